@@ -1,0 +1,132 @@
+"""Who listens to the program. Nobody listening costs one test of a module global.
+
+A `Channel` is one recording: the listener, and every number handed out for it, so that two recordings of one program
+read the same. Instrumented code tests ``emit.channel`` before it builds anything:
+
+    channel = emit.channel
+    if channel is not None:
+        channel.say(NodeFreed(node))
+
+An error in a listener reaches the program: a recorder that dies silently is worse than none. Destructors may fire
+anywhere, also inside a listener, so `Seen` only queues; the next event drains the queue.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from gviz import site
+from gviz.errors import GvizError
+from gviz.events import Event, NodeFreed, OpSeen, SourceSeen, StackSeen
+from gviz.values import INLINE_BYTES, Array, Value, capture
+
+Listener = Callable[[Event], None]
+
+
+class Channel:
+    """One recording: who listens, how much of a value is kept, and the numbers handed out so far.
+
+    `limit` is the size in bytes up to which whole values are kept; `read_source` gives a file's text, or None.
+    """
+
+    def __init__(
+        self, listener: Listener, *, limit: int = INLINE_BYTES, read_source: Callable[[str], str | None] | None = None
+    ) -> None:
+        self._listener = listener
+        self._limit = max(limit, INLINE_BYTES)
+        self._read_source = read_source or (lambda path: None)
+        self._freed: deque[int] = deque()
+        self._stacks: dict[site.StackKey, int] = {(): 0}
+        self._ops: dict[object, int] = {}
+        self._sources: set[str] = set()
+        self._stack_numbers = count(1).__next__
+        self._op_numbers = count(1).__next__
+        self.next_node = count(1).__next__
+        self.next_storage = count(1).__next__
+        self.next_pass = count(1).__next__
+        self.next_scope = count(1).__next__
+
+    def say(self, event: Event) -> None:
+        """Tell the listener, after the frees that happened since the last event."""
+        while self._freed:
+            self._listener(NodeFreed(self._freed.popleft()))
+        self._listener(event)
+
+    def value(self, array: Array) -> Value:
+        """Capture an array under this recording's limit."""
+        return capture(array, self._limit)
+
+    def queue_free(self, node: int) -> None:
+        """Note that a node is gone; safe inside a destructor."""
+        self._freed.append(node)
+
+    def stack(self, depth: int = 1) -> int:
+        """The number of the user's current call stack, as seen from `depth` frames above the caller."""
+        key = site.stack(depth + 1)
+        number = self._stacks.get(key)
+        return self._see_stack(key) if number is None else number
+
+    def op(self, key: object, describe: Callable[[int], OpSeen]) -> int:
+        """The number of an op; `describe` makes its `OpSeen` the first time `key` is seen."""
+        number = self._ops.get(key)
+        if number is None:
+            number = self._op_numbers()
+            self.say(describe(number))
+            self._ops[key] = number
+        return number
+
+    def _see_stack(self, key: site.StackKey) -> int:
+        frames = site.frames(key)
+        for frame in frames:
+            if frame.path not in self._sources:
+                self._sources.add(frame.path)
+                self.say(SourceSeen(frame.path, self._read_source(frame.path)))
+        number = self._stack_numbers()
+        self.say(StackSeen(number, frames))
+        self._stacks[key] = number  # published after it was said: another thread must not refer to it earlier
+        return number
+
+
+class Seen:
+    """That a node was announced, to which channel, under which number. Dies with the node, and says so."""
+
+    __slots__ = ("channel", "node", "storage")
+
+    def __init__(self, channel: Channel, node: int, storage: int) -> None:
+        self.channel = channel
+        self.node = node
+        self.storage = storage
+
+    def __del__(self) -> None:
+        self.channel.queue_free(self.node)
+
+
+channel: Channel | None = None
+"""The recording in progress, or None. Read it once per happening; never keep it."""
+
+
+@contextmanager
+def listening(to: Channel) -> Iterator[Channel]:
+    """Make `to` the recording in progress; a second one at the same time is refused with `GvizError`."""
+    global channel
+    if channel is not None:
+        raise GvizError("this program is already being recorded", hint="end the first recording before the next")
+    channel = to
+    try:
+        yield to
+    finally:
+        if channel is to:
+            detach()
+
+
+def detach() -> None:
+    """Stop listening, whoever listens. The program goes on."""
+    global channel
+    channel = None
+
+
+os.register_at_fork(after_in_child=detach)  # one process writes one trace

@@ -1,0 +1,27 @@
+"""The one way gviz tells a person that something cannot be done."""
+
+from __future__ import annotations
+
+
+class GvizError(Exception):
+    """What happened, why, and what to try: shown as ``gviz: error: WHAT`` without a traceback.
+
+    ``exit_code`` follows the command line's table: 1 output cannot be written, 2 wrong usage, 3 input missing or
+    unreadable, 4 a needed program or extra is missing.
+    """
+
+    def __init__(self, what: str, *, why: str = "", hint: str = "", exit_code: int = 1) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.hint = hint
+        self.exit_code = exit_code
+
+    def lines(self) -> list[str]:
+        """The message as it is printed, one entry a line."""
+        lines = [f"gviz: error: {self.what}"]
+        if self.why:
+            lines.append(f"  {self.why}")
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return lines

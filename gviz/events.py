@@ -1,0 +1,307 @@
+"""The closed vocabulary of what a program can say about its computation graph.
+
+Rules of this file:
+
+1. Every event is frozen and holds only ints, strings, booleans, tuples of those, and `Value`s. No I/O, no behaviour.
+2. Subclassing an event is not supported; consumers `match` on the classes below and on nothing else.
+3. Sequence number, time and thread are the log's (the envelope), not the event's.
+4. `KINDS` gives each class its number in trace files. It is only ever appended to, and so are the fields of a class
+   (with defaults), because old traces stay readable.
+
+Numbers: nodes, storages, ops, stacks, scopes and passes are counted from 1 within a recording, in the order in which
+they are first spoken of; 0 means "none". A **node** is anything that gets a box: a leaf, a constant, or one operation
+with its outputs, tracked by autograd or not. ``output_nr`` counts a node's outputs from 0, as PyTorch does.
+
+"Gradient accumulation" is two things: summing contributions at a fan-out *within* a pass (`GradFlowed`), and adding to
+a leaf's ``.grad`` *across* passes (`GradAccumulated`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from gviz.site import Frame
+from gviz.values import Value
+
+Attr = Any
+"""A non-tensor argument: None, bool, int, float, str, or tuples of those (lists once read back from a file)."""
+
+Edge = tuple[int, int]
+"""``(node, output_nr)``: one output of one node."""
+
+NodeKind = Literal["leaf", "parameter", "constant", "op"]
+
+
+class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Base of the vocabulary; never instantiated."""
+
+
+class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One output of a node, as it was when the node was made.
+
+    `storage` is the memory it lives in and `version` that memory's counter. A view names the node it is a view of
+    (`view_of`, else 0), with `offset` and `strides` in elements of the storage; they are None for a plain C-order array
+    that fills its storage. `value` is None for a graph found after it was made.
+    """
+
+    value: Value | None
+    storage: int
+    version: int = 0
+    view_of: int = 0
+    offset: int = 0
+    strides: tuple[int, ...] | None = None
+
+
+class NodeCreated(Event):
+    """A tensor entered the graph, or an operation ran.
+
+    `inputs` are in argument order, repeated as used; their parameter names are the op's `OpSeen.slots`, of which the last
+    repeats for a list argument. `attrs` are the non-tensor arguments by name, so that the op can be run again.
+    `untracked` is empty for an op that autograd tracks, else why it does not: ``no_grad``, ``detach``, ``data``,
+    ``dtype`` (result cannot have a gradient), ``inputs`` (no input requires grad). `stack` is the user's call stack, `scope` the module call
+    it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs of gradients), else (0, 0).
+    """
+
+    node: int
+    op: int
+    kind: NodeKind
+    inputs: tuple[Edge, ...]
+    outputs: tuple[Output, ...]
+    attrs: tuple[tuple[str, Attr], ...]
+    requires_grad: bool
+    untracked: str
+    stack: int
+    scope: int
+    during: tuple[int, int] = (0, 0)
+
+
+class StorageWritten(Event):
+    """Memory was written in place by `node`; `value` is the whole storage afterwards (one-dimensional, in elements).
+
+    One event per write, through whichever alias; every view of the storage derives its new value from it.
+    """
+
+    storage: int
+    node: int
+    version: int
+    value: Value
+
+
+class RequiresGradSet(Event):
+    """``requires_grad`` of a leaf was switched after it was made."""
+
+    node: int
+    requires_grad: bool
+
+
+class BackwardStarted(Event):
+    """A backward pass begins at `roots` with the gradients `seeds`; `inputs` as given to ``backward`` or ``grad``."""
+
+    pass_nr: int
+    roots: tuple[Edge, ...]
+    seeds: tuple[Value, ...]
+    retain_graph: bool
+    create_graph: bool
+    inputs: tuple[Edge, ...]
+    stack: int
+
+
+class BackwardFinished(Event):
+    """The pass is over; `error` is the message of the exception that ended it, else empty."""
+
+    pass_nr: int
+    error: str = ""
+
+
+class StepStarted(Event):
+    """A node's incoming gradient is complete, one entry per output (None: nothing arrived), and its rule runs now."""
+
+    pass_nr: int
+    node: int
+    grads: tuple[Value | None, ...]
+
+
+class GradFlowed(Event):
+    """One contribution went over one edge: from input `slot` of `source` to an output of `node`.
+
+    `total` is the sum at its target so far; None when this is the first contribution, so that the total is `part`.
+    """
+
+    pass_nr: int
+    source: int
+    slot: int
+    node: int
+    output_nr: int
+    part: Value
+    total: Value | None = None
+
+
+class StepFinished(Event):
+    """The node's rule has run and all its contributions (the `GradFlowed` since `StepStarted`) have arrived."""
+
+    pass_nr: int
+    node: int
+
+
+class GradAccumulated(Event):
+    """`part` was added to a leaf's ``.grad``, which is now `value` (None: there was none before, so it is `part`)."""
+
+    pass_nr: int
+    node: int
+    part: Value
+    value: Value | None = None
+
+
+class GradRetained(Event):
+    """A non-leaf that asked for it (``retain_grad``) has its ``.grad`` now."""
+
+    pass_nr: int
+    node: int
+    output_nr: int
+    value: Value
+
+
+class GradCaptured(Event):
+    """``autograd.grad`` took this gradient as a result instead of accumulating it."""
+
+    pass_nr: int
+    node: int
+    output_nr: int
+    value: Value
+
+
+class GradSet(Event):
+    """A ``.grad`` was changed outside a pass: `how` is ``none``, ``zero``, ``assigned`` or ``in place``."""
+
+    node: int
+    output_nr: int
+    how: str
+    value: Value | None
+
+
+class SavedFreed(Event):
+    """The tensors a node had saved for its backward rule were released."""
+
+    node: int
+
+
+class NodeFreed(Event):
+    """Nothing in the program refers to the node any more."""
+
+    node: int
+
+
+class ScopeEntered(Event):
+    """A module's forward begins: `name` is its path in the model (``net.fc1``), `kind` its class."""
+
+    scope: int
+    parent: int
+    name: str
+    kind: str
+
+
+class ScopeLeft(Event):
+    """A module's forward ended."""
+
+    scope: int
+
+
+class OptimizerStepped(Event):
+    """An optimizer has updated `parameters`; the new values came before it as `StorageWritten`."""
+
+    kind: str
+    parameters: tuple[int, ...]
+    stack: int
+
+
+class HookRan(Event):
+    """A hook ran at a node: `when` is ``tensor``, ``pre``, ``post`` or ``post accumulate``; `value` what it returned."""
+
+    pass_nr: int
+    node: int
+    output_nr: int
+    when: str
+    name: str
+    value: Value | None
+
+
+class Marked(Event):
+    """The program named this moment: ``gviz.mark("epoch 3")``."""
+
+    name: str
+
+
+class OpSeen(Event):
+    """An operation, said once before a node refers to it.
+
+    `grad_fn` is PyTorch's name of its backward node, `slots` the names of its tensor parameters (``tensors...`` for a
+    list), `rules` the gradient of each slot as text in which `g` is the incoming gradient and every other name a slot, an
+    output or an attribute, `saved` the names it keeps for backward, `formula` the value as text.
+    """
+
+    op: int
+    name: str
+    grad_fn: str
+    slots: tuple[str, ...]
+    rules: tuple[str, ...]
+    saved: tuple[str, ...]
+    formula: str = ""
+
+
+class StackSeen(Event):
+    """A call stack of the user's program, innermost frame first, said once before something refers to it."""
+
+    stack: int
+    frames: tuple[Frame, ...]
+
+
+class SourceSeen(Event):
+    """The text of a source file as it was when the program ran; None where it could or should not be kept."""
+
+    path: str
+    text: str | None
+
+
+class Named(Event):
+    """A node got a name of its own: a parameter's path in its model."""
+
+    node: int
+    name: str
+
+
+class Printed(Event):
+    """The program wrote to ``stdout`` or ``stderr``."""
+
+    stream: str
+    text: str
+
+
+class Warned(Event):
+    """The program warned."""
+
+    category: str
+    message: str
+    stack: int
+
+
+class Failed(Event):
+    """The program raised and did not catch: error class, message, the node at fault (0: none) and the printed traceback."""
+
+    error: str
+    message: str
+    node: int
+    stack: int
+    traceback: str
+
+
+KINDS: tuple[type[Event], ...] = (
+    NodeCreated, StorageWritten, RequiresGradSet, BackwardStarted, BackwardFinished, StepStarted, GradFlowed,
+    StepFinished, GradAccumulated, GradRetained, GradCaptured, GradSet, SavedFreed, NodeFreed, ScopeEntered, ScopeLeft,
+    OptimizerStepped, HookRan, Marked, OpSeen, StackSeen, SourceSeen, Named, Printed, Warned, Failed,
+)  # fmt: skip
+"""Every event class; its index is its number in trace files. Append only."""
+
+DEFINITIONS = (OpSeen, StackSeen, SourceSeen)
+"""Events that only introduce a number; a debugger does not stop at them."""

@@ -1,0 +1,106 @@
+"""What a graph looks like at one moment: plain data, made by `replay` (readable) and by `Timeline` (fast) alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gviz.events import NodeCreated, OpSeen
+from gviz.site import Frame
+from gviz.values import Value
+
+Step = Literal["none", "pending", "waiting", "running", "done"]
+"""Where a node stands in the latest pass: it is not part of it; nothing arrived yet; some of its contributions arrived;
+its rule runs (or, for a leaf, its gradient is complete but not accumulated); it is through."""
+
+Saved = Literal["nothing", "held", "freed"]
+PhaseKind = Literal["forward", "backward", "optimizer", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One `GradFlowed`: what arrived over one edge, from input `slot` of node `source`, by event number `seq`."""
+
+    source: int
+    slot: int
+    value: Value
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputState:
+    """One output of a node at one moment.
+
+    `value` is what its memory holds now and `value_seq` the event that put it there; `version` and `written_by` (a node,
+    0: nobody) tell of in-place writes since it was made. `incoming` is the sum of the `parts` that arrived in the latest
+    pass that reaches it, of `expected` in the whole pass. `grad` is its ``.grad`` attribute, set by event `grad_seq`.
+    """
+
+    value: Value | None
+    value_seq: int
+    version: int
+    written_by: int
+    incoming: Value | None
+    parts: tuple[Contribution, ...]
+    expected: int
+    grad: Value | None
+    grad_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """One node at one moment. `freed` and `saved_freed` are event numbers, 0 while it has not happened.
+
+    `pass_nr` is the latest pass that has reached the node or will reach it while it runs (0: none yet).
+    """
+
+    node: int
+    requires_grad: bool
+    saved: Saved
+    saved_freed: int
+    freed: int
+    pass_nr: int
+    step: Step
+    outputs: tuple[OutputState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """What never changes about a node: how it was made. `name` is the variable or parameter that holds it, or empty.
+
+    `born` is its event number, `frames` the user's call stack with the innermost first, `scope` the module path, and
+    `iteration` the index of the iteration that made it.
+    """
+
+    node: int
+    born: int
+    created: NodeCreated
+    op: OpSeen
+    name: str
+    frames: tuple[Frame, ...]
+    scope: str
+    iteration: int
+
+    @property
+    def title(self) -> str:
+        """The name if it has one, else the operation."""
+        return self.name or self.op.name
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of events ``start..end`` (both included) of one kind; `pass_nr` for a backward pass, else 0."""
+
+    kind: PhaseKind
+    start: int
+    end: int
+    pass_nr: int
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One graph's life: events ``start..end`` (both included). Ends where a forward begins after a backward pass."""
+
+    index: int
+    start: int
+    end: int

@@ -1,0 +1,119 @@
+"""One array as it was at one moment: its bytes or its statistics, never a live reference.
+
+A `Value`'s dtype is a string, because frameworks know dtypes that numpy does not (``bfloat16``). The bytes are in C
+order, little-endian. Statistics are the same everywhere: min, max, mean and rms over the finite elements; counts of
+nan, inf and zero over all of them, never sampled.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import msgspec
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+INLINE_BYTES = 1024
+"""Up to this size the raw bytes cost no more than statistics would, so they are always kept (see LIMITS: 1 KB)."""
+
+NUMPY_DTYPES = {
+    "bool": "?", "uint8": "u1", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",
+    "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8", "complex128": "<c16",
+}  # fmt: skip
+ITEM_SIZES = {name: np.dtype(code).itemsize for name, code in NUMPY_DTYPES.items()} | {"bfloat16": 2}
+_NAMES = {np.dtype(code): name for name, code in NUMPY_DTYPES.items()}
+
+
+class Stats(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Statistics of one array: over finite elements `min`, `max`, `mean`, `rms` (all nan if none is), and counts."""
+
+    min: float
+    max: float
+    mean: float
+    rms: float
+    nan: int
+    inf: int
+    zero: int
+
+
+class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One array at one moment.
+
+    `data` holds all elements when they were kept in the event; `blob` names the chunks that hold them in the trace
+    file; `stats` is there when neither is, or beside a blob. A value with none of the three was not stored, and
+    whoever shows it says so.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes | None = None
+    stats: Stats | None = None
+    blob: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes the elements take, stored or not."""
+        return self.size * ITEM_SIZES.get(self.dtype, 0)
+
+    def array(self) -> Array | None:
+        """All elements as a read-only array (bfloat16 widened to float32), or None if they are not in this object."""
+        return None if self.data is None else decode(self.dtype, self.shape, self.data)
+
+    def statistics(self) -> Stats | None:
+        """The stored statistics, or those of the stored elements, or None."""
+        if self.stats is not None or self.data is None:
+            return self.stats
+        array = self.array()
+        return None if array is None else statistics(array)
+
+
+def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
+    """Turn raw bytes into a read-only array.
+
+    Raises ValueError for an unknown dtype or when the number of bytes does not fit the shape.
+    """
+    if dtype not in ITEM_SIZES or any(n < 0 for n in shape) or prod(shape) * ITEM_SIZES[dtype] != len(data):
+        raise ValueError(f"{len(data)} bytes do not make a {dtype} array of shape {shape}")
+    if dtype == "bfloat16":
+        return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
+    return np.frombuffer(data, NUMPY_DTYPES[dtype]).reshape(shape)
+
+
+def capture(array: Array, limit: int = INLINE_BYTES) -> Value:
+    """The value of `array` now: its bytes up to `limit` bytes, else its statistics (0.05 µs against 3 µs if small)."""
+    if array.nbytes <= limit:
+        return Value(_NAMES[array.dtype], array.shape, array.tobytes())
+    return Value(_NAMES[array.dtype], array.shape, None, statistics(array))
+
+
+def statistics(array: Array) -> Stats:
+    """The statistics of an array, exact in the counts."""
+    flat = array.reshape(-1)
+    zero = int(flat.size - np.count_nonzero(flat))
+    if flat.dtype.kind not in "fc":
+        wide = flat.astype(np.float64)
+        return _finite_stats(wide, 0, 0, zero)
+    if flat.dtype.kind == "c":
+        flat = np.abs(flat)
+    finite = np.isfinite(flat)
+    if finite.all():
+        return _finite_stats(flat, 0, 0, zero)
+    nan = int(np.count_nonzero(np.isnan(flat)))
+    return _finite_stats(flat[finite], nan, int(flat.size - np.count_nonzero(finite)) - nan, zero)
+
+
+def _finite_stats(flat: Array, nan: int, inf: int, zero: int) -> Stats:
+    if flat.size == 0:
+        missing = float("nan")
+        return Stats(missing, missing, missing, missing, nan, inf, zero)
+    wide = flat.astype(np.float64, copy=False)
+    scale = float(np.abs(wide).max()) or 1.0
+    rms = scale * float(np.sqrt(np.mean(np.square(wide / scale))))  # scaled, so that 1e300 does not overflow
+    return Stats(float(flat.min()), float(flat.max()), float(np.mean(wide)), rms, nan, inf, zero)
