@@ -54,14 +54,14 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
     strides: tuple[int, ...] | None = None
 
 
-class NodeCreated(Event):
+class NodeCreated(Event, frozen=True):
     """A tensor entered the graph, or an operation ran.
 
-    `inputs` are in argument order, repeated as used; their parameter names are the op's `OpSeen.slots`, of which the last
-    repeats for a list argument. `attrs` are the non-tensor arguments by name, so that the op can be run again.
+    `inputs` are in argument order, repeated as used; their parameter names are the op's `OpSeen.slots`, of which the
+    last repeats for a list argument. `attrs` are the non-tensor arguments by name, so that the op can be run again.
     `untracked` is empty for an op that autograd tracks, else why it does not: ``no_grad``, ``detach``, ``data``,
-    ``dtype`` (result cannot have a gradient), ``inputs`` (no input requires grad). `stack` is the user's call stack, `scope` the module call
-    it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs of gradients), else (0, 0).
+    ``dtype`` (its result cannot have a gradient), ``inputs`` (no input requires grad). `stack` is the user's call
+    stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs of gradients), else (0, 0).
     """
 
     node: int
@@ -77,7 +77,7 @@ class NodeCreated(Event):
     during: tuple[int, int] = (0, 0)
 
 
-class StorageWritten(Event):
+class StorageWritten(Event, frozen=True):
     """Memory was written in place by `node`; `value` is the whole storage afterwards (one-dimensional, in elements).
 
     One event per write, through whichever alias; every view of the storage derives its new value from it.
@@ -89,14 +89,14 @@ class StorageWritten(Event):
     value: Value
 
 
-class RequiresGradSet(Event):
+class RequiresGradSet(Event, frozen=True):
     """``requires_grad`` of a leaf was switched after it was made."""
 
     node: int
     requires_grad: bool
 
 
-class BackwardStarted(Event):
+class BackwardStarted(Event, frozen=True):
     """A backward pass begins at `roots` with the gradients `seeds`; `inputs` as given to ``backward`` or ``grad``."""
 
     pass_nr: int
@@ -108,14 +108,14 @@ class BackwardStarted(Event):
     stack: int
 
 
-class BackwardFinished(Event):
+class BackwardFinished(Event, frozen=True):
     """The pass is over; `error` is the message of the exception that ended it, else empty."""
 
     pass_nr: int
     error: str = ""
 
 
-class StepStarted(Event):
+class StepStarted(Event, frozen=True):
     """A node's incoming gradient is complete, one entry per output (None: nothing arrived), and its rule runs now."""
 
     pass_nr: int
@@ -123,7 +123,7 @@ class StepStarted(Event):
     grads: tuple[Value | None, ...]
 
 
-class GradFlowed(Event):
+class GradFlowed(Event, frozen=True):
     """One contribution went over one edge: from input `slot` of `source` to an output of `node`.
 
     `total` is the sum at its target so far; None when this is the first contribution, so that the total is `part`.
@@ -138,14 +138,14 @@ class GradFlowed(Event):
     total: Value | None = None
 
 
-class StepFinished(Event):
+class StepFinished(Event, frozen=True):
     """The node's rule has run and all its contributions (the `GradFlowed` since `StepStarted`) have arrived."""
 
     pass_nr: int
     node: int
 
 
-class GradAccumulated(Event):
+class GradAccumulated(Event, frozen=True):
     """`part` was added to a leaf's ``.grad``, which is now `value` (None: there was none before, so it is `part`)."""
 
     pass_nr: int
@@ -154,7 +154,7 @@ class GradAccumulated(Event):
     value: Value | None = None
 
 
-class GradRetained(Event):
+class GradRetained(Event, frozen=True):
     """A non-leaf that asked for it (``retain_grad``) has its ``.grad`` now."""
 
     pass_nr: int
@@ -163,7 +163,7 @@ class GradRetained(Event):
     value: Value
 
 
-class GradCaptured(Event):
+class GradCaptured(Event, frozen=True):
     """``autograd.grad`` took this gradient as a result instead of accumulating it."""
 
     pass_nr: int
@@ -172,7 +172,7 @@ class GradCaptured(Event):
     value: Value
 
 
-class GradSet(Event):
+class GradSet(Event, frozen=True):
     """A ``.grad`` was changed outside a pass: `how` is ``none``, ``zero``, ``assigned`` or ``in place``."""
 
     node: int
@@ -181,19 +181,19 @@ class GradSet(Event):
     value: Value | None
 
 
-class SavedFreed(Event):
+class SavedFreed(Event, frozen=True):
     """The tensors a node had saved for its backward rule were released."""
 
     node: int
 
 
-class NodeFreed(Event):
+class NodeFreed(Event, frozen=True):
     """Nothing in the program refers to the node any more."""
 
     node: int
 
 
-class ScopeEntered(Event):
+class ScopeEntered(Event, frozen=True):
     """A module's forward begins: `name` is its path in the model (``net.fc1``), `kind` its class."""
 
     scope: int
@@ -202,13 +202,13 @@ class ScopeEntered(Event):
     kind: str
 
 
-class ScopeLeft(Event):
+class ScopeLeft(Event, frozen=True):
     """A module's forward ended."""
 
     scope: int
 
 
-class OptimizerStepped(Event):
+class OptimizerStepped(Event, frozen=True):
     """An optimizer has updated `parameters`; the new values came before it as `StorageWritten`."""
 
     kind: str
@@ -216,8 +216,8 @@ class OptimizerStepped(Event):
     stack: int
 
 
-class HookRan(Event):
-    """A hook ran at a node: `when` is ``tensor``, ``pre``, ``post`` or ``post accumulate``; `value` what it returned."""
+class HookRan(Event, frozen=True):
+    """A hook ran at a node: `when` is ``tensor``, ``pre``, ``post`` or ``post accumulate``; `value` its result."""
 
     pass_nr: int
     node: int
@@ -227,18 +227,18 @@ class HookRan(Event):
     value: Value | None
 
 
-class Marked(Event):
+class Marked(Event, frozen=True):
     """The program named this moment: ``gviz.mark("epoch 3")``."""
 
     name: str
 
 
-class OpSeen(Event):
+class OpSeen(Event, frozen=True):
     """An operation, said once before a node refers to it.
 
     `grad_fn` is PyTorch's name of its backward node, `slots` the names of its tensor parameters (``tensors...`` for a
-    list), `rules` the gradient of each slot as text in which `g` is the incoming gradient and every other name a slot, an
-    output or an attribute, `saved` the names it keeps for backward, `formula` the value as text.
+    list), `rules` the gradient of each slot as text in which `g` is the incoming gradient and every other name a slot,
+    `result` or an attribute, `saved` the names it keeps for backward, `formula` the value as text in the same names.
     """
 
     op: int
@@ -250,35 +250,35 @@ class OpSeen(Event):
     formula: str = ""
 
 
-class StackSeen(Event):
+class StackSeen(Event, frozen=True):
     """A call stack of the user's program, innermost frame first, said once before something refers to it."""
 
     stack: int
     frames: tuple[Frame, ...]
 
 
-class SourceSeen(Event):
+class SourceSeen(Event, frozen=True):
     """The text of a source file as it was when the program ran; None where it could or should not be kept."""
 
     path: str
     text: str | None
 
 
-class Named(Event):
+class Named(Event, frozen=True):
     """A node got a name of its own: a parameter's path in its model."""
 
     node: int
     name: str
 
 
-class Printed(Event):
+class Printed(Event, frozen=True):
     """The program wrote to ``stdout`` or ``stderr``."""
 
     stream: str
     text: str
 
 
-class Warned(Event):
+class Warned(Event, frozen=True):
     """The program warned."""
 
     category: str
@@ -286,8 +286,8 @@ class Warned(Event):
     stack: int
 
 
-class Failed(Event):
-    """The program raised and did not catch: error class, message, the node at fault (0: none) and the printed traceback."""
+class Failed(Event, frozen=True):
+    """The program raised and did not catch: error class, message, node at fault (0: none), the printed traceback."""
 
     error: str
     message: str

@@ -31,9 +31,9 @@ class Contribution:
 class OutputState:
     """One output of a node at one moment.
 
-    `value` is what its memory holds now and `value_seq` the event that put it there; `version` and `written_by` (a node,
-    0: nobody) tell of in-place writes since it was made. `incoming` is the sum of the `parts` that arrived in the latest
-    pass that reaches it, of `expected` in the whole pass. `grad` is its ``.grad`` attribute, set by event `grad_seq`.
+    `value` is what its memory holds now and `value_seq` the event that put it there; `version` and `written_by` (a
+    node, 0: nobody) tell of in-place writes since it was made. `incoming` is the sum of the `parts` that arrived in the
+    latest pass that reaches it, of `expected` in the whole pass. `grad` is its ``.grad``, set by event `grad_seq`.
     """
 
     value: Value | None
