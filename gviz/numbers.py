@@ -1,0 +1,233 @@
+"""How a number, shape, dtype and value is written, everywhere the same.
+
+Four significant digits, integers without ``.0``, never a tiny number as 0, never a number cut in the middle:
+where room is short digits go, then parts, and what remains is ``…``. Plain ASCII minus, so that a copied number
+pastes into Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from gviz.values import Array, Stats, Value
+
+NO_VALUE = "·"
+CUT = "…"
+BAD = "!"
+FEW = 4
+"""Up to so many elements are written one by one."""
+
+DEFAULT_DTYPE = "float32"
+_SHORT_DTYPES = {"bool": "bool", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
+_DTYPE_LETTERS = {"float": "f", "int": "i", "uint": "u"}
+
+
+def number(x: Any, digits: int = 4) -> str:
+    """One number in at most `digits` significant digits; whole numbers may have two more (``123456``)."""
+    if isinstance(x, bool) or type(x).__name__ == "bool":
+        return str(bool(x))
+    if isinstance(x, complex):
+        return _complex(x, digits)
+    if isinstance(x, int):
+        return str(x) if abs(x) < 10 ** (digits + 2) else _large(x, digits)
+    x = float(x)
+    if not math.isfinite(x):
+        return str(x)
+    if x == int(x) and abs(x) < 10 ** (digits + 2):
+        return "-0" if x == 0 and math.copysign(1, x) < 0 else str(int(x))
+    return f"{x:.{digits}g}"
+
+
+def exact(x: Any) -> str:
+    """The shortest text that gives the number back, in its own precision."""
+    text = str(x)
+    return text.removesuffix(".0") if isinstance(x, float) or type(x).__module__ == "numpy" else text
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """A shape without blanks: ``()``, ``(3,)``, ``(8,3)``."""
+    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def dtype_text(dtype: str) -> str:
+    """The short name of a dtype: ``f32``, ``i64``, ``bf16``, ``c64``, ``bool``; a foreign one as it is."""
+    kind = dtype.rstrip("0123456789")
+    return _SHORT_DTYPES.get(dtype) or (_DTYPE_LETTERS[kind] + dtype[len(kind) :] if kind in _DTYPE_LETTERS else dtype)
+
+
+def kind_text(value: Value) -> str:
+    """Shape and, unless it is the default ``float32``, dtype: ``(8,3)``, ``(8,3) f64``."""
+    return shape_text(value.shape) + ("" if value.dtype == DEFAULT_DTYPE else f" {dtype_text(value.dtype)}")
+
+
+def count_text(count: int) -> str:
+    """A count in at most three digits: ``950``, ``1.23k``, ``12M``."""
+    return _scaled(count, 1000, ("", "k", "M", "G", "T"))
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes: ``192 B``, ``3.34 MiB``."""
+    return _scaled(count, 1024, (" B", " KiB", " MiB", " GiB", " TiB"))
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration: ``12 µs``, ``3.4 ms``, ``1.2 s``."""
+    for limit, scale, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            return f"{number(seconds * scale, 2)} {unit}"
+    return f"{number(seconds, 2)} s" if seconds < 100 else f"{round(seconds)} s"
+
+
+def short(value: Value | None, width: int | None = None) -> str:
+    """A value in one line: a scalar as its number, a few elements in full, a tensor by shape, range, mean and rms.
+
+    The richest form that fits into `width` characters.
+    """
+    return fitting(_forms(value), width)
+
+
+def grad(value: Value | None, width: int | None = None) -> str:
+    """A gradient in one line: as `short`, and for a tensor its length ``|g|`` (L2), because mean and rms hide it."""
+    length = norm(value) if value is not None and value.size > FEW else None
+    forms = list(_forms(value))
+    if length is not None:
+        with_length = [f"{form} |g| {number(length, 3)}" for form in forms]
+        forms = [*with_length[:-1], f"|g| {number(length, 3)}", *forms[-1:]]
+    return fitting(forms, width)
+
+
+def share(value: Value, width: int | None = None) -> str:
+    """One contribution on an edge: its number, or the length ``|g|`` of a tensor, or what is wrong with it."""
+    length = norm(value)
+    if value.size <= FEW or (length is None and not bad_text(value)):
+        return short(value, width)
+    lengths = [f"|g| {number(length, digits)}" for digits in (3, 2)] if length is not None else []
+    return fitting(list(_bad_forms(value)) or lengths, width)
+
+
+def full(value: Value | None) -> str:
+    """Everything known about a value, numbers exact: dtype, shape, elements or statistics, size."""
+    if value is None:
+        return "no value"
+    head = f"{value.dtype} {shape_text(value.shape)}"
+    array = value.array()
+    if array is not None and 0 < array.size <= FEW:
+        return f"{_elements(array, exact)}  {head}"
+    stats = value.statistics()
+    if stats is None:
+        return f"{head}  not stored"
+    body = [
+        f"min {exact(stats.min)}  max {exact(stats.max)}  mean {number(stats.mean, 6)}  rms {number(stats.rms, 6)}"
+    ] * _has_finite(value, stats)
+    return "  ".join([head, *body, *_remarks(value, stats), bytes_text(value.nbytes)])
+
+
+def norm(value: Value) -> float | None:
+    """The length (L2) over the finite elements, or None where there are none or nothing was stored."""
+    stats = value.statistics()
+    if stats is None or not _has_finite(value, stats):
+        return None
+    return stats.rms * math.sqrt(value.size - stats.nan - stats.inf)
+
+
+def bad_text(value: Value | None) -> str:
+    """What is not a number in a value: ``3 nan, 1 inf``; empty if all is well or nothing is known."""
+    stats = value.statistics() if value is not None else None
+    if stats is None:
+        return ""
+    return ", ".join(f"{count} {name}" for count, name in ((stats.nan, "nan"), (stats.inf, "inf")) if count)
+
+
+def fitting(forms: Iterable[str], width: int | None) -> str:
+    """The first of the forms that is not wider than `width`, else ``…``."""
+    return next((form for form in forms if width is None or len(form) <= width), CUT)
+
+
+def _forms(value: Value | None) -> Iterator[str]:
+    """The ways to write a value, richest first."""
+    if value is None:
+        yield NO_VALUE
+        return
+    array = value.array()
+    if array is not None and 0 < array.size <= FEW:
+        for digits in (4, 3, 2):
+            yield _elements(array, partial(number, digits=digits))
+    elif value.size == 0:
+        yield f"{kind_text(value)} empty"
+    else:
+        yield from _summaries(value, value.statistics())
+    if value.shape:
+        yield shape_text(value.shape)
+
+
+def _elements(array: Array, write: Callable[[Any], str]) -> str:
+    text = _nested(array.reshape(()) if array.size == 1 else array, write)
+    return f"{BAD} {text}" if "nan" in text or "inf" in text else text
+
+
+def _nested(array: Array, write: Callable[[Any], str]) -> str:
+    if array.ndim == 0:
+        return write(array[()])
+    return "[" + " ".join(_nested(part, write) for part in array) + "]"
+
+
+def _summaries(value: Value, stats: Stats | None) -> Iterator[str]:
+    kind, shape = kind_text(value), shape_text(value.shape)
+    if stats is None:
+        yield f"{kind} not stored"
+        yield "not stored"
+        return
+    remarks = " ".join(_remarks(value, stats))
+    for head, body in ((kind, _range(value, stats, mean=True)), (kind, _range(value, stats, mean=False)), (shape, "")):
+        yield " ".join(filter(None, (head, body, remarks)))
+    yield from _bad_forms(value)
+
+
+def _bad_forms(value: Value) -> Iterator[str]:
+    bad = bad_text(value)
+    if bad:
+        yield f"{BAD} {bad}"
+        yield f"{BAD} {'nan' if 'nan' in bad else 'inf'}"
+
+
+def _range(value: Value, stats: Stats, *, mean: bool) -> str:
+    if not _has_finite(value, stats):
+        return ""
+    if value.dtype == "bool":
+        return f"{stats.mean:.0%} true"
+    size = "abs " if value.dtype.startswith("complex") else ""
+    text = f"{size}[{number(stats.min, 3)} .. {number(stats.max, 3)}]"
+    return f"{text} μ {number(stats.mean, 3)} rms {number(stats.rms, 3)}" if mean else text
+
+
+def _remarks(value: Value, stats: Stats) -> list[str]:
+    bad = bad_text(value)
+    dead = value.dtype != "bool" and stats.zero * 2 >= value.size > 0
+    return ([f"{BAD} {bad}"] if bad else []) + ([f"{math.floor(100 * stats.zero / value.size)}% zero"] if dead else [])
+
+
+def _has_finite(value: Value, stats: Stats) -> bool:
+    return value.size > stats.nan + stats.inf
+
+
+def _complex(x: complex, digits: int) -> str:
+    sign = "" if math.copysign(1, x.imag) < 0 or x.imag != x.imag else "+"
+    return f"{number(float(x.real), digits)}{sign}{number(float(x.imag), digits)}j"
+
+
+def _large(x: int, digits: int) -> str:
+    try:
+        return f"{float(x):.{digits}g}"
+    except OverflowError:
+        text = str(abs(x))
+        return f"{'-' if x < 0 else ''}{text[0]}.{text[1:digits]}e+{len(text) - 1}"
+
+
+def _scaled(count: int, base: int, units: tuple[str, ...]) -> str:
+    size, rank = float(count), 0
+    while round(size) >= base and rank < len(units) - 1:
+        size, rank = size / base, rank + 1
+    return f"{count if rank == 0 else number(size, 3)}{units[rank]}"

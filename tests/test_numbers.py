@@ -1,0 +1,160 @@
+"""How numbers and values are written: the same everywhere."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gviz import numbers
+from gviz.values import Value, capture
+
+
+def value(data, dtype="float64"):
+    return capture(np.asarray(data, dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (3, "3"),
+        (3.0, "3"),
+        (-18.0, "-18"),
+        (21.84, "21.84"),
+        (1 / 3, "0.3333"),
+        (1e-8, "1e-08"),
+        (1234567.0, "1.235e+06"),
+        (123456.0, "123456"),
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (5e-324, "4.941e-324"),
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        (np.float32(0.1), "0.1"),
+        (1 + 2j, "1+2j"),
+        (1 - 2j, "1-2j"),
+        (10**400, "1.000e+400"),
+        (-(10**400), "-1.000e+400"),
+        (np.bool_(True), "True"),
+        (np.int64(-7), "-7"),
+    ],
+)
+def test_a_number_has_four_significant_digits(x, text):
+    assert numbers.number(x) == text
+
+
+@given(st.floats(-1e308, 1e308), st.integers(2, 4))
+def test_a_number_reads_back_close_and_never_turns_to_zero(x, digits):
+    back = float(numbers.number(x, digits))
+    assert (back == 0) == (x == 0)
+    assert math.copysign(1, back) == math.copysign(1, x)
+    assert math.isclose(back, x, rel_tol=0.5 * 10 ** (1 - digits) * 1.001, abs_tol=5e-324)
+
+
+@given(st.floats(), st.sampled_from(["float16", "float32", "float64"]))
+def test_the_exact_form_reads_back_unchanged(x, dtype):
+    with np.errstate(over="ignore"):
+        x = np.dtype(dtype).type(x)
+    assert np.dtype(dtype).type(numbers.exact(x)).tobytes() == x.tobytes() or np.isnan(x)
+
+
+@pytest.mark.parametrize(("shape", "text"), [((), "()"), ((3,), "(3,)"), ((8, 3), "(8,3)"), ((0, 2), "(0,2)")])
+def test_shapes(shape, text):
+    assert numbers.shape_text(shape) == text
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        ("float32", "f32"),
+        ("int64", "i64"),
+        ("uint8", "u8"),
+        ("bool", "bool"),
+        ("bfloat16", "bf16"),
+        ("complex64", "c64"),
+        ("float8_e4m3fn", "float8_e4m3fn"),
+    ],
+)
+def test_dtypes(dtype, text):
+    assert numbers.dtype_text(dtype) == text
+
+
+def test_the_default_dtype_is_not_said():
+    assert numbers.kind_text(Value("float32", (8, 3))) == "(8,3)"
+    assert numbers.kind_text(Value("float64", (8, 3))) == "(8,3) f64"
+
+
+def test_scalars_and_few_elements_are_written_in_full():
+    assert numbers.short(value(-18.0)) == "-18"
+    assert numbers.short(value([[2.5]])) == "2.5"
+    assert numbers.short(value([1, 2.5, 3])) == "[1 2.5 3]"
+    assert numbers.short(value(np.eye(2))) == "[[1 0] [0 1]]"
+    assert numbers.short(value([True, False], "bool")) == "[True False]"
+
+
+def test_larger_tensors_are_summarised():
+    ramp = value(np.arange(24).reshape(8, 3), "float32")
+    assert numbers.short(ramp) == "(8,3) [0 .. 23] μ 11.5 rms 13.4"
+    assert numbers.grad(ramp) == "(8,3) [0 .. 23] μ 11.5 rms 13.4 |g| 65.8"
+    assert numbers.share(ramp) == "|g| 65.8"
+    assert numbers.short(value(np.zeros((0, 3)))) == "(0,3) f64 empty"
+    assert numbers.short(value([True] * 3 + [False] * 5, "bool")) == "(8,) bool 38% true"
+
+
+def test_bad_numbers_carry_a_mark_in_every_width():
+    assert numbers.short(value(math.nan)) == "! nan"
+    assert numbers.short(value([1, math.inf])) == "! [1 inf]"
+    broken = value([1, 2, 3, 4, math.nan, -math.inf])
+    assert numbers.short(broken) == "(6,) f64 [1 .. 4] μ 2.5 rms 2.74 ! 1 nan, 1 inf"
+    assert numbers.short(broken, 14) == "! 1 nan, 1 inf"
+    assert numbers.short(broken, 5) == "! nan"
+    assert numbers.share(broken) == "! 1 nan, 1 inf"
+    assert numbers.grad(value([math.nan] * 6)) == "(6,) f64 ! 6 nan"
+
+
+def test_mostly_zero_is_said():
+    assert numbers.short(value([0, 0, 0, 0, 0, 1])) == "(6,) f64 [0 .. 1] μ 0.167 rms 0.408 83% zero"
+    assert "zero" not in numbers.short(value([0, 0, 1, 1, 1]))
+
+
+def test_nothing_and_not_stored_are_said():
+    assert numbers.short(None) == "·"
+    assert numbers.short(Value("float32", (3, 4))) == "(3,4) not stored"
+    assert numbers.grad(Value("float32", (3, 4))) == "(3,4) not stored"
+    assert numbers.share(Value("float32", (3, 4))) == "(3,4) not stored"
+    assert numbers.full(Value("float32", (3, 4))) == "float32 (3,4)  not stored"
+    assert numbers.full(None) == "no value"
+
+
+def test_full_is_exact():
+    assert numbers.full(value(np.pi, "float32")) == "3.1415927  float32 ()"
+    assert numbers.full(value(np.arange(6))) == ("float64 (6,)  min 0  max 5  mean 2.5  rms 3.02765  48 B")
+
+
+SHAPES = st.sampled_from([(), (1,), (3,), (2, 2), (5,), (8, 3), (0,)])
+
+
+@given(SHAPES, st.integers(1, 60), st.data())
+def test_a_cut_text_fits_and_is_never_a_cut_number(shape, width, data):
+    size = math.prod(shape)
+    elements = data.draw(st.lists(st.floats(width=32), min_size=size, max_size=size))
+    shown = value(elements, "float32")
+    shown = capture(shown.array().reshape(shape))
+    for write in (numbers.short, numbers.grad, numbers.share):
+        text = write(shown, width)
+        assert len(text) <= width
+        for word in text.replace("[", " ").replace("]", " ").split():
+            assert word == "…" or "…" not in word
+
+
+@given(st.floats(-1e308, 1e308), st.integers(1, 20))
+def test_a_narrow_scalar_is_the_number_or_nothing(x, width):
+    text = numbers.short(value(x), width)
+    assert text == "…" or math.isclose(float(text), x, rel_tol=0.051, abs_tol=5e-324)
+
+
+def test_counts_bytes_and_times():
+    assert [numbers.count_text(n) for n in (0, 999, 1234, 999_999, 12_000_000)] == ["0", "999", "1.23k", "1M", "12M"]
+    assert [numbers.bytes_text(n) for n in (192, 3_500_000, 2**40)] == ["192 B", "3.34 MiB", "1 TiB"]
+    assert [numbers.seconds_text(s) for s in (12e-6, 3.4e-3, 1.2, 250)] == ["12 µs", "3.4 ms", "1.2 s", "250 s"]
