@@ -1,0 +1,32 @@
+"""Any text from a program, made harmless to show in a terminal, a picture or a log."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def shown(text: str, *, lines: bool = False) -> str:
+    """The text with everything invisible written as a visible escape (``\\x1b``, ``\\u202e``, ``\\n``).
+
+    Control characters, escape sequences, direction marks, zero-width characters and lone surrogates lose their power;
+    letters of every script stay. With `lines`, line ends are kept.
+    """
+    if text.isprintable():
+        return text
+    if lines and "\n" in text:
+        return "\n".join(shown(line) for line in text.replace("\r\n", "\n").split("\n"))
+    return "".join(map(_visible, text))
+
+
+def clipped(text: str, width: int) -> str:
+    """The harmless text in at most `width` characters, its end replaced by ``…`` where it is longer."""
+    plain = shown(text)
+    return plain if len(plain) <= width else plain[: max(width - 1, 0)] + "…"
+
+
+def _visible(character: str) -> str:
+    if character.isprintable():
+        return character
+    if unicodedata.category(character) == "Zs":
+        return " "  # wide and no-break spaces
+    return character.encode("unicode_escape").decode("ascii")

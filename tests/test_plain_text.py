@@ -1,0 +1,44 @@
+"""Text from a program cannot do anything where it is shown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gviz.plain_text import clipped, shown
+
+
+@pytest.mark.parametrize(
+    ("text", "harmless"),
+    [
+        ("x.grad", "x.grad"),
+        ("Größe 重み 🙂 אבג", "Größe 重み 🙂 אבג"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("\x9b2J", "\\x9b2J"),
+        ("a\nb\tc\r", "a\\nb\\tc\\r"),
+        ("abc\u202edef", "abc\\u202edef"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("\udc80", "\\udc80"),
+        ("no\u00a0break", "no break"),
+        ("\x00", "\\x00"),
+        ("", ""),
+    ],
+)
+def test_invisible_characters_become_visible(text, harmless):
+    assert shown(text) == harmless
+
+
+def test_lines_are_kept_on_request():
+    assert shown("a\r\nb\x1bc\n", lines=True) == "a\nb\\x1bc\n"
+
+
+def test_clipping_counts_the_visible_form():
+    assert clipped("abcdef", 6) == "abcdef"
+    assert clipped("abcdefg", 6) == "abcde…"
+    assert clipped("\x1b\x1b", 5) == "\\x1b…"
+
+
+@given(st.text(alphabet=st.characters(codec=None), max_size=40))
+def test_nothing_unprintable_is_left(text):
+    assert shown(text).isprintable()
+    assert shown(text).encode("utf-8").decode("utf-8") == shown(text)
+    assert all(line.isprintable() for line in shown(text, lines=True).split("\n"))
