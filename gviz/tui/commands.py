@@ -1,0 +1,137 @@
+"""The command language of both front ends: one line of text in, one `Command` out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command with its count (1 unless given) and the rest of the line."""
+
+    name: str
+    count: int = 1
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """How a command is written: its full name, its short forms (which always win), what follows, and what it does."""
+
+    name: str
+    aliases: tuple[str, ...]
+    takes: str
+    help: str
+
+
+SPECS = (
+    Spec("step", ("s",), "[N]", "one event forward: a node made, a gradient added, a buffer freed"),
+    Spec("reverse-step", ("rs",), "[N]", "one event back"),
+    Spec("next", ("n",), "[N]", "one whole node forward: its backward with all its additions"),
+    Spec("reverse-next", ("rn",), "[N]", "one whole node back"),
+    Spec("finish", ("f", "return", "r"), "[N]", "to the end of the current module call, else of the current pass"),
+    Spec("reverse-finish", ("rf",), "[N]", "to the start of the current module call, else of the current pass"),
+    Spec("continue", ("c", "cont"), "[N]", "to the next stop: an error, the first nan, a mark, else the end"),
+    Spec("reverse-continue", ("rc",), "[N]", "to the stop before"),
+    Spec("phase", (), "[N]", "to the next phase (forward, backward, optimizer, next iteration); phase -1 goes back"),
+    Spec("reverse-phase", ("rp",), "[N]", "to the phase before"),
+    Spec("to", ("t", "until"), "[PLACE]", "to the next event of a node, of the selected one without PLACE"),
+    Spec("reverse-to", ("rt",), "[PLACE]", "to the event before of a node"),
+    Spec(
+        "goto", ("jump", "@"), "PLACE", "move the time cursor: @12 or 12, start, end, fwd, bwd, nan, error, #4, x, 'm"
+    ),
+    Spec("back", (), "", "back in the list of positions jumped from"),
+    Spec("mark", (), "NAME", "remember this position; goto 'NAME comes back"),
+    Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan"),
+    Spec("select", (), "PLACE", "look at a node; the time does not move"),
+    Spec("print", ("p", "node"), "[PLACE]", "the selected node in full: value, gradient, where it was made"),
+    Spec("tape", (), "", "all nodes of this iteration, one row each"),
+    Spec("list", ("l",), "", "the source around the current line"),
+    Spec("where", ("w", "bt"), "", "the call stack of the selected node"),
+    Spec("output", (), "", "what the program has printed up to now"),
+    Spec("export", (), "FILE", "write this moment as a picture: .svg .dot .png .pdf .txt"),
+    Spec("theme", (), "NAME", "gviz-dark, gviz-light, gviz-contrast, gviz-ansi, or any theme of Textual"),
+    Spec("help", ("h", "?"), "[WORD]", "this list, or one command"),
+    Spec("quit", ("q", "exit"), "", "leave"),
+)
+
+_BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}
+_LINE = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*-?|[/@?])\s*(.*)", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?\d{1,12}$")
+_COUNTED = tuple(spec.name for spec in SPECS if spec.takes == "[N]")
+LARGEST_COUNT = 10**9
+
+
+def parse(text: str) -> Command:
+    """Read one line, or raise GvizError that says what was expected.
+
+    ``12`` and ``@12`` mean ``goto 12``; a trailing minus runs a time command backwards (``n- 3``).
+    """
+    text = text.strip().removeprefix(":").strip()
+    if re.fullmatch(r"\d+", text):
+        return Command("goto", argument=text)
+    match = _LINE.match(text)
+    if match is None:
+        raise _unknown(text)
+    word, rest = match.group(1), match.group(2).strip()
+    spec = _spec(word.lower() if word != "@" else "goto")
+    return _counted(spec, rest) if spec.name in _COUNTED else _checked(spec, rest)
+
+
+def help_lines(word: str = "") -> Iterator[str]:
+    """All commands, or the one asked for."""
+    specs = [_spec(word)] if word else SPECS
+    for spec in specs:
+        names = ", ".join((spec.name, *spec.aliases))
+        yield f"{names} {spec.takes}".rstrip().ljust(32) + spec.help
+
+
+def _spec(word: str) -> Spec:
+    if word in _BY_NAME:
+        return _BY_NAME[word]
+    if word.endswith("-") and len(word) > 1:
+        forward = _spec(word[:-1])
+        backward = _BY_NAME.get(f"reverse-{forward.name}")
+        if backward is None:
+            raise GvizError(f"{forward.name} cannot run backwards", exit_code=2)
+        return backward
+    found = [spec for spec in SPECS if spec.name.startswith(word)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(spec.name for spec in found)
+        raise GvizError(f"{word!r} is ambiguous", hint=f"it may mean {names}", exit_code=2)
+    raise _unknown(word)
+
+
+def _unknown(word: str) -> GvizError:
+    near = get_close_matches(word, _BY_NAME, 1)
+    hint = f"did you mean {near[0]}?" if near else "help lists the commands"
+    return GvizError(f"there is no command {clipped(repr(word), 40)}", hint=hint, exit_code=2)
+
+
+def _counted(spec: Spec, rest: str) -> Command:
+    if not rest:
+        return Command(spec.name)
+    if not _NUMBER.match(rest):
+        raise GvizError(f"{spec.name} takes a count, not {clipped(repr(rest), 40)}", exit_code=2)
+    count = max(-LARGEST_COUNT, min(int(rest), LARGEST_COUNT))
+    return Command(_reversed(spec.name) if count < 0 else spec.name, abs(count))
+
+
+def _reversed(name: str) -> str:
+    return name.removeprefix("reverse-") if name.startswith("reverse-") else f"reverse-{name}"
+
+
+def _checked(spec: Spec, rest: str) -> Command:
+    if spec.takes and not spec.takes.startswith("[") and not rest:
+        raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.help, exit_code=2)
+    if not spec.takes and rest:
+        raise GvizError(f"{spec.name} takes nothing behind it", exit_code=2)
+    return Command(spec.name, argument=rest)

@@ -1,0 +1,63 @@
+import pytest
+
+from gviz.errors import GvizError
+from gviz.tui.commands import SPECS, Command, help_lines, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("s", Command("step")),
+        ("n 5", Command("next", 5)),
+        ("n- 3", Command("reverse-next", 3)),
+        ("c-", Command("reverse-continue")),
+        ("rs 2", Command("reverse-step", 2)),
+        ("reverse-finish", Command("reverse-finish")),
+        ("phase -1", Command("reverse-phase", 1)),
+        (":12", Command("goto", argument="12")),
+        ("@12", Command("goto", argument="12")),
+        ("goto @12", Command("goto", argument="@12")),
+        ("goto 'here", Command("goto", argument="'here")),
+        ("/op:Mul", Command("find", argument="op:Mul")),
+        ("cont", Command("continue")),
+        ("conti", Command("continue")),
+        ("STEP 2", Command("step", 2)),
+        ("export a b.svg", Command("export", argument="a b.svg")),
+        ("?", Command("help")),
+        ("help step", Command("help", argument="step")),
+    ],
+)
+def test_a_line_becomes_a_command(text, command):
+    assert parse(text) == command
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("contniue", "did you mean continue"),
+        ("n five", "takes a count"),
+        ("goto", "needs PLACE"),
+        ("quit now", "takes nothing"),
+        ("re", "ambiguous"),
+        ("quit-", "cannot run backwards"),
+        ("", "there is no command"),
+        ("\x1b[31m", "there is no command"),
+        ("-", "there is no command"),
+    ],
+)
+def test_what_is_not_a_command_is_explained(text, word):
+    with pytest.raises(GvizError) as error:
+        parse(text)
+    assert word in " ".join(error.value.lines())
+    assert "\x1b" not in " ".join(error.value.lines())
+
+
+def test_help_names_every_command_and_its_short_forms():
+    text = "\n".join(help_lines())
+    for spec in SPECS:
+        assert spec.help in text
+        assert all(alias in text for alias in spec.aliases)
+
+
+def test_absurd_counts_stay_numbers():
+    assert parse("s 999999999999").count == 10**9
