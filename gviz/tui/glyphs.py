@@ -1,0 +1,55 @@
+"""The marks of the interface, once in Unicode and once in ASCII, one cell each (UX.md 2.4)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One set of characters; `table` rewrites the rest of a text for it."""
+
+    now: str
+    back: str
+    nothing: str
+    cut: str
+    past: str
+    future: str
+    cursor: str
+    boundary: str
+    bad: str
+    mark: str
+    dot: str
+    ascii: bool
+    table: Mapping[int, str]
+
+    def text(self, text: str) -> str:
+        """`text` in this character set."""
+        return text.translate(self.table) if self.ascii else text
+
+
+UNICODE = Glyphs("►", "◄", "·", "…", "━", "─", "█", "┃", "!", "◉", "·", ascii=False, table={})
+
+ASCII = Glyphs(
+    ">", "<", ".", "...", "=", "-", "#", "|", "!", "'", "-", ascii=True,
+    table=str.maketrans({
+        "►": ">", "◄": "<", "·": ".", "…": "...", "━": "=", "─": "-", "█": "#", "┃": "|", "→": "->", "←": "<-",
+        "μ": "mean", "σ": "std", "×": "x", "−": "-", "↻": "v", "—": "-", "–": "-", "≤": "<=", "≥": ">=", "│": "|",
+        "²": "^2", "³": "^3", "√": "sqrt", "π": "pi", "Σ": "sum", "∑": "sum", "⊙": "*", "ᵀ": ".T", "⁻": "-", "¹": "1",
+    }),
+)  # fmt: skip
+
+
+def glyphs(*, ascii: bool) -> Glyphs:
+    """The character set to draw with."""
+    return ASCII if ascii else UNICODE
+
+
+def wants_ascii(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment asks for ASCII: ``GVIZ_ASCII``, the Linux console, or a locale that is not UTF-8."""
+    if environ.get("GVIZ_ASCII", "0") not in ("", "0") or environ.get("TERM") == "linux":
+        return True
+    locale = next((environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name)), "")
+    return bool(locale) and "utf" not in locale.lower()

@@ -1,0 +1,117 @@
+"""Lines of styled text as plain data: what every panel draws, and what line mode prints without the styles.
+
+A style is a name (``value``, ``grad``, ``muted`` …), never a colour; themes know the colours. Widths are terminal cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+Span = tuple[str, str]
+"""``(text, style name)``; an empty style name is ordinary text."""
+
+Line = tuple[Span, ...]
+
+STYLES = (
+    "title", "muted", "value", "grad", "sum", "error", "now", "selected", "key", "mark", "brand", "phase",
+    "code-keyword", "code-string", "code-number", "code-comment", "code-name",
+)  # fmt: skip
+"""Every style name a line may use."""
+
+
+def line(*parts: str | Span) -> Line:
+    """A line of ordinary and styled text."""
+    return tuple((part, "") if isinstance(part, str) else part for part in parts if part)
+
+
+def plain(spans: Line) -> str:
+    """The text of a line."""
+    return "".join(text for text, _ in spans)
+
+
+def cells(spans: Line) -> int:
+    """How many terminal cells a line takes."""
+    return sum(cell_len(text) for text, _ in spans)
+
+
+def cut(spans: Line, width: int, ellipsis: str = "…") -> Line:
+    """The line in at most `width` cells; an ellipsis says that there is more."""
+    if cells(spans) <= width:
+        return spans
+    kept: list[Span] = []
+    room = width - cell_len(ellipsis)
+    for text, style in spans:
+        if cell_len(text) >= room:
+            kept.append((set_cell_size(text, max(room, 0)).rstrip() + ellipsis, style))
+            break
+        kept.append((text, style))
+        room -= cell_len(text)
+    return tuple(kept)
+
+
+def fitted(text: str, width: int, ellipsis: str = "…") -> str:
+    """Text in exactly `width` cells, cut with an ellipsis or filled with blanks."""
+    if cell_len(text) > width:
+        text = set_cell_size(text, max(width - cell_len(ellipsis), 0)) + ellipsis
+    return set_cell_size(text, max(width, 0))
+
+
+def columns(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:
+    """`left` and `right` at the two ends of a row; where room is short the left one is cut."""
+    room = width - cells(right) - 1
+    left = cut(left, max(room, 0), ellipsis)
+    return (*left, (" " * max(width - cells(left) - cells(right), 0), ""), *right)
+
+
+def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
+    """The line broken at blanks into rows of at most `width` cells, the rows after the first indented."""
+    row: list[Span] = []
+    used, start = 0, 0
+    for word, style in _words(spans):
+        size = cell_len(word)
+        if used + cell_len(word.rstrip()) > width and used > start:
+            yield _stripped(row)
+            row, used, start = [(" " * indent, "")], indent, indent
+            word = word.lstrip()
+            size = cell_len(word)
+        for piece in _pieces(word, max(width - used, 1), max(width - indent, 1)):
+            if row and used > start and used + cell_len(piece.rstrip()) > width:
+                yield _stripped(row)
+                row, used, start = [(" " * indent, "")], indent, indent
+            row.append((piece, style))
+            used += cell_len(piece)
+    yield _stripped(row)
+
+
+def labelled(label: str, spans: Iterable[Span], width: int, column: int = 7) -> Iterator[Line]:
+    """A row ``label  text`` whose text wraps under itself."""
+    head = fitted(label, column) if len(label) < column else label + " "
+    yield from wrapped(((head, "muted"), *spans), width, column)
+
+
+def _words(spans: Line) -> Iterator[Span]:
+    """Pieces that may not be broken: a word with the blanks behind it, or leading blanks."""
+    for text, style in spans:
+        start = 0
+        for at in range(1, len(text)):
+            if text[at - 1] == " " and text[at] != " ":
+                yield text[start:at], style
+                start = at
+        yield text[start:], style
+
+
+def _pieces(word: str, first: int, rest: int) -> list[str]:
+    """A word that is wider than a row, in pieces that fit; any other word whole."""
+    if cell_len(word.rstrip()) <= max(first, rest):
+        return [word]
+    return chop_cells(word, rest)
+
+
+def _stripped(row: list[Span]) -> Line:
+    while row and not row[-1][0].strip() and len(row) > 1:
+        row.pop()
+    if row:
+        row[-1] = (row[-1][0].rstrip(), row[-1][1])
+    return tuple(row)
