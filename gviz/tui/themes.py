@@ -1,0 +1,70 @@
+"""The four themes of the terminal debugger, and the semantic colours that every other Textual theme gets too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from textual.theme import Theme
+
+_DARK = {
+    "gviz-value": "#A5D65A", "gviz-grad": "#82B4FF", "gviz-sum": "#F0A3D6", "gviz-muted": "#A9B1BB",
+    "gviz-error": "#FF8078", "gviz-now-background": "#4A3D00", "gviz-now": "#FFE24D", "gviz-mark": "#FFE24D",
+    "gviz-brand": "#5BA3F5", "gviz-string": "#A5D65A", "gviz-keyword": "#F0A3D6", "gviz-number": "#E09B2D",
+}  # fmt: skip
+_LIGHT = {
+    "gviz-value": "#3F5E00", "gviz-grad": "#1A3FB0", "gviz-sum": "#8A2A6B", "gviz-muted": "#57606A",
+    "gviz-error": "#A30010", "gviz-now-background": "#FFEE80", "gviz-now": "#1F2328", "gviz-mark": "#9A5B00",
+    "gviz-brand": "#1A3FB0", "gviz-string": "#3F5E00", "gviz-keyword": "#8A2A6B", "gviz-number": "#9A5B00",
+}  # fmt: skip
+_CONTRAST = {
+    "gviz-value": "#C6FF00", "gviz-grad": "#8CC8FF", "gviz-sum": "#FFC0F0", "gviz-muted": "#FFFFFF",
+    "gviz-error": "#FFB0A8", "gviz-now-background": "#FFFF00", "gviz-now": "#000000", "gviz-mark": "#FFFF00",
+    "gviz-brand": "#FFFFFF", "gviz-string": "#C6FF00", "gviz-keyword": "#FFFFFF", "gviz-number": "#FFFFFF",
+}  # fmt: skip
+_ANSI = {
+    "gviz-value": "ansi_green", "gviz-grad": "ansi_blue", "gviz-sum": "ansi_magenta", "gviz-muted": "ansi_default",
+    "gviz-error": "ansi_red", "gviz-now-background": "ansi_default", "gviz-now": "ansi_default",
+    "gviz-mark": "ansi_yellow", "gviz-brand": "ansi_cyan", "gviz-string": "ansi_green", "gviz-keyword": "ansi_magenta",
+    "gviz-number": "ansi_cyan",
+}  # fmt: skip
+
+DEFAULT = "gviz-dark"
+
+THEMES = (
+    Theme(
+        name="gviz-dark", primary="#5BA3F5", secondary="#A9B1BB", accent="#FFE24D", warning="#E09B2D", error="#FF8078",
+        success="#A5D65A", foreground="#E6EDF3", background="#121212", surface="#1A1D21", panel="#23272E", dark=True,
+        variables=_DARK,
+    ),
+    Theme(
+        name="gviz-light", primary="#1A3FB0", secondary="#57606A", accent="#9A5B00", warning="#9A5B00", error="#A30010",
+        success="#3F5E00", foreground="#1F2328", background="#FFFFFF", surface="#F6F8FA", panel="#E4E7EB", dark=False,
+        variables=_LIGHT,
+    ),
+    Theme(
+        name="gviz-contrast", primary="#FFFFFF", secondary="#FFFFFF", accent="#FFFF00", warning="#FFFF00",
+        error="#FFB0A8", success="#C6FF00", foreground="#FFFFFF", background="#000000", surface="#000000",
+        panel="#000000", dark=True, text_alpha=1.0, variables=_CONTRAST,
+    ),
+    Theme(
+        name="gviz-ansi", primary="ansi_blue", secondary="ansi_cyan", accent="ansi_yellow", warning="ansi_yellow",
+        error="ansi_red", success="ansi_green", foreground="ansi_default", background="ansi_default",
+        surface="ansi_default", panel="ansi_default", boost="ansi_default", dark=True, ansi=True, variables=_ANSI,
+    ),
+)  # fmt: skip
+
+
+def semantic_colours(*, dark: bool, ansi: bool = False) -> Mapping[str, str]:
+    """The colours of values, gradients and marks for a theme that does not bring its own."""
+    return _ANSI if ansi else _DARK if dark else _LIGHT
+
+
+def starting_theme(asked: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """The theme asked for; without colours the one that sends none; a light terminal gets the light one."""
+    if environ.get("NO_COLOR"):
+        return "gviz-ansi"
+    if asked:
+        return asked
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return "gviz-light" if background in ("7", "15") else DEFAULT
