@@ -1,0 +1,170 @@
+"""The rows between two layers: which net runs on which row, so that no two nets ever share a cell of one direction.
+
+Left-edge track assignment with vertical constraints: where net A starts above the column in which net B ends, A must
+turn off on a higher row than B. A ring of such constraints is opened by a dogleg: a net changes rows in a free column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+UNTANGLED = 64
+
+
+class Net(NamedTuple):
+    """A net in one channel: it starts at the `top` column and ends at the `bottoms`."""
+
+    top: int
+    bottoms: tuple[int, ...]
+
+
+class Path(NamedTuple):
+    """The row of a net; with a dogleg it runs to column `turn` on row `first` before. A straight net has row -1."""
+
+    row: int
+    turn: int = 0
+    first: int = -1
+
+
+STRAIGHT = Path(-1)
+
+
+@dataclass(slots=True)
+class Track:
+    """A horizontal stretch that waits for a row. It goes below all tracks in `before`; `after` is only better."""
+
+    top: int
+    low: int
+    high: int
+    bottoms: tuple[int, ...]
+    before: set[int] = field(default_factory=set)
+    better: set[int] = field(default_factory=set)
+    row: int = -1
+
+
+def route(nets: Sequence[Net]) -> tuple[list[Path], int]:
+    """The path of every net, rows counted from 0 below the upper layer, and the number of rows."""
+    bent = [number for number, net in enumerate(nets) if net.bottoms != (net.top,) * len(net.bottoms)]
+    if not bent:
+        return [STRAIGHT] * len(nets), 0
+    if len(bent) == 1:
+        return [Path(0) if number == bent[0] else STRAIGHT for number in range(len(nets))], 1
+    columns = {net.top for net in nets}.union(*[net.bottoms for net in nets])
+    tracks = [_track(nets[number]) for number in bent]
+    _constrain(tracks)
+    turns: dict[int, tuple[int, int]] = {}
+    rows = _fill(tracks, columns, turns)
+    paths = [STRAIGHT] * len(nets)
+    for number, track in enumerate(bent):
+        paths[track] = _path(tracks, turns, number)
+    return paths, rows
+
+
+def _track(net: Net) -> Track:
+    return Track(net.top, min(net.top, *net.bottoms), max(net.top, *net.bottoms), net.bottoms)
+
+
+def _path(tracks: list[Track], turns: dict[int, tuple[int, int]], number: int) -> Path:
+    if number not in turns:
+        return Path(tracks[number].row)
+    upper, column = turns[number]
+    return Path(tracks[number].row, column, tracks[upper].row)
+
+
+def _constrain(tracks: list[Track]) -> None:
+    tops = {track.top: number for number, track in enumerate(tracks)}
+    for number, track in enumerate(tracks):
+        track.before = {tops[column] for column in track.bottoms if tops.get(column, number) != number}
+    if len(tracks) > UNTANGLED:
+        return
+    for number, track in enumerate(tracks):
+        for other in range(number):
+            _prefer(tracks, other, number, _crossings(tracks[other], track) - _crossings(track, tracks[other]))
+
+
+def _prefer(tracks: list[Track], first: int, second: int, cost: int) -> None:
+    if cost < 0:
+        tracks[second].better.add(first)
+    elif cost > 0:
+        tracks[first].better.add(second)
+
+
+def _crossings(upper: Track, lower: Track) -> int:
+    """How often two nets cross if one lies above the other."""
+    crossings = int(upper.low < lower.top < upper.high)
+    return crossings + sum([lower.low < column < lower.high for column in upper.bottoms])
+
+
+def _fill(tracks: list[Track], columns: set[int], turns: dict[int, tuple[int, int]]) -> int:
+    """Fill row after row from the left; returns the number of rows."""
+    waiting = sorted(range(len(tracks)), key=lambda number: (tracks[number].low, tracks[number].high, number))
+    row = 0
+    while waiting:
+        placed = _fill_row(tracks, waiting, columns, row, strict=True) or _fill_row(
+            tracks, waiting, columns, row, strict=False
+        )
+        if placed:
+            waiting = [number for number in waiting if number not in placed]
+            row += 1
+        else:
+            waiting.append(_open_ring(tracks, waiting, columns, turns))
+    return row
+
+
+def _fill_row(tracks: list[Track], waiting: list[int], columns: set[int], row: int, *, strict: bool) -> set[int]:
+    placed: set[int] = set()
+    end: int | None = None
+    for number in waiting:
+        track = tracks[number]
+        if end is not None and _blank_before(track.low, columns) <= end:
+            continue
+        if _blocked(tracks, track.before, row) or (strict and _blocked(tracks, track.better, row)):
+            continue
+        track.row, end = row, track.high
+        placed.add(number)
+    return placed
+
+
+def _blocked(tracks: list[Track], others: set[int], row: int) -> bool:
+    return any(not 0 <= tracks[other].row < row for other in others)
+
+
+def _blank_before(column: int, columns: set[int]) -> int:
+    """The nearest column left of this one that no line comes down in: two nets of one row never touch."""
+    column -= 1
+    while column in columns:
+        column -= 1
+    return column
+
+
+def _open_ring(tracks: list[Track], waiting: list[int], columns: set[int], turns: dict[int, tuple[int, int]]) -> int:
+    """Split a track that waits for itself into an upper part that waits for nobody and a lower part."""
+    number = waiting[0]
+    seen: set[int] = set()
+    while number not in seen:
+        seen.add(number)
+        number = min(other for other in tracks[number].before if tracks[other].row < 0)
+    lower = tracks[number]
+    column = _free_near(lower.top, columns)
+    columns.add(column)
+    upper = len(tracks)
+    tracks.append(Track(lower.top, min(lower.top, column), max(lower.top, column), (column,)))
+    for track in tracks:
+        if number in track.before:
+            track.before = (track.before - {number}) | {upper}
+    lower.before.add(upper)
+    lower.better.clear()
+    lower.low, lower.high = min(column, *lower.bottoms), max(column, *lower.bottoms)
+    turns[number] = (upper, column)
+    return upper
+
+
+def _free_near(column: int, columns: set[int]) -> int:
+    distance = 1
+    while True:
+        for candidate in (column + distance, column - distance):
+            if candidate not in columns:
+                return candidate
+        distance += 1

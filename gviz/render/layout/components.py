@@ -1,0 +1,49 @@
+"""Graphs that hang together, and how several of them share one canvas: on shelves, in the order of their first box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gviz.render.layout.layers import Links
+
+SHELF = 100
+BETWEEN = 3
+
+
+def components(inputs: Links, outputs: Links) -> list[list[int]]:
+    """The connected components, each a sorted list of boxes, ordered by first box."""
+    found: list[list[int]] = []
+    seen = bytearray(len(inputs))
+    for first in range(len(inputs)):
+        if seen[first]:
+            continue
+        seen[first] = 1
+        members = [first]
+        for box in members:  # grows while it is walked
+            for other in inputs[box] + outputs[box]:
+                if not seen[other]:
+                    seen[other] = 1
+                    members.append(other)
+        members.sort()
+        found.append(members)
+    return found
+
+
+def shelve(sizes: Sequence[tuple[int, int]], gap: int = BETWEEN) -> list[tuple[int, int]]:
+    """The upper left corner of each picture of the given sizes: left to right, and a new shelf when one is full."""
+    corners: list[tuple[int, int]] = []
+    limit = max([SHELF, *[width for width, _ in sizes]])
+    x = y = shelf = 0
+    for width, height in sizes:
+        if x and x + width > limit:
+            x, y, shelf = 0, y + shelf + 1, 0
+        corners.append((x, y))
+        x += width + gap
+        shelf = max(shelf, height)
+    return corners
+
+
+def extent(corners: Iterable[tuple[int, int]], sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """The width and height of the canvas that holds all pictures."""
+    ends = [(x + width, y + height) for (x, y), (width, height) in zip(corners, sizes, strict=True)]
+    return max([x for x, _ in ends], default=0), max([y for _, y in ends], default=0)

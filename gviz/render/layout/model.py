@@ -1,0 +1,82 @@
+"""What goes into a layout and what comes out of it: plain data in whole terminal cells."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Key = Hashable
+Point = tuple[int, int]
+
+
+class Box(NamedTuple):
+    """A box to be placed: its size in cells, borders included."""
+
+    key: Key
+    width: int
+    height: int
+    role: str = "op"
+
+
+class Edge(NamedTuple):
+    """A line from the bottom of `source` to the top of `target`, which uses it as argument number `slot`."""
+
+    source: Key
+    target: Key
+    slot: int = 0
+
+
+class Place(NamedTuple):
+    """Where a box stands. `port` is the column (or, left to right, the row) at which its line leaves."""
+
+    key: Key
+    x: int
+    y: int
+    width: int
+    height: int
+    port: int
+
+    @property
+    def right(self) -> int:
+        """The first column after the box."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> int:
+        """The first row below the box."""
+        return self.y + self.height
+
+    def holds(self, x: int, y: int) -> bool:
+        """Whether the cell lies in the box."""
+        return self.x <= x < self.right and self.y <= y < self.bottom
+
+
+class Wire(NamedTuple):
+    """A piece of line from one layer to the next, as the corners it runs through.
+
+    Wires of one `net` (all lines that leave one box) may share cells, others only cross. ``Layout.edges[first:last]``
+    run over the piece. `enters` tells that it ends at a box, where its last cell holds the arrow head.
+    """
+
+    net: int
+    points: tuple[Point, ...]
+    first: int
+    last: int
+    enters: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Coordinates of everything that is drawn. Depends on structure alone, so no step ever moves a box.
+
+    `edges` are the given edges in drawing order, those of one source together; an edge against the order of the graph
+    has no wire.
+    """
+
+    places: Mapping[Key, Place]
+    edges: tuple[Edge, ...]
+    wires: tuple[Wire, ...]
+    width: int
+    height: int
+    rightward: bool = False
