@@ -19,7 +19,10 @@ PhaseKind = Literal["forward", "backward", "optimizer", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """One `GradFlowed`: what arrived over one edge, from input `slot` of node `source`, by event number `seq`."""
+    """One `GradFlowed`: what arrived over one edge, from input `slot` of node `source`, by event number `seq`.
+
+    The seed of a pass is a contribution too: `source` 0, `slot` its place among the pass's roots.
+    """
 
     source: int
     slot: int

@@ -1,0 +1,91 @@
+"""How an event becomes a row of a trace file and back; everything here derives from the fields of the event classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from gviz.events import DEFINITIONS, KINDS, BackwardStarted, Event, Output
+from gviz.values import Value
+
+KIND_NUMBERS: dict[type[Event], int] = {kind: number for number, kind in enumerate(KINDS)}
+DEFINITION_KINDS = frozenset(KIND_NUMBERS[kind] for kind in DEFINITIONS)
+
+Subject = tuple[int, int, int]
+"""``(node, output_nr, pass_nr)``: what an event concerns, 0 where it says nothing about it."""
+
+_encoder = msgspec.msgpack.Encoder()
+_decoders = tuple(msgspec.msgpack.Decoder(kind) for kind in KINDS)
+
+
+def encode(event: Event) -> bytes:
+    """The body of an event, as its row keeps it."""
+    return _encoder.encode(event)
+
+
+def decode(kind: int, body: bytes) -> Event:
+    """The event of a row; `msgspec.ValidationError` or `msgspec.DecodeError` if the body is not such an event."""
+    return _decoders[kind].decode(body)
+
+
+def subject(event: Event) -> Subject:
+    """What the event concerns; a pass concerns its first root."""
+    return _SUBJECTS[type(event)](event)
+
+
+def values(event: object) -> Iterator[Value]:
+    """Every value an event holds, in the order of its fields."""
+    if isinstance(event, Value):
+        yield event
+    elif isinstance(event, tuple | list):
+        for item in event:
+            yield from values(item)
+    elif isinstance(event, Event | Output):
+        for field in _VALUE_FIELDS[type(event)]:
+            yield from values(getattr(event, field))
+
+
+def with_values(event: Any, change: Callable[[Value], Value]) -> Any:
+    """The event with every value it holds replaced by ``change(value)``."""
+    if isinstance(event, Value):
+        return change(event)
+    if isinstance(event, tuple):
+        return tuple(with_values(item, change) for item in event)
+    if isinstance(event, Event | Output):
+        fields = {name: with_values(getattr(event, name), change) for name in _VALUE_FIELDS[type(event)]}
+        return msgspec.structs.replace(event, **fields)
+    return event
+
+
+def _subject_reader(kind: type[Event]) -> Callable[[Any], Subject]:
+    if kind is BackwardStarted:
+        return lambda event: (event.roots[0][0] if event.roots else 0, 0, event.pass_nr)
+    match [name in kind.__struct_fields__ for name in ("node", "output_nr", "pass_nr")]:
+        case [True, True, True]:
+            return lambda event: (event.node, event.output_nr, event.pass_nr)
+        case [True, True, False]:
+            return lambda event: (event.node, event.output_nr, 0)
+        case [True, False, True]:
+            return lambda event: (event.node, 0, event.pass_nr)
+        case [True, False, False]:
+            return lambda event: (event.node, 0, 0)
+        case [False, _, True]:
+            return lambda event: (0, 0, event.pass_nr)
+    return lambda event: (0, 0, 0)
+
+
+def _value_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    return tuple(field.name for field in msgspec.structs.fields(kind) if _mentions_values(field.type))
+
+
+def _mentions_values(annotation: object) -> bool:
+    if annotation is Value or annotation is Output:
+        return True
+    return any(_mentions_values(part) for part in getattr(annotation, "__args__", ()))
+
+
+_SUBJECTS = {kind: _subject_reader(kind) for kind in KINDS}
+_STRUCTS: tuple[type[msgspec.Struct], ...] = (*KINDS, Output)
+_VALUE_FIELDS: dict[type, tuple[str, ...]] = {kind: _value_fields(kind) for kind in _STRUCTS}

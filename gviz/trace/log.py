@@ -1,0 +1,134 @@
+"""The ordered list of what a program said, wherever it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from gviz.errors import GvizError
+from gviz.events import Event, OpSeen, SourceSeen, StackSeen
+from gviz.site import Frame
+from gviz.trace.codec import KIND_NUMBERS, subject
+from gviz.values import Array, Value
+
+E = TypeVar("E", bound=Event)
+
+
+class Columns(NamedTuple):
+    """What the events of a stretch concern, one entry an event: arrays of equal length."""
+
+    kind: Array
+    node: Array
+    output_nr: Array
+    pass_nr: Array
+
+
+class EventLog(Protocol):
+    """Events numbered from 1, and what they refer to by number or path. It may grow at its end, and only there.
+
+    Definitions (`events.DEFINITIONS`) have no number of their own: they are in `ops`, `stacks` and `sources`.
+    """
+
+    @property
+    def ops(self) -> Mapping[int, OpSeen]: ...
+    @property
+    def stacks(self) -> Mapping[int, tuple[Frame, ...]]: ...
+    @property
+    def sources(self) -> Mapping[str, str | None]: ...
+
+    def __len__(self) -> int: ...
+
+    def event(self, seq: int) -> Event:
+        """Event number `seq`, which must be in ``1..len``."""
+        ...
+
+    def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
+        """The events ``start <= seq < stop`` of these kinds (numbers in `events.KINDS`), in order."""
+        ...
+
+    def columns(self, start: int, stop: int) -> Columns:
+        """What the events ``start <= seq < stop`` concern."""
+        ...
+
+    def array(self, value: Value) -> Array | None:
+        """All elements of a value, from wherever they are kept; None if they were not stored."""
+        ...
+
+    def index(self) -> Mapping[str, Array] | None:
+        """The columns of a `gviz.trace.index.Index` over the whole log, if it keeps one."""
+        ...
+
+    def refresh(self) -> int:
+        """Notice what was added meanwhile, and give the new length."""
+        ...
+
+
+class MemoryLog:
+    """A log in memory, for programs that show their own graph and for tests. `append` is a listener."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._events: list[Event] = []
+        self.ops: dict[int, OpSeen] = {}
+        self.stacks: dict[int, tuple[Frame, ...]] = {}
+        self.sources: dict[str, str | None] = {}
+        for event in events:
+            self.append(event)
+
+    def append(self, event: Event) -> None:
+        """Add an event at the end, or keep a definition."""
+        match event:
+            case OpSeen():
+                self.ops[event.op] = event
+            case StackSeen():
+                self.stacks[event.stack] = event.frames
+            case SourceSeen():
+                self.sources[event.path] = event.text
+            case _:
+                self._events.append(event)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def event(self, seq: int) -> Event:
+        """Event number `seq`."""
+        if not 1 <= seq <= len(self._events):
+            raise IndexError(seq)
+        return self._events[seq - 1]
+
+    def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
+        """The events ``start <= seq < stop`` of these kinds, in order."""
+        stretch = enumerate(self._events[start - 1 : stop - 1], start)
+        return ((seq, event) for seq, event in stretch if KIND_NUMBERS[type(event)] in kinds)
+
+    def columns(self, start: int, stop: int) -> Columns:
+        """What the events ``start <= seq < stop`` concern."""
+        stretch = self._events[start - 1 : stop - 1]
+        kinds = np.array([KIND_NUMBERS[type(event)] for event in stretch], np.uint8)
+        subjects = np.array([subject(event) for event in stretch], np.int64).reshape(-1, 3)
+        return Columns(kinds, *subjects.T)
+
+    def array(self, value: Value) -> Array | None:
+        """The elements in the value itself."""
+        return value.array()
+
+    def index(self) -> None:
+        """Nothing: a log in memory keeps no index."""
+
+    def refresh(self) -> int:
+        """The length now."""
+        return len(self._events)
+
+
+def expect(log: EventLog, seq: int, kind: type[E]) -> E:
+    """Event number `seq`, which an index says is of this kind.
+
+    Raises GvizError if it is not: the file was damaged or made to mislead.
+    """
+    event = log.event(seq)
+    if not isinstance(event, kind):
+        raise GvizError(
+            f"the trace is damaged: event {seq} is {type(event).__name__}, its index says {kind.__name__}", exit_code=3
+        )
+    return event

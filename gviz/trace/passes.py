@@ -1,0 +1,76 @@
+"""Which nodes a backward pass will reach, known from the graph before it has reached them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from gviz.events import BackwardStarted, Edge
+from gviz.trace.storage import FindArray
+from gviz.values import Value, capture
+
+EdgesOf = Callable[[int], Iterable[Edge]]
+"""The outputs into which a node's rule sends gradients, one entry per input that can have one."""
+
+
+class Reach:
+    """The part of the graph one pass covers; `expected` counts what will arrive at each output, seeds included."""
+
+    __slots__ = ("expected", "nodes")
+
+    def __init__(self, expected: Mapping[Edge, int]) -> None:
+        self.expected = expected
+        self.nodes = frozenset(node for node, _ in expected)
+
+
+def reach(roots: Iterable[Edge], inputs: Iterable[Edge], edges_of: EdgesOf) -> Reach:
+    """What a pass from `roots` covers: all it can reach or, given `inputs`, only the ways that lead to them."""
+    roots, wanted = tuple(roots), {node for node, _ in inputs}
+    edges = _walk(roots, edges_of)
+    kept = _leading_to(wanted, edges) if wanted else edges.keys()
+    expected = Counter(root for root in roots if root[0] in kept)
+    for node in kept:
+        expected.update(edge for edge in edges[node] if edge[0] in kept)
+    return Reach(expected)
+
+
+def _walk(roots: Iterable[Edge], edges_of: EdgesOf) -> dict[int, tuple[Edge, ...]]:
+    edges: dict[int, tuple[Edge, ...]] = {}
+    todo = [node for node, _ in roots]
+    while todo:
+        node = todo.pop()
+        if node not in edges:
+            edges[node] = tuple(edges_of(node))
+            todo.extend(target for target, _ in edges[node])
+    return edges
+
+
+def _leading_to(wanted: set[int], edges: Mapping[int, tuple[Edge, ...]]) -> set[int]:
+    sources = defaultdict(list)
+    for node, targets in edges.items():
+        for target, _ in targets:
+            sources[target].append(node)
+    kept: set[int] = set()
+    todo = [node for node in wanted if node in edges]
+    while todo:
+        node = todo.pop()
+        if node not in kept:
+            kept.add(node)
+            todo.extend(sources[node])
+    return kept
+
+
+def carries_gradient(dtype: str | None) -> bool:
+    """Whether an output of this dtype can have a gradient (None: its dtype was never known)."""
+    return dtype is None or dtype.startswith(("float", "bfloat", "complex"))
+
+
+def seed_of(started: BackwardStarted, root: Edge, find_array: FindArray) -> Value | None:
+    """The gradient with which a pass begins at one root: the sum, if the root was given several times."""
+    seeds = [seed for edge, seed in zip(started.roots, started.seeds, strict=False) if edge == root]
+    if len(seeds) < 2:
+        return seeds[0] if seeds else None
+    arrays = [array for array in map(find_array, seeds) if array is not None and array.shape == seeds[0].shape]
+    if len(arrays) < len(seeds) or seeds[0].dtype == "bfloat16":
+        return Value(seeds[0].dtype, seeds[0].shape)
+    return capture(sum(arrays[1:], arrays[0]))

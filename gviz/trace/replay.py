@@ -1,0 +1,200 @@
+"""What every event means, in one place: the state of all nodes after the first `n` events, by going through them.
+
+`Timeline` gives the same answers by search, and is tested against this. Read this to learn what an event does; use
+the timeline to ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gviz import events as e
+from gviz.events import Edge, Output
+from gviz.trace.log import EventLog
+from gviz.trace.passes import Reach, carries_gradient, reach, seed_of
+from gviz.trace.state import Contribution, NodeState, OutputState, Saved, Step
+from gviz.trace.storage import value_after
+from gviz.values import Value
+
+
+@dataclass
+class _Place:
+    """One output while replaying."""
+
+    output: Output
+    value: Value | None
+    value_seq: int
+    version: int
+    written_by: int = 0
+    grad: Value | None = None
+    grad_seq: int = 0
+
+
+@dataclass
+class _Progress:
+    """How far one pass has come at one node."""
+
+    parts: dict[int, list[Contribution]] = field(default_factory=dict)
+    totals: dict[int, Value] = field(default_factory=dict)
+    step: Step = "pending"
+
+    def arrive(self, output_nr: int, part: Contribution, total: Value | None) -> None:
+        self.parts.setdefault(output_nr, []).append(part)
+        self.totals[output_nr] = part.value if total is None else total
+
+
+@dataclass
+class _Node:
+    """One node while replaying. `edges` are where its rule sends gradients; `reached` the passes that got here."""
+
+    created: e.NodeCreated
+    requires_grad: bool
+    saved: Saved
+    edges: tuple[Edge, ...]
+    places: list[_Place]
+    saved_freed: int = 0
+    freed: int = 0
+    reached: list[int] = field(default_factory=list)
+    progress: dict[int, _Progress] = field(default_factory=dict)
+
+    def in_pass(self, pass_nr: int) -> _Progress:
+        """The progress of a pass that has just done something here."""
+        self.reached = [*(nr for nr in self.reached if nr != pass_nr), pass_nr]
+        return self.progress.setdefault(pass_nr, _Progress())
+
+
+class Replay:
+    """The world of a trace while its events are gone through."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+        self.nodes: dict[int, _Node] = {}
+        self.passes: dict[int, Reach] = {}
+        self.running: list[int] = []
+
+    def apply(self, seq: int, event: e.Event) -> None:
+        """Let one event happen."""
+        match event:
+            case e.NodeCreated():
+                self._create(seq, event)
+            case e.StorageWritten():
+                self._write(seq, event)
+            case e.RequiresGradSet(node=node, requires_grad=requires_grad) if node in self.nodes:
+                self.nodes[node].requires_grad = requires_grad
+            case e.BackwardStarted():
+                self._start(seq, event)
+            case e.BackwardFinished(pass_nr=pass_nr) if pass_nr in self.running:
+                self.running.remove(pass_nr)
+            case e.GradFlowed(pass_nr=pass_nr, node=node) if node in self.nodes:
+                part = Contribution(event.source, event.slot, event.part, seq)
+                self.nodes[node].in_pass(pass_nr).arrive(event.output_nr, part, event.total)
+            case e.StepStarted(pass_nr=pass_nr, node=node) if node in self.nodes:
+                self.nodes[node].in_pass(pass_nr).step = "running"
+            case e.StepFinished(pass_nr=pass_nr, node=node) if node in self.nodes:
+                self.nodes[node].in_pass(pass_nr).step = "done"
+            case e.GradCaptured(pass_nr=pass_nr, node=node) if node in self.nodes:
+                self.nodes[node].in_pass(pass_nr).step = "done"
+            case e.GradAccumulated(pass_nr=pass_nr, node=node) if node in self.nodes:
+                self.nodes[node].in_pass(pass_nr).step = "done"
+                self._set_grad(seq, node, 0, event.part if event.value is None else event.value)
+            case e.GradRetained(node=node, output_nr=output_nr, value=value):
+                self._set_grad(seq, node, output_nr, value)
+            case e.GradSet(node=node, output_nr=output_nr, value=value):
+                self._set_grad(seq, node, output_nr, value)
+            case e.SavedFreed(node=node) if node in self.nodes:
+                self.nodes[node].saved_freed = seq
+            case e.NodeFreed(node=node) if node in self.nodes:
+                self.nodes[node].freed = seq
+
+    def state(self, node: int) -> NodeState:
+        """One node as it is now."""
+        it = self.nodes[node]
+        pass_nr = self._pass_of(node)
+        progress = it.progress.get(pass_nr, _Progress())
+        saved: Saved = "freed" if it.saved == "held" and it.saved_freed else it.saved
+        outputs = tuple(self._output(node, nr, pass_nr, progress) for nr in range(len(it.places)))
+        step = self._step(it, pass_nr, progress, outputs)
+        return NodeState(node, it.requires_grad, saved, it.saved_freed, it.freed, pass_nr, step, outputs)
+
+    def _create(self, seq: int, event: e.NodeCreated) -> None:
+        op = self.log.ops.get(event.op)
+        tracked = event.kind == "op" and not event.untracked
+        saved: Saved = "held" if tracked and op is not None and op.saved else "nothing"
+        edges = tuple(edge for edge in event.inputs if self._can_have_gradient(edge)) if tracked else ()
+        places = [_Place(output, output.value, seq, output.version) for output in event.outputs]
+        self.nodes[event.node] = _Node(event, event.requires_grad, saved, edges, places)
+
+    def _can_have_gradient(self, edge: Edge) -> bool:
+        node, output_nr = edge
+        if node not in self.nodes or not self.nodes[node].requires_grad:
+            return False
+        outputs = self.nodes[node].created.outputs
+        value = outputs[output_nr].value if output_nr < len(outputs) else None
+        return carries_gradient(value.dtype if value is not None else None)
+
+    def _write(self, seq: int, event: e.StorageWritten) -> None:
+        for node in self.nodes.values():
+            for place in node.places:
+                if place.output.storage == event.storage != 0:
+                    place.value = value_after(place.output, event.value, self.log.array)
+                    place.value_seq, place.version, place.written_by = seq, event.version, event.node
+
+    def _start(self, seq: int, event: e.BackwardStarted) -> None:
+        self.running.append(event.pass_nr)
+        self.passes[event.pass_nr] = reach(event.roots, event.inputs, lambda node: self._edges(node))
+        for slot, (root, seed) in enumerate(zip(event.roots, event.seeds, strict=False)):
+            node, output_nr = root
+            if node in self.nodes:
+                part = Contribution(0, slot, seed, seq)
+                total = seed_of(event, root, self.log.array)
+                self.nodes[node].in_pass(event.pass_nr).arrive(output_nr, part, total)
+
+    def _edges(self, node: int) -> tuple[Edge, ...]:
+        return self.nodes[node].edges if node in self.nodes else ()
+
+    def _set_grad(self, seq: int, node: int, output_nr: int, value: Value | None) -> None:
+        if node in self.nodes and output_nr < len(self.nodes[node].places):
+            place = self.nodes[node].places[output_nr]
+            place.grad, place.grad_seq = value, seq
+
+    def _pass_of(self, node: int) -> int:
+        """The innermost running pass that covers the node, else the latest that reached it."""
+        it = self.nodes[node]
+        for pass_nr in reversed(self.running):
+            if pass_nr in it.progress or node in self.passes[pass_nr].nodes:
+                return pass_nr
+        return it.reached[-1] if it.reached else 0
+
+    def _output(self, node: int, nr: int, pass_nr: int, progress: _Progress) -> OutputState:
+        place = self.nodes[node].places[nr]
+        parts = tuple(progress.parts.get(nr, ()))
+        expected = len(parts)
+        if pass_nr in self.passes and progress.step not in ("running", "done"):
+            expected = max(expected, self.passes[pass_nr].expected.get((node, nr), 0))
+        return OutputState(
+            value=place.value,
+            value_seq=place.value_seq,
+            version=place.version,
+            written_by=place.written_by,
+            incoming=progress.totals.get(nr),
+            parts=parts,
+            expected=expected,
+            grad=place.grad,
+            grad_seq=place.grad_seq,
+        )
+
+    def _step(self, it: _Node, pass_nr: int, progress: _Progress, outputs: tuple[OutputState, ...]) -> Step:
+        if pass_nr == 0:
+            return "none"
+        if progress.step != "pending" or not progress.parts:
+            return progress.step
+        complete = it.created.kind != "op" and all(len(out.parts) >= out.expected for out in outputs)
+        return "running" if complete else "waiting"
+
+
+def replay(log: EventLog, n: int) -> dict[int, NodeState]:
+    """The state of every node born so far, after event `n` (0: before anything)."""
+    world = Replay(log)
+    for seq in range(1, n + 1):
+        world.apply(seq, log.event(seq))
+    return {node: world.state(node) for node in world.nodes}
