@@ -1,0 +1,79 @@
+"""The recording process: records one program from its first line to the end of the interpreter.
+
+It is a process of its own, so that the program finds an ordinary environment, and the debugger survives whatever the
+program does. The standard streams are the terminal's, inherited.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from contextlib import AbstractContextManager
+from types import CodeType
+
+from gviz.cli import order, runner, torch_name
+from gviz.errors import GvizError
+
+
+def main() -> None:
+    """Carry out the order in ``sys.argv[1]`` on the program named by the arguments behind it."""
+    what = order.parse(sys.argv[1])
+    try:
+        if what.engine == "builtin":
+            torch_name.install()
+        target = runner.find(sys.argv[2:], as_module=what.as_module)
+        recording = _recording(what)
+        recording.__enter__()
+    except GvizError as error:
+        _say(*error.lines())
+        sys.exit(error.exit_code)
+    except BaseException as error:
+        runner.show_from_own_frames(error)
+        raise
+    atexit.register(_close, recording, os.getpid())
+    _run(what, target, recording)
+
+
+def _run(what: order.Order, target: runner.Target, recording: AbstractContextManager[object]) -> None:
+    try:
+        code = runner.load(target)
+        _choose_engine(what.engine, code)
+        runner.execute(code)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        runner.show_from_own_frames(error)
+        atexit.unregister(_close)
+        recording.__exit__(type(error), error, error.__traceback__)
+        raise
+
+
+def _recording(what: order.Order) -> AbstractContextManager[object]:
+    from gviz.trace.record import record
+
+    return record(what.trace)
+
+
+def _close(recording: AbstractContextManager[object], owner: int) -> None:
+    """End the recording after everything the program left for the end: it was registered first, so it runs last."""
+    if os.getpid() == owner:
+        recording.__exit__(None, None, None)
+
+
+def _choose_engine(engine: order.Engine, code: CodeType) -> None:
+    if engine == "builtin" or not torch_name.is_imported_by(code):
+        return
+    if engine == "auto" and not torch_name.is_installed():
+        torch_name.install()
+        _say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
+        return
+    _say(
+        "gviz: this program uses PyTorch, whose operations gviz cannot record yet: they will be missing in the trace",
+        "hint: --engine builtin makes `import torch` mean gviz's own engine",
+    )
+
+
+def _say(*lines: str) -> None:
+    """Tell the person, past any capture of the program's own output."""
+    print(*lines, sep="\n", file=sys.__stderr__, flush=True)

@@ -1,0 +1,41 @@
+"""``gviz export``: a picture of one moment."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from gviz.cli import outputs
+from gviz.cli.order import Engine
+from gviz.cli.picture import write_picture
+from gviz.cli.session import engine_option, is_trace, record_program
+
+
+@click.command("export")
+@click.argument("source", type=click.Path(path_type=Path), metavar="TRACE|SCRIPT")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]...")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The picture; its suffix says which kind."
+)
+@click.option("--at", metavar="MOMENT", help="An event number, start, end, nan, error, fwd, bwd or a node.")
+@click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Colours of the picture.")
+@click.option("-f", "--force", is_flag=True, help="Write over an existing picture.")
+@engine_option
+def command(
+    source: Path, arguments: tuple[str, ...], output: Path, at: str | None, theme: str, force: bool, engine: Engine
+) -> None:
+    """Write a picture of the graph at one moment: svg, png, pdf, dot or txt.
+
+    A script is run and recorded first. Without --at the moment is the program's failure, else the end of its last
+    backward pass.
+    """
+    outputs.refuse_existing(output, force=force)
+    with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
+        trace = source
+        if not is_trace(source):
+            own = Path(folder) / f"{source.stem}.gviz"
+            trace = record_program([str(source), *arguments], as_module=False, engine=engine, output=own).trace
+        write_picture(trace, output, at=at, theme=theme, force=force)
+    click.echo(f"wrote {output}", err=True)

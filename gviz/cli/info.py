@@ -1,0 +1,68 @@
+"""``gviz info``: what a bug report needs to know."""
+
+from __future__ import annotations
+
+import json
+import locale
+import os
+import shutil
+import sys
+from typing import Any
+
+import click
+
+from gviz.cli import crash, fonts, lessons, places, terminal
+from gviz.cli.settings import Settings
+
+SCHEMA = 1
+
+
+@click.command("info")
+@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@click.pass_obj
+def command(settings: Settings, kind: str) -> None:
+    """Show versions, paths, and what the terminal can do."""
+    facts = _facts(settings)
+    click.echo(json.dumps({"schema": SCHEMA, **facts}, indent=2) if kind == "json" else _text(facts))
+
+
+def _facts(settings: Settings) -> dict[str, dict[str, Any]]:
+    return {"versions": crash.versions(), "paths": _paths(), "terminal": _terminal(settings), "pictures": _pictures()}
+
+
+def _paths() -> dict[str, str]:
+    from gviz import __file__ as package
+
+    return {
+        "gviz": os.path.dirname(package),
+        "python": sys.executable,
+        "lessons": str(lessons.folder()),
+        "traces": str(places.traces()),
+        "reports": str(places.reports()),
+    }
+
+
+def _terminal(settings: Settings) -> dict[str, Any]:
+    why_plain = terminal.why_plain(settings)
+    columns, rows = shutil.get_terminal_size()
+    return {
+        "size": f"{columns}x{rows}",
+        "TERM": os.environ.get("TERM", ""),
+        "COLORTERM": os.environ.get("COLORTERM", ""),
+        "NO_COLOR": os.environ.get("NO_COLOR", ""),
+        "encoding": locale.getencoding(),
+        "debugger": f"line by line ({why_plain})" if why_plain else "full screen",
+        "characters": "ASCII" if terminal.needs_ascii(settings) else "Unicode",
+    }
+
+
+def _pictures() -> dict[str, Any]:
+    found = fonts.count()
+    return {"fonts": found or "none: svg and dot are right, png and pdf come without text"}
+
+
+def _text(facts: dict[str, dict[str, Any]]) -> str:
+    lines = []
+    for head, entries in facts.items():
+        lines += [head, *(f"  {name:<12} {value}".rstrip() for name, value in entries.items())]
+    return "\n".join(lines)

@@ -1,0 +1,58 @@
+"""Events, states and values as JSON that any reader understands: names instead of positions, ``"nan"`` as text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import msgspec
+
+from gviz.events import Event
+from gviz.values import Value
+
+SCHEMA = 1
+"""Grows when something is renamed or removed, not when something is added."""
+
+
+def text(**parts: object) -> str:
+    """One JSON document with the schema's number."""
+    return json.dumps({"schema": SCHEMA, **form(parts)}, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def form(thing: object) -> Any:
+    """What JSON knows of a thing."""
+    match thing:
+        case Value():
+            return _value(thing)
+        case Event():
+            return {"event": type(thing).__name__, **form(msgspec.structs.asdict(thing))}
+        case msgspec.Struct():
+            return form(msgspec.structs.asdict(thing))
+        case dict():
+            return {str(key): form(entry) for key, entry in thing.items()}
+        case tuple() | list():
+            return [form(entry) for entry in thing]
+        case bytes():
+            return thing.hex()
+        case float():
+            return thing if math.isfinite(thing) else str(thing)
+        case None | bool() | int() | str():
+            return thing
+    if dataclasses.is_dataclass(thing):
+        return {field.name: form(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+    return str(thing)
+
+
+def _value(value: Value) -> dict[str, Any]:
+    """Elements where they are in the event, statistics always where they are known."""
+    array = value.array()
+    if array is not None and array.dtype.kind == "c":
+        array = array.astype(str)
+    return {
+        "dtype": value.dtype,
+        "shape": list(value.shape),
+        "elements": None if array is None else form(array.tolist()),
+        "stats": form(value.statistics()),
+    }

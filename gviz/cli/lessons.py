@@ -1,0 +1,59 @@
+"""The lessons that travel with gviz: in the wheel as ``gviz/samples``, in a checkout as ``samples``."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+
+from gviz.errors import GvizError
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One lesson: ``01_product_and_sine.py`` has the number ``01`` and the name ``product_and_sine``."""
+
+    path: Path
+
+    @property
+    def number(self) -> str:
+        return self.path.stem.partition("_")[0]
+
+    @property
+    def name(self) -> str:
+        return self.path.stem.partition("_")[2]
+
+    def title(self) -> str:
+        """The first line of its docstring."""
+        docstring = ast.get_docstring(ast.parse(self.path.read_bytes())) or ""
+        return docstring.partition("\n")[0]
+
+
+def lessons() -> list[Lesson]:
+    """All lessons, in the order they are taught in."""
+    return [Lesson(path) for path in sorted(folder().glob("[0-9]*_*.py"))]
+
+
+def find(name: str | None) -> Lesson:
+    """The lesson of this name, number or file name; the first one if there is no name."""
+    every = lessons()
+    if not every:
+        raise GvizError("the lessons are missing from this installation", hint="pip install --force-reinstall gviz")
+    if name is None:
+        return every[0]
+    for lesson in every:
+        if name in (lesson.name, lesson.number, lesson.number.lstrip("0"), lesson.path.stem, lesson.path.name):
+            return lesson
+    close = get_close_matches(name, [lesson.name for lesson in every], n=1)
+    raise GvizError(
+        f"there is no lesson {name}", hint=f"did you mean {close[0]}?" if close else "gviz demo --list", exit_code=2
+    )
+
+
+def folder() -> Path:
+    """Where the lessons are."""
+    package = Path(str(resources.files("gviz")))
+    installed = package / "samples"
+    return installed if installed.is_dir() else package.parent / "samples"

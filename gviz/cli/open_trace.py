@@ -1,0 +1,30 @@
+"""``gviz open``: step through a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gviz.cli import places
+from gviz.cli.debugger import debug
+from gviz.cli.settings import Settings, display_options
+from gviz.errors import GvizError
+
+
+@click.command("open")
+@click.argument("trace", type=click.Path(path_type=Path), required=False)
+@click.option("--at", metavar="MOMENT", help="Open at an event number, start, end, nan, error, fwd, bwd or a node.")
+@display_options
+@click.pass_obj
+def command(settings: Settings, trace: Path | None, at: str | None) -> None:
+    """Open the debugger on a trace; without TRACE on the newest one in the cache folder."""
+    path = trace or _newest()
+    debug(path, settings, title=path.name, at=at)
+
+
+def _newest() -> Path:
+    traces = places.cached_traces()
+    if not traces:
+        raise GvizError("there is no trace yet", hint="gviz demo, or gviz run SCRIPT", exit_code=3)
+    return traces[0]

@@ -1,0 +1,73 @@
+"""Where gviz puts what nobody gave a name: traces in the user's cache, crash reports in the user's logs."""
+
+from __future__ import annotations
+
+import time
+from itertools import chain, count
+from pathlib import Path
+
+import platformdirs
+
+from gviz.errors import GvizError
+
+KEPT = 20
+"""So many traces and reports are kept; the oldest go first."""
+
+
+def cached_traces() -> list[Path]:
+    """The traces in the cache, newest first."""
+    return sorted(traces().glob("*.gviz"), key=_written, reverse=True)
+
+
+def new_trace(program: str) -> Path:
+    """A path in the cache for a new trace of `program`; makes room for it."""
+    folder = _made(traces())
+    for old in cached_traces()[KEPT - 1 :]:
+        remove_trace(old)
+    stem = f"{_stem(program)}-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = chain([f"{stem}.gviz"], (f"{stem}-{number}.gviz" for number in count(2)))
+    return next(folder / name for name in names if not (folder / name).exists())
+
+
+def new_report() -> Path:
+    """A path in the log folder for a crash report; makes room for it."""
+    folder = _made(reports())
+    for old in sorted(folder.glob("crash-*.txt"), key=_written, reverse=True)[KEPT - 1 :]:
+        old.unlink(missing_ok=True)
+    return folder / f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**6:06}.txt"
+
+
+def remove_trace(path: Path) -> None:
+    """Remove a trace and what SQLite may have left beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def traces() -> Path:
+    """The folder of traces that nobody gave a name."""
+    return platformdirs.user_cache_path("gviz") / "traces"
+
+
+def reports() -> Path:
+    """The folder of crash reports."""
+    return platformdirs.user_log_path("gviz")
+
+
+def _stem(program: str) -> str:
+    stem = Path(program).stem or "program"
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in stem)[:60]
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0  # removed meanwhile by another gviz
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GvizError(f"cannot make the folder {folder}", why=error.strerror or "", hint="-o FILE") from error
+    return folder

@@ -1,0 +1,85 @@
+"""Starts a program in a recording process of its own, and waits for its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+import gviz
+from gviz.cli.order import Order
+
+_PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def run_recorded(order: Order, argv: Sequence[str]) -> int:
+    """Run a program to its end while its trace is written; give its exit code as a shell would."""
+    if sys.stderr.isatty():
+        click.echo(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded", err=True)
+    with _signals_passed_on() as to:
+        process = subprocess.Popen([*_interpreter(), order.text(), *argv])
+        to.append(process)
+        code = _wait(process, Path(order.trace))
+    return 128 - code if code < 0 else code
+
+
+def _interpreter() -> list[str]:
+    """This interpreter, with its flags, told to find gviz but nothing of the current folder."""
+    root = str(Path(gviz.__file__).parent.parent)
+    start = (
+        "import sys; sys.flags.safe_path or sys.path.pop(0); "
+        f"{root!r} in sys.path or sys.path.append({root!r}); "
+        "from gviz.cli.child import main; main()"
+    )
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
+    return [sys.executable, *flags, "-c", start]
+
+
+@contextmanager
+def _signals_passed_on() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Let signals end the program, not gviz, which then still has a trace to show.
+
+    Ctrl-C reaches the program by itself, as a member of the terminal's foreground group.
+    """
+    to: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, frame: object) -> None:
+        for process in to:
+            process.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        yield to
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(process: subprocess.Popen[bytes], trace: Path) -> int:
+    # On a terminal that also shows the program's own output, a line that renews itself would garble it.
+    if sys.stdout.isatty() or not sys.stderr.isatty():
+        return process.wait()
+    started = time.monotonic()
+    while True:
+        try:
+            code = process.wait(timeout=0.2)
+        except subprocess.TimeoutExpired:
+            _progress(time.monotonic() - started, trace)
+        else:
+            click.echo("\r\x1b[K", nl=False, err=True)
+            return code
+
+
+def _progress(seconds: float, trace: Path) -> None:
+    from gviz.numbers import bytes_text, seconds_text
+
+    size = sum(os.path.getsize(path) for path in (trace, f"{trace}-wal") if os.path.exists(path))
+    click.echo(f"\rrecording: {seconds_text(seconds)}, {bytes_text(size)}\x1b[K", nl=False, err=True)
