@@ -1,0 +1,42 @@
+# One command each; all of them make the environment they need in .venv, once.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+PYTEST_ARGS ?=
+
+.PHONY: demo test lint check golden media bench clean
+
+demo: $(READY)                  ## open the debugger on the first lesson
+	@$(BIN)/gviz demo
+
+test: $(READY)                  ## run the tests; those against PyTorch only where it is installed
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+lint: $(READY)                  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+check: lint test
+
+golden: $(READY)                ## write the golden files anew, and show what changed
+	GVIZ_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -n auto -k golden
+	git --no-pager diff --stat -- tests
+
+media: $(READY)                 ## draw the pictures of the README anew
+	$(BIN)/python docs/make_media.py
+
+bench: $(READY)                 ## measure, and print the table
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(READY): pyproject.toml
+	@echo "setting up $(VENV) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gviz needs Python 3.11 or newer: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	@touch $@
