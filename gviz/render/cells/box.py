@@ -1,0 +1,148 @@
+"""One box as lines of text: a border that tells its kind and state, a title in the border, rows of text.
+
+Every state shows without colour: the current box has double lines, pending and freed boxes dashed ones, an error a
+``!`` and the selected box brackets around its title.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from gviz.render.cells.look import Face, Line, Run
+
+
+class Border(NamedTuple):
+    """The characters of a border: corners from upper left to lower right, the four sides, and where a line leaves."""
+
+    corners: str
+    top: str
+    side: str
+    bottom: str
+    down: str
+    right: str
+
+
+SQUARE = Border("┌┐└┘", "─", "│", "─", "┬", "├")
+ROUND = Border("╭╮╰╯", "─", "│", "─", "┬", "├")
+ROOT = Border("┌┐╘╛", "─", "│", "═", "╤", "├")
+DOUBLE = Border("╔╗╚╝", "═", "║", "═", "╤", "╟")
+DASHED = Border("┌┐└┘", "╌", "╎", "╌", "┬", "├")
+DASHED_ROUND = Border("╭╮╰╯", "╌", "╎", "╌", "┬", "├")
+
+ASCII_SQUARE = Border("++++", "-", "|", "-", "+", "+")
+ASCII_ROUND = Border("..''", "-", "|", "-", "+", "+")
+ASCII_ROOT = Border("++++", "-", "|", "=", "+", "+")
+ASCII_DOUBLE = Border("####", "=", "#", "=", "#", "#")
+ASCII_DASHED = Border("++++", "~", ":", "~", "+", "+")
+ASCII_DASHED_ROUND = Border("..''", "~", ":", "~", "+", "+")
+
+ROUNDED = frozenset({"leaf", "parameter", "constant", "chip"})
+
+
+class Frame(NamedTuple):
+    """What a box's picture depends on beside its face. `port` is the offset along the lower (or right) border."""
+
+    width: int
+    height: int
+    port: int | None
+    receives: bool
+    selected: bool
+    rightward: bool
+    ascii: bool
+
+
+def border(face: Face, *, ascii: bool) -> Border:
+    """The border for the role and the states of a box."""
+    rounded = face.role in ROUNDED
+    if "current" in face.states:
+        return ASCII_DOUBLE if ascii else DOUBLE
+    if "pending" in face.states or "freed" in face.states:
+        if rounded:
+            return ASCII_DASHED_ROUND if ascii else DASHED_ROUND
+        return ASCII_DASHED if ascii else DASHED
+    if rounded:
+        return ASCII_ROUND if ascii else ROUND
+    if face.role == "root":
+        return ASCII_ROOT if ascii else ROOT
+    return ASCII_SQUARE if ascii else SQUARE
+
+
+def border_style(face: Face, *, selected: bool) -> str:
+    """The style name of the border: the most important state, else the role."""
+    for state in ("error", "current"):
+        if state in face.states:
+            return state
+    if selected:
+        return "selected"
+    return "muted" if face.states & {"pending", "freed"} else face.role
+
+
+@lru_cache(maxsize=8192)
+def box_lines(face: Face, frame: Frame) -> tuple[Line, ...]:
+    """The lines of a box, each exactly ``frame.width`` cells wide."""
+    kind = border(face, ascii=frame.ascii)
+    style = border_style(face, selected=frame.selected)
+    inner = frame.width - 2
+    lines: list[Line] = [_top(face, frame, kind, style)]
+    for number in range(1, frame.height - 1):
+        row = face.rows[number - 1] if number <= len(face.rows) else ()
+        right = _right_port(frame, kind) if frame.rightward and frame.port == number else kind.side
+        lines.append(((kind.side, style), *_fitted(row, inner, ascii=frame.ascii), (right, style)))
+    lines.append(_bottom(frame, kind, style))
+    return tuple(lines)
+
+
+def _top(face: Face, frame: Frame, kind: Border, style: str) -> Line:
+    """The upper border with the title; its right corner stays even if the title must be cut."""
+    bad = "error" in face.states
+    before = "!" if bad else "[" if frame.selected else " "
+    after = "]" if frame.selected else " "
+    title = clipped(face.title, max(frame.width - 4, 0), ascii=frame.ascii)
+    rest = kind.top * max(frame.width - 4 - cell_len(title), 0) + kind.corners[1]
+    if frame.width < 4:
+        return ((set_cell_size(kind.corners[0] + title, frame.width - 1) + kind.corners[1], style),)
+    shown = "muted" if style == "muted" else "error" if bad else "selected" if frame.selected else "title"
+    return (kind.corners[0], style), (before, style), (title, shown), (after + rest, style)
+
+
+def _bottom(frame: Frame, kind: Border, style: str) -> Line:
+    plain = kind.bottom * (frame.width - 2)
+    if frame.port is None or frame.rightward or not 0 < frame.port < frame.width - 1:
+        return ((kind.corners[2] + plain + kind.corners[3], style),)
+    left = kind.corners[2] + plain[: frame.port - 1]
+    right = plain[frame.port :] + kind.corners[3]
+    if frame.receives:
+        return (left, style), ("^" if frame.ascii else "▲", "gradient"), (right, style)
+    return ((left + kind.down + right, style),)
+
+
+def _right_port(frame: Frame, kind: Border) -> str:
+    return ("<" if frame.ascii else "◄") if frame.receives else kind.right
+
+
+def _fitted(row: Line, width: int, *, ascii: bool) -> Line:
+    """The runs of a row with a blank before them, cut or filled to exactly `width` cells."""
+    runs: list[Run] = [(" ", "")]
+    room = width - 1
+    for text, style in row:
+        piece = clipped(text, room, ascii=ascii)
+        runs.append((piece, style))
+        room -= cell_len(piece)
+        if cell_len(piece) < cell_len(text) or room <= 0:
+            break
+    if room > 0:
+        runs.append((" " * room, ""))
+    return tuple(runs) if width > 0 else ()
+
+
+def clipped(text: str, width: int, *, ascii: bool = False) -> str:
+    """The text in at most `width` cells, with an ellipsis where something was cut."""
+    if cell_len(text) <= width:
+        return text
+    mark = "..." if ascii else "…"
+    if width < len(mark):
+        return set_cell_size(text, width)
+    return set_cell_size(text, width - len(mark)).rstrip() + mark

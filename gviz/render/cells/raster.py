@@ -1,0 +1,109 @@
+"""The lines between boxes as a raster of characters and styles, one band of rows at a time.
+
+Where lines of two nets cross, the one that runs up and down is drawn over the other, always: a bridge, never a
+junction. Lines of one net are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gviz.render.cells import strokes
+from gviz.render.cells.look import EDGE_STATES
+from gviz.render.cells.strokes import DOWN, HEAVY, LEFT, RIGHT, UP
+from gviz.render.layout import Wire
+from gviz.values import Array
+
+ACTIVE, GRADIENT, FLOWING = (EDGE_STATES.index(state) for state in ("active", "gradient", "flowing"))
+DASHED_STATES = (EDGE_STATES.index("freed"), EDGE_STATES.index("pending"))
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Some rows of the canvas: a character and a line state (an index of `EDGE_STATES`) per cell."""
+
+    characters: Array
+    states: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """What is painted on: arms, net (-1: nothing yet) and state per cell; `top` is its first row on the canvas."""
+
+    top: int
+    arms: Array
+    nets: Array
+    states: Array
+
+
+def paint(
+    wires: Sequence[Wire], states: Sequence[int], rows: range, width: int, *, rightward: bool, ascii: bool
+) -> Band:
+    """Paint the part of the wires that lies in `rows`; `states` has the state of each wire."""
+    shape = (len(rows), width)
+    sheet = _Sheet(rows.start, np.zeros(shape, np.uint8), np.full(shape, -1, np.int32), np.zeros(shape, np.uint8))
+    across, down = (0, 1) if rightward else (1, 0)  # segments run along the layers and across in turn
+    for wire, state in zip(wires, states, strict=True):
+        for index in range(across, len(wire.points) - 1, 2):
+            _draw_across(sheet, wire, index, state)
+    for wire, state in zip(wires, states, strict=True):
+        for index in range(down, len(wire.points) - 1, 2):
+            _draw_down(sheet, wire, index, state)
+    characters = (strokes.ASCII if ascii else strokes.UNICODE)[sheet.arms]
+    _dash(sheet, characters, strokes.DASHED_ASCII if ascii else strokes.DASHED)
+    head = (">" if ascii else "►") if rightward else "v" if ascii else "▼"
+    _put_heads(sheet, characters, [w for w, s in zip(wires, states, strict=True) if w.enters and s < GRADIENT], head)
+    return Band(characters, sheet.states)
+
+
+def _arms(wire: Wire, index: int, length: int, state: int, back: int, forth: int) -> Array:
+    """The arms along a segment; at a corner only the one into it, at an end of the wire the line goes on."""
+    weight = HEAVY if state in (ACTIVE, FLOWING) else 1
+    arms = np.full(length, weight * (back | forth), np.uint8)
+    if index > 0:
+        arms[0] &= ~(3 * back) & 255
+    if index < len(wire.points) - 2:
+        arms[-1] &= ~(3 * forth) & 255
+    return arms
+
+
+def _draw_across(sheet: _Sheet, wire: Wire, index: int, state: int) -> None:
+    (x, y), (end, _) = wire.points[index], wire.points[index + 1]
+    row = y - sheet.top
+    if 0 <= row < len(sheet.arms):
+        left, right = min(x, end), max(x, end)
+        cells = slice(left, right + 1)
+        sheet.arms[row, cells] |= _arms(wire, index, right + 1 - left, state, LEFT, RIGHT)
+        sheet.nets[row, cells] = wire.net
+        np.maximum(sheet.states[row, cells], state, out=sheet.states[row, cells])
+
+
+def _draw_down(sheet: _Sheet, wire: Wire, index: int, state: int) -> None:
+    (x, y), (_, end) = wire.points[index], wire.points[index + 1]
+    top, bottom = min(y, end), max(y, end)
+    first, last = max(top, sheet.top), min(bottom, sheet.top + len(sheet.arms) - 1)
+    if first > last:
+        return
+    rows = slice(first - sheet.top, last + 1 - sheet.top)
+    arms = _arms(wire, index, bottom + 1 - top, state, UP, DOWN)[first - top : last + 1 - top]
+    own = sheet.nets[rows, x] == wire.net
+    sheet.arms[rows, x] = np.where(own, sheet.arms[rows, x], 0) | arms
+    sheet.states[rows, x] = np.where(own, np.maximum(sheet.states[rows, x], state), state)
+    sheet.nets[rows, x] = wire.net
+
+
+def _dash(sheet: _Sheet, characters: Array, dashes: Mapping[str, str]) -> None:
+    dashed = np.isin(sheet.states, DASHED_STATES)
+    if dashed.any():
+        for whole, broken in dashes.items():
+            characters[dashed & (characters == ord(whole))] = ord(broken)
+
+
+def _put_heads(sheet: _Sheet, characters: Array, wires: Sequence[Wire], head: str) -> None:
+    for wire in wires:
+        x, y = wire.points[-1]
+        if 0 <= y - sheet.top < len(characters):
+            characters[y - sheet.top, x] = ord(head)
