@@ -1,0 +1,150 @@
+"""The lines of text in a box at one moment: what is known of a node's values and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from gviz.events import GradAccumulated, GradFlowed
+from gviz.numbers import NO_VALUE, bad_text, fitting, grad, share, short
+from gviz.render.structure import MAX_OUTPUTS, Place
+from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
+
+if TYPE_CHECKING:
+    from gviz.trace.timeline import Moment, Timeline
+from gviz.values import Value
+
+Style = Literal["title", "text", "value", "grad", "sum", "muted", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a box: what it says, and as what (the name of a style). The label stands at the left."""
+
+    text: str
+    style: Style
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """A moment and the one before it, which tells what the event has changed."""
+
+    timeline: Timeline
+    moment: Moment
+    before: Moment
+    states: Mapping[int, NodeState | None]
+
+    def old_sum(self, node: int, output_nr: int) -> Value | None:
+        """What had arrived at an output before this event."""
+        state = self.before.state(node)
+        return state.outputs[output_nr].incoming if state is not None else None
+
+    def old_grad(self, node: int) -> Value | None:
+        """The ``.grad`` of a leaf before this event."""
+        state = self.before.state(node)
+        return state.outputs[0].grad if state is not None else None
+
+
+def node_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now, remark: str) -> tuple[Row, ...]:
+    """The rows below the title of a node's own box, never more than the place has room for."""
+    rows = list(_value_rows(place, info, state))
+    if place.role in ("leaf", "parameter"):
+        rows += _leaf_rows(place, state, now)
+    elif info.created.requires_grad and not info.created.untracked and place.role != "constant":
+        rows += _grad_rows(place, info, state, now)
+    if remark:
+        rows.append(Row(remark, "muted"))
+    return tuple(rows[: place.height - 1])
+
+
+def chip_rows(place: Place, state: NodeState | None) -> tuple[Row, ...]:
+    """What this one use of a shared leaf has contributed, and the total of all uses."""
+    if state is None or place.height == 1:
+        return ()
+    output = state.outputs[0]
+    part = next((part for part in output.parts if _is_use(part, place.user, place.slot)), None)
+    if part is None or output.incoming is None:
+        return Row(NO_VALUE, "muted", "adds"), Row(NO_VALUE, "muted", "total")
+    adds, total = share(part.value, place.width - 5), share(output.incoming, place.width - 6)
+    return Row(adds, "sum", "adds"), Row(total, "grad", "total")
+
+
+def _is_use(part: Contribution, user: int, slot: int) -> bool:
+    return part.source == user and part.slot == slot
+
+
+def _value_rows(place: Place, info: NodeInfo, state: NodeState | None) -> Iterator[Row]:
+    count = len(info.created.outputs)
+    for number in range(min(count, MAX_OUTPUTS)):
+        label = "value" if count == 1 else f"value {number}"
+        if count > MAX_OUTPUTS and number == MAX_OUTPUTS - 1:
+            yield Row(f"and {count - number} more outputs", "muted")
+        elif state is None:
+            yield Row(NO_VALUE, "muted", label)
+        else:
+            yield _value_row(label, place.width, state.outputs[number])
+
+
+def _value_row(label: str, width: int, output: OutputState) -> Row:
+    if output.written_by:
+        label = f"{label} v{output.version}"
+    text = short(output.value, width - len(label) - 1)
+    return Row(text, "bad" if bad_text(output.value) else "value", label)
+
+
+def _grad_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now) -> Iterator[Row]:
+    count = len(info.created.outputs)
+    for number in range(min(count, MAX_OUTPUTS)):
+        label = "grad" if count == 1 else f"grad {number}"
+        if state is None:
+            yield Row(NO_VALUE, "muted", label)
+        else:
+            yield _arriving(label, place.width, state, number, now)
+
+
+def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now) -> Row:
+    """The sum so far at an output; while a contribution arrives ``1 += 3``."""
+    output = state.outputs[output_nr]
+    room = width - len(label) - 1
+    event = now.moment.event
+    if isinstance(event, GradFlowed) and (event.node, event.output_nr) == (state.node, output_nr):
+        return Row(
+            _addition(now.old_sum(state.node, output_nr) if event.total else None, event.part, room), "sum", label
+        )
+    style: Style = "bad" if bad_text(output.incoming) else "grad" if output.incoming is not None else "muted"
+    return Row(grad(output.incoming, room), style, label)
+
+
+def _leaf_rows(place: Place, state: NodeState | None, now: Now) -> Iterator[Row]:
+    """What has arrived for a leaf in this pass, and its ``.grad``, which changes only when the pass accumulates."""
+    if place.height > 3:
+        yield _incoming(place.width, state, now) if state is not None else Row(NO_VALUE, "muted", "incoming")
+    yield _leaf_grad(place.width, state, now) if state is not None else Row("None", "muted", ".grad")
+
+
+def _incoming(width: int, state: NodeState, now: Now) -> Row:
+    output = state.outputs[0]
+    arrived = f" ({len(output.parts)} of {output.expected})" if output.expected > 1 and output.parts else ""
+    row = _arriving("incoming", width - len(arrived), state, 0, now)
+    return Row(row.text + arrived, row.style, row.label)
+
+
+def _leaf_grad(width: int, state: NodeState, now: Now) -> Row:
+    event, value = now.moment.event, state.outputs[0].grad
+    if isinstance(event, GradAccumulated) and event.node == state.node and event.value is not None:
+        return Row(_addition(now.old_grad(state.node), event.part, width - 6), "sum", ".grad")
+    if value is None:
+        return Row("None", "muted", ".grad")
+    return Row(grad(value, width - 6), "bad" if bad_text(value) else "grad", ".grad")
+
+
+def _addition(old: Value | None, part: Value, width: int) -> str:
+    """``1 += 3``, with as many digits as there is room for; ``+= 3`` for the first contribution."""
+    first = share(part, max(width - 3, 1))
+    if old is None:
+        return f"+= {first}"
+    half = max((width - 4) // 2, 1)
+    forms = [f"{share(old)} += {share(part)}", f"{share(old, half)} += {share(part, half)}", f"+= {first}"]
+    return fitting([form for form in forms if "…" not in form], width)

@@ -1,0 +1,218 @@
+"""A moment made drawable: boxes, lines and words, styles by name. No colours and no coordinates.
+
+`structure` says what an iteration's graph consists of, once; `scene` dresses it for a moment. All pictures, on
+paper and in the terminal, are drawn from the same scene.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from gviz.numbers import full, shape_text, share
+from gviz.plain_text import shown
+from gviz.render.rows import Now, Row, Style, chip_rows, node_rows
+from gviz.render.states import State, states_of, status
+from gviz.render.structure import (
+    Link,
+    LinkKind,
+    Options,
+    Place,
+    Role,
+    Structure,
+    box_key,
+    op_title,
+    remark,
+    structure,
+    title,
+)
+from gviz.trace.state import NodeInfo, NodeState
+
+if TYPE_CHECKING:
+    from gviz.trace.timeline import Moment, Timeline
+
+__all__ = [
+    "Box",
+    "Edge",
+    "Options",
+    "Row",
+    "Scene",
+    "State",
+    "Structure",
+    "Style",
+    "box_key",
+    "op_title",
+    "scene",
+    "structure",
+    "title",
+]
+
+EdgeState = Literal["pending", "flowed", "now", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box: what it stands for, what state it is in, and its text. `status` is the state that matters most, as a
+    word; `width` and `height` are the room it has at any moment, in characters and rows."""
+
+    key: str
+    node: int
+    role: Role
+    states: tuple[State, ...]
+    title: str
+    status: str
+    rows: tuple[Row, ...]
+    tooltip: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One line, in the direction of its arrow: a gradient edge leads from the user of a tensor to its maker.
+
+    `output_nr` counts the outputs of the tensor's maker, `slot` the inputs of its user (-1 where it is none).
+    """
+
+    source: str
+    target: str
+    kind: LinkKind
+    output_nr: int
+    slot: int
+    label: str
+    states: tuple[EdgeState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything a picture of one moment says."""
+
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    title: str
+    caption: str
+    levels: int
+
+
+def scene(shape: Structure, timeline: Timeline, moment: Moment) -> Scene:
+    """The structure as it is at the moment."""
+    nodes = list(dict.fromkeys(place.node for place in shape.places))
+    states = dict(zip(nodes, moment.states(nodes), strict=True))
+    now = Now(timeline, moment, timeline.at(max(moment.n - 1, 0)), states)
+    boxes = tuple(_box(place, shape, now) for place in shape.places)
+    places = {place.key: place for place in shape.places}
+    edges = tuple(_edge(link, places, now) for link in shape.links)
+    return Scene(boxes, edges, _picture_title(timeline, shape), caption(timeline, moment), shape.levels)
+
+
+def _box(place: Place, shape: Structure, now: Now) -> Box:
+    info, state = now.timeline.info(place.node), now.states[place.node]
+    if place.role == "chip":
+        held: tuple[State, ...] = () if state is not None else ("pending",)
+        return _boxed(place, held, "", chip_rows(place, state), f"{place.title}: the same tensor as box #{place.node}")
+    iteration = now.timeline.iterations[shape.iteration]
+    first_bad = _first_bad(now)
+    held = states_of(info, state, now, first_bad)
+    rows = node_rows(place, info, state, now, remark(now.timeline, info, iteration))
+    return _boxed(place, held, status(info, held, now, first_bad), rows, tooltip(info, state))
+
+
+def _boxed(place: Place, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str) -> Box:
+    return Box(place.key, place.node, place.role, held, place.title, word, rows, tip, place.width, place.height)
+
+
+def _first_bad(now: Now) -> int:
+    """The node in which the first nan or inf has appeared by now, or 0."""
+    seq = now.timeline.first_bad()
+    return now.timeline.at(seq).node if 0 < seq <= now.moment.n else 0
+
+
+def tooltip(info: NodeInfo, state: NodeState | None) -> str:
+    """Everything exact about a node, one fact a line."""
+    lines = [title(info)]
+    for number, output in enumerate(state.outputs if state is not None else ()):
+        which = f" {number}" if len(info.created.outputs) > 1 else ""
+        lines.append(f"value{which}: {full(output.value)}")
+        if output.incoming is not None:
+            lines.append(f"incoming gradient{which}: {full(output.incoming)}")
+        if output.grad is not None:
+            lines.append(f".grad{which}: {full(output.grad)}")
+    if info.frames:
+        lines.append(place_text(info))
+    return "\n".join(lines)
+
+
+def place_text(info: NodeInfo) -> str:
+    """Where in the program a node was made: ``demo.py:4``."""
+    frame = info.frames[0]
+    return f"{shown(PurePath(frame.path).name)}:{frame.line}"
+
+
+def _edge(link: Link, places: Mapping[str, Place], now: Now) -> Edge:
+    source, target = places[link.source], places[link.target]
+    if link.kind == "gradient":
+        return _gradient(link, source.node, target.node, now)
+    held: tuple[EdgeState, ...] = () if now.states[target.node] is not None else ("pending",)
+    if not link.tracked:
+        held = (*held, "cut")
+    label = "view" if link.kind == "view" else edge_label(now.timeline, source.node, target.node, link.output_nr)
+    return Edge(link.source, link.target, link.kind, link.output_nr, link.slot, label, held)
+
+
+def _gradient(link: Link, node: int, user: int, now: Now) -> Edge:
+    state = now.states[node]
+    parts = state.outputs[link.output_nr].parts if state is not None else ()
+    part = next((part for part in parts if (part.source, part.slot) == (user, link.slot)), None)
+    if part is None:
+        return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, "", ("pending",))
+    held: tuple[EdgeState, ...] = ("flowed", "now") if part.seq == now.moment.n else ("flowed",)
+    label = f"+= {share(part.value, 14)}"
+    return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, held)
+
+
+def edge_label(timeline: Timeline, node: int, user: int, output_nr: int) -> str:
+    """What goes over a line: which of several outputs, its shape if it is no scalar, and whether it is broadcast."""
+    outputs = timeline.info(node).created.outputs
+    value = outputs[output_nr].value
+    words = [f"out {output_nr}"] if len(outputs) > 1 else []
+    if value is not None and value.shape:
+        words.append(shape_text(value.shape) + _broadcast(timeline, user, value.shape))
+    return " ".join(words)
+
+
+def _broadcast(timeline: Timeline, user: int, shape: tuple[int, ...]) -> str:
+    """``→(8,3)`` where elementwise arithmetic widens an input, because backward sums there."""
+    created = timeline.info(user).created
+    result = created.outputs[0].value if len(created.outputs) == 1 else None
+    inputs = [timeline.info(node).created.outputs[nr].value for node, nr in created.inputs]
+    shapes = [value.shape for value in inputs if value is not None]
+    if result is None or len(shapes) < 2 or prod(result.shape) <= prod(shape):
+        return ""
+    try:
+        widened = np.broadcast_shapes(*shapes)
+    except ValueError:
+        return ""
+    return f"→{shape_text(widened)}" if widened == result.shape else ""
+
+
+def caption(timeline: Timeline, moment: Moment) -> str:
+    """Where in time the picture is: ``event 12/17, backward pass 1, b = Mul #4, demo.py:4``."""
+    words = [f"event {moment.n}/{len(timeline)}"]
+    if moment.phase is not None:
+        words.append(f"{moment.phase.kind} pass {moment.phase.pass_nr}" if moment.phase.pass_nr else moment.phase.kind)
+    if moment.node:
+        info = timeline.info(moment.node)
+        words += [title(info), place_text(info)] if info.frames else [title(info)]
+    return ", ".join(words)
+
+
+def _picture_title(timeline: Timeline, shape: Structure) -> str:
+    """The program's name, from the outermost frame of the first node that has one."""
+    paths = (timeline.info(place.node).frames for place in shape.places)
+    frames = next((frames for frames in paths if frames), ())
+    return shown(PurePath(frames[-1].path).name) if frames else "computation graph"

@@ -1,0 +1,60 @@
+"""What state a node's box is in at a moment, and the one word that says it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gviz.numbers import bad_text
+from gviz.render.rows import Now
+from gviz.render.structure import writes_in_place
+from gviz.trace.state import NodeInfo, NodeState
+
+State = Literal[
+    "pending", "current", "running", "waiting", "done", "released", "freed", "nan", "error", "inplace", "view",
+    "saved", "untracked",
+]  # fmt: skip
+"""Not made yet; concerned by this event; its rule runs; some contributions arrived; through; saved tensors released;
+gone; holds nan or inf; where it first went wrong; wrote in place; shares memory; has saved tensors; not tracked."""
+
+WORDS: tuple[tuple[State, str], ...] = (
+    ("error", "! error"),
+    ("nan", "! nan"),
+    ("pending", "pending"),
+    ("running", "running"),
+    ("current", "now"),
+    ("freed", "freed"),
+    ("waiting", "waiting"),
+    ("released", "saved freed"),
+    ("done", "done"),
+)
+"""The word of the state that matters most is shown; first come first shown."""
+
+
+def states_of(info: NodeInfo, state: NodeState | None, now: Now, first_bad: int) -> tuple[State, ...]:
+    """All states of a node; `first_bad` is the node in which the first nan or inf appeared (0: none)."""
+    if state is None:
+        return ("pending",)
+    failed = now.moment.failed
+    facts: dict[State, bool] = {
+        "current": now.moment.node == info.node,
+        "running": state.step == "running",
+        "waiting": state.step == "waiting",
+        "done": state.step == "done",
+        "saved": state.saved == "held",
+        "released": state.saved == "freed",
+        "freed": state.freed > 0,
+        "nan": any(bad_text(output.value) or bad_text(output.incoming) for output in state.outputs),
+        "error": (failed is not None and failed.node == info.node) or first_bad == info.node,
+        "inplace": writes_in_place(now.timeline, info.created),
+        "view": any(output.view_of for output in info.created.outputs),
+        "untracked": bool(info.created.untracked),
+    }
+    return tuple(name for name, holds in facts.items() if holds)
+
+
+def status(info: NodeInfo, held: tuple[State, ...], now: Now, first_bad: int) -> str:
+    """The word for the state that matters most; empty where there is nothing to say."""
+    failed = now.moment.failed
+    if first_bad == info.node and not (failed is not None and failed.node == info.node):
+        return "! first nan" if "nan" in held else "! nan"
+    return next((word for name, word in WORDS if name in held), "")

@@ -1,0 +1,243 @@
+"""Which boxes and lines the graph of one iteration has. Independent of the moment: stepping never moves a box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from gviz.events import BackwardStarted, NodeCreated
+from gviz.numbers import FEW, short
+from gviz.plain_text import clipped
+from gviz.trace.state import Iteration, NodeInfo
+
+if TYPE_CHECKING:
+    from gviz.trace.timeline import Timeline
+
+Role = Literal["leaf", "parameter", "constant", "op", "root", "chip"]
+LinkKind = Literal["forward", "gradient", "view"]
+Output = tuple[int, int]
+
+MAX_TITLE = 28
+MAX_OUTPUTS = 4
+"""An op with more outputs shows so many and says how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What of an iteration is drawn. A leaf used more than once is split into one chip per use in graphs above
+    `split_above` nodes: one box with many lines is what makes large pictures unreadable, and slow."""
+
+    split_above: int = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A box to be placed: its title, and the room it needs at any moment, in characters and rows (title included).
+
+    A chip stands for `node` where `user` uses it as input `slot`; for all other boxes both are 0.
+    """
+
+    key: str
+    node: int
+    role: Role
+    title: str
+    width: int
+    height: int
+    user: int = 0
+    slot: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A line from box `source`, output `output_nr`, to box `target`, which uses it as input `slot` (-1: not an input).
+
+    A gradient link runs beside its forward link, and is drawn from target to source.
+    """
+
+    source: str
+    target: str
+    kind: LinkKind
+    output_nr: int
+    slot: int
+    tracked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The boxes in order of creation and the lines of one iteration. `levels` is the length of the longest path."""
+
+    iteration: int
+    places: tuple[Place, ...]
+    links: tuple[Link, ...]
+    levels: int
+
+
+def structure(timeline: Timeline, iteration: Iteration, options: Options | None = None) -> Structure:
+    """The graph of an iteration: its own nodes, and the older ones they use as boxes without inputs."""
+    infos = {node: timeline.info(node) for node in timeline.nodes_of(iteration)}
+    own = [info for info in infos.values() if info.iteration == iteration.index]
+    roots, backward = _roots(timeline, iteration, own)
+    chips = _chips(infos, own, options or Options())
+    places = [_place(timeline, info, iteration, roots, backward=backward) for info in infos.values()]
+    places += [_chip(infos[node], user, slot) for (user, slot), node in chips.items()]
+    links = tuple(_links(infos, own, chips, backward=backward))
+    return Structure(iteration.index, tuple(places), links, _levels(infos, own))
+
+
+def box_key(node: int) -> str:
+    """The key of a node's own box."""
+    return f"n{node}"
+
+
+def title(info: NodeInfo) -> str:
+    """How a node is called in every view: ``z = Add #8``, ``x leaf #1``, ``W param #2``."""
+    kind = {"leaf": "leaf", "parameter": "param", "constant": "const"}.get(info.created.kind, "")
+    name = clipped(info.name, MAX_TITLE - 8)
+    if kind:
+        return f"{name} {kind} #{info.node}".lstrip()
+    op = op_title(info.op.name)
+    return f"{name} = {op} #{info.node}" if name else f"{op} #{info.node}"
+
+
+def op_title(name: str) -> str:
+    """The operation as a title: ``Add``, ``Relu_``."""
+    plain = clipped(name, MAX_TITLE)
+    return plain[:1].upper() + plain[1:]
+
+
+def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> tuple[set[int], bool]:
+    """The nodes that passes start from, or without a pass what nobody uses; and whether there is a pass."""
+    passes = [p for p in timeline.phases if p.kind == "backward" and iteration.start <= p.start <= iteration.end]
+    starts = [timeline.event(phase.start) for phase in passes]
+    if starts:
+        return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}, True
+    used = {node for info in own for node, _ in info.created.inputs}
+    return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
+
+
+def _chips(infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> dict[Output, int]:
+    """For each ``(user, slot)`` that gets a chip, the leaf it stands for. The first use keeps the leaf's own box."""
+    if len(infos) <= options.split_above:
+        return {}
+    seen: set[int] = set()
+    chips: dict[Output, int] = {}
+    for info in own:
+        for slot, (node, _) in enumerate(info.created.inputs):
+            if node in seen and node in infos and infos[node].created.kind != "op":
+                chips[info.node, slot] = node
+            seen.add(node)
+    return chips
+
+
+def _links(
+    infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], chips: Mapping[Output, int], *, backward: bool
+) -> Iterable[Link]:
+    for info in own:
+        user = box_key(info.node)
+        bases = {output.view_of for output in info.created.outputs} - {0, info.node}
+        for slot, (node, output_nr) in enumerate(info.created.inputs):
+            if node not in infos:
+                continue
+            source = _chip_key(node, info.node, slot) if (info.node, slot) in chips else box_key(node)
+            tracked = takes_gradient(infos[node]) and info.created.requires_grad and not info.created.untracked
+            yield Link(source, user, "view" if node in bases else "forward", output_nr, slot, tracked)
+            if tracked and backward:
+                yield Link(source, user, "gradient", output_nr, slot)
+        for base in sorted(bases - {node for node, _ in info.created.inputs} & infos.keys()):
+            yield Link(box_key(base), user, "view", 0, -1, tracked=False)
+
+
+def takes_gradient(info: NodeInfo) -> bool:
+    """Whether a gradient can flow to the node, as far as its making tells."""
+    return info.created.requires_grad
+
+
+def _place(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int], *, backward: bool) -> Place:
+    role = _role(timeline, info, iteration, roots)
+    outputs = min(len(info.created.outputs), MAX_OUTPUTS)
+    text = constant_title(info) if role == "constant" else title(info)
+    if role == "constant":
+        plain = text != title(info)
+        return Place(box_key(info.node), info.node, role, text, max(len(text), 1 if plain else 16), 1 if plain else 2)
+    grads = outputs if info.created.requires_grad and not info.created.untracked else 0
+    height = (
+        1 + outputs + grads + (role in ("leaf", "parameter") and backward) + bool(remark(timeline, info, iteration))
+    )
+    return Place(box_key(info.node), info.node, role, text, max(len(text) + 9, _value_width(info)), height)
+
+
+def _value_width(info: NodeInfo) -> int:
+    """Room for ``value`` and the widest value, and for ``incoming -6 (1 of 2)`` of a leaf."""
+    values = [output.value for output in info.created.outputs]
+    large = any(value is not None and value.size > FEW for value in values)
+    known = max((len(short(value)) for value in values), default=0)
+    return max(22 if info.created.kind != "op" else 20, min(6 + known, 30), 30 if large else 0)
+
+
+def _role(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int]) -> Role:
+    if info.created.kind == "op":
+        return "root" if info.node in roots else "op"
+    if info.created.kind == "constant" or not _ever_requires_grad(timeline, info, iteration):
+        return "constant"
+    return info.created.kind
+
+
+def _ever_requires_grad(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> bool:
+    state = timeline.at(iteration.end).state(info.node)
+    return info.created.requires_grad or (state is not None and state.requires_grad)
+
+
+def constant_title(info: NodeInfo) -> str:
+    """A nameless scalar constant is called by its value; others as `title` says."""
+    outputs = info.created.outputs
+    value = outputs[0].value if len(outputs) == 1 else None
+    if info.name or value is None or value.size != 1 or info.created.kind != "constant":
+        return title(info)
+    return short(value)
+
+
+def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
+    """What a reader should know about how the node was made: untracked and why, in place, from an older iteration."""
+    if info.created.kind != "op":
+        return ""
+    if info.iteration != iteration.index:
+        return f"from iteration {info.iteration + 1}"
+    if info.created.untracked:
+        return UNTRACKED.get(info.created.untracked, clipped(info.created.untracked, MAX_TITLE))
+    return "written in place" if writes_in_place(timeline, info.created) else ""
+
+
+UNTRACKED = {
+    "no_grad": "not tracked: no_grad",
+    "detach": "not tracked: detach",
+    "data": "not tracked: .data",
+    "dtype": "not tracked: dtype",
+    "inputs": "no input needs grad",
+}
+
+
+def writes_in_place(timeline: Timeline, created: NodeCreated) -> bool:
+    """Whether the op wrote into the memory of one of its inputs instead of making a tensor."""
+    written = {output.storage for output in created.outputs if output.version > 0 and output.storage}
+    return any(
+        timeline.info(node).created.outputs[output_nr].storage in written for node, output_nr in created.inputs
+    ) and not all(output.view_of for output in created.outputs)
+
+
+def _chip(info: NodeInfo, user: int, slot: int) -> Place:
+    text = f"{clipped(info.title, MAX_TITLE - 8)} #{info.node}"
+    height = 3 if info.created.requires_grad else 1
+    width = max(len(text), 16 if height > 1 else 1)
+    return Place(_chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
+
+
+def _chip_key(node: int, user: int, slot: int) -> str:
+    return f"n{node}@n{user}.{slot}"
+
+
+def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo]) -> int:
+    depth: dict[int, int] = {}
+    for info in own:
+        depth[info.node] = 1 + max((depth.get(node, 1) for node, _ in info.created.inputs if node in infos), default=0)
+    return max(depth.values(), default=0)
