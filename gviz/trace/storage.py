@@ -58,4 +58,4 @@ def _fits(offset: int, strides: tuple[int, ...], shape: tuple[int, ...], size: i
     reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
     low = offset + sum(r for r in reach if r < 0)
     high = offset + sum(r for r in reach if r > 0)
-    return 0 <= low and high < size
+    return low >= 0 and high < size

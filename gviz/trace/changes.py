@@ -1,0 +1,124 @@
+"""Sorted change lists: which events changed a thing, and which was the last to do so up to a moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gviz.values import Array
+
+EMPTY = np.empty(0, np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One stretch of time: ``seqs[starts[i]:starts[i + 1]]`` are the events of ``keys[i]``, both ascending."""
+
+    keys: Array
+    starts: Array
+    seqs: Array
+
+    @classmethod
+    def of(cls, keys: Array, seqs: Array) -> Run:
+        """Sort events that are in order of time by what they changed."""
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))) if len(keys) else EMPTY
+        return cls(keys[first], np.append(first, len(keys)).astype(np.uint32), seqs[order].astype(np.uint32))
+
+    def of_key(self, key: int) -> Array:
+        """All events of one key."""
+        keys = self.keys
+        at = int(keys.searchsorted(key))
+        if at == len(keys) or keys[at] != key:
+            return EMPTY
+        return self.seqs[self.starts[at] : self.starts[at + 1]]
+
+    def join(self, later: Run) -> Run:
+        """This stretch and the next as one."""
+        keys = np.concatenate([np.repeat(run.keys, np.diff(run.starts)) for run in (self, later)])
+        return Run.of(keys, np.concatenate([self.seqs, later.seqs]))
+
+    def holds_together(self) -> bool:
+        """Whether the three arrays can be searched: what comes from a file may be anything."""
+        keys, starts, seqs = self.keys, self.starts, self.seqs
+        fits = len(starts) == len(keys) + 1 and int(starts[0]) == 0 and int(starts[-1]) == len(seqs)
+        return fits and bool((keys[1:] > keys[:-1]).all()) and bool((starts[1:] >= starts[:-1]).all())
+
+    def counts(self, keys: Array, upto: int) -> Array:
+        """How many events up to `upto` each of many keys has: one binary search for all of them at once."""
+        if not len(self.keys):
+            return np.zeros(len(keys), np.int64)
+        at = np.minimum(self.keys.searchsorted(keys), len(self.keys) - 1)
+        known = self.keys[at] == keys
+        low = np.where(known, self.starts[at], 0).astype(np.int64)
+        high = np.where(known, self.starts[at + 1], 0).astype(np.int64)
+        first = low.copy()
+        while (searching := low < high).any():
+            middle = (low + high) >> 1
+            before = searching & (self.seqs[np.minimum(middle, len(self.seqs) - 1)] <= upto)
+            low = np.where(before, middle + 1, low)
+            high = np.where(searching & ~before, middle, high)
+        return low - first
+
+
+class ChangeList:
+    """Events by key. It grows at the end of time; stretches are joined so that only a few remain to be searched."""
+
+    __slots__ = ("runs",)
+
+    def __init__(self, run: Run | None = None) -> None:
+        self.runs: list[Run] = [run] if run is not None else []
+
+    def add(self, keys: Array, seqs: Array) -> None:
+        """Add events later than all present ones, in order of time."""
+        if not len(keys):
+            return
+        self.runs.append(Run.of(keys, seqs))
+        while len(self.runs) > 1 and len(self.runs[-1].seqs) * 2 > len(self.runs[-2].seqs):
+            later = self.runs.pop()
+            self.runs[-1] = self.runs[-1].join(later)
+
+    def whole(self) -> Run:
+        """Everything as one run."""
+        while len(self.runs) > 1:
+            later = self.runs.pop()
+            self.runs[-1] = self.runs[-1].join(later)
+        return self.runs[0] if self.runs else Run.of(np.empty(0, np.int64), EMPTY)
+
+    def last(self, key: int, upto: int) -> int:
+        """The last event of `key` up to event `upto`, or 0."""
+        for run in reversed(self.runs):
+            seqs = run.of_key(key)
+            if len(seqs) and (count := int(seqs.searchsorted(upto, "right"))):
+                return int(seqs[count - 1])
+        return 0
+
+    def between(self, key: int, start: int, stop: int) -> list[int]:
+        """The events of `key` in ``start <= seq < stop``."""
+        found: list[int] = []
+        for run in self.runs:
+            seqs = run.of_key(key)
+            if len(seqs):
+                found.extend(seqs[seqs.searchsorted(start) : seqs.searchsorted(stop)].tolist())
+        return found
+
+    def keys_between(self, start: int, stop: int) -> Array:
+        """The keys that have an event in ``start <= seq < stop``, maybe several times."""
+        found = [np.empty(0, np.int64)]
+        for run in self.runs:
+            rows = np.flatnonzero((run.seqs >= start) & (run.seqs < stop))
+            found.append(run.keys[run.starts.searchsorted(rows, "right") - 1])
+        return np.concatenate(found)
+
+    def of_key(self, key: int) -> Array:
+        """All events of `key`."""
+        return np.concatenate([EMPTY, *(run.of_key(key) for run in self.runs)])
+
+    def counts(self, keys: Array, upto: int) -> Array:
+        """How many events up to `upto` each of many keys has."""
+        total = np.zeros(len(keys), np.int64)
+        for run in self.runs:
+            total += run.counts(keys, upto)
+        return total

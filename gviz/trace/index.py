@@ -1,0 +1,253 @@
+"""The columns that let a timeline answer by search: built from a log once, kept in its file at a clean close."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from gviz import events as e
+from gviz.events import Edge
+from gviz.trace.changes import ChangeList, Run
+from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.log import Columns, EventLog
+from gviz.trace.passes import carries_gradient
+from gviz.trace.phases import DECIDING, Chapters
+from gviz.values import Array
+
+
+def kinds(*classes: type[e.Event]) -> list[int]:
+    """The numbers of event classes."""
+    return [KIND_NUMBERS[one] for one in classes]
+
+
+LISTS = (
+    "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "grad", "written", "named",
+    "scope", "pass_started", "pass_finished", "edges_from", "edges_to",
+)  # fmt: skip
+"""Change lists by name. `grad` is keyed by `output_key`, `kind` by the number of the event's class, `written` by
+storage, `scope` by scope, two by pass, all others by node. The two edge lists hold rows of the edge table (counted
+from 1) instead of events."""
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "context": ("seq", "pass_nr", "step", "scope"),
+    "edges": ("seq", "source", "target", "output_nr", "carries"),
+    "phases": ("kind", "start", "end", "pass_nr"),
+    "iterations": ("start",),
+}
+"""Tables of whole numbers by name, and their columns, in order of time."""
+
+_BY_NODE = {
+    "created": kinds(e.NodeCreated),
+    "requires": kinds(e.RequiresGradSet),
+    "saved_freed": kinds(e.SavedFreed),
+    "freed": kinds(e.NodeFreed),
+    "progress": kinds(e.GradFlowed, e.StepStarted, e.StepFinished, e.GradAccumulated, e.GradCaptured),
+    "named": kinds(e.Named),
+}
+_GRAD = kinds(e.GradAccumulated, e.GradRetained, e.GradSet)
+_DECODED = frozenset(kinds(*DECIDING, e.RequiresGradSet, e.ScopeLeft))
+_CONTEXT = kinds(
+    e.BackwardStarted, e.BackwardFinished, e.StepStarted, e.StepFinished, e.ScopeEntered, e.ScopeLeft
+)  # fmt: skip
+_BATCH = 1 << 16
+_OUTPUT_BITS = 24
+
+
+def output_key(node: int, output_nr: int) -> int:
+    """The key of one output of a node in the list `grad`."""
+    return (node << _OUTPUT_BITS) + output_nr
+
+
+class Index:
+    """Change lists and tables over the first `count` events of a log."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.lists = {name: ChangeList() for name in LISTS}
+        self.tables = {name: np.empty((len(columns), 0), np.int64) for name, columns in TABLES.items()}
+        self._chapters = Chapters()
+        self._context = _Context()
+        self._requires: set[int] = set()
+        self._plain: set[Edge] = set()  # outputs that cannot have a gradient, of nodes that do
+
+    def extend(self, log: EventLog) -> None:
+        """Take in the events that were added to the log."""
+        end = log.refresh()
+        while self.count < end:
+            stop = min(self.count + _BATCH, end) + 1
+            _Batch(self, log, self.count + 1, stop).add()
+            self.count = stop - 1
+        self.tables["phases"] = _table("phases", self._chapters.rows)
+        self.tables["iterations"] = _table("iterations", [(start,) for start in self._chapters.iterations])
+
+    def see_node(self, event: e.NodeCreated) -> Iterator[tuple[int, int, int, bool]]:
+        """Note whether a node requires a gradient; give its edges ``(source, target, output_nr, carries)``."""
+        if event.requires_grad:
+            self._requires.add(event.node)
+            for nr, output in enumerate(event.outputs):
+                if output.value is not None and not carries_gradient(output.value.dtype):
+                    self._plain.add((event.node, nr))
+        tracked = event.kind == "op" and not event.untracked
+        for edge in event.inputs:
+            carries = tracked and edge[0] in self._requires and edge not in self._plain
+            yield event.node, edge[0], edge[1], carries
+
+    def see_requires(self, event: e.RequiresGradSet) -> None:
+        """Note that a leaf requires a gradient from now on, or no longer."""
+        (self._requires.add if event.requires_grad else self._requires.discard)(event.node)
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """Everything, as named arrays to be kept in a file."""
+        yield "count", np.array([self.count], np.uint32)
+        for name, changes in self.lists.items():
+            run = changes.whole()
+            yield from ((f"{name}.keys", run.keys), (f"{name}.starts", run.starts), (f"{name}.seqs", run.seqs))
+        for name, columns in TABLES.items():
+            yield from ((f"{name}.{column}", self.tables[name][i]) for i, column in enumerate(columns))
+
+
+class _Context:
+    """Which pass runs, whose rule, in which module call: after each event that changes it."""
+
+    def __init__(self) -> None:
+        self._passes: list[int] = []
+        self._steps: list[Edge] = []  # (pass, node)
+        self._scopes: list[int] = []
+
+    def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int]:
+        started, finished, step_started, step_finished, entered, _ = _CONTEXT
+        if kind == started:
+            self._passes.append(pass_nr)
+        elif kind == finished:
+            self._passes = [other for other in self._passes if other != pass_nr]
+            self._steps = [step for step in self._steps if step[0] != pass_nr]
+        elif kind == step_started:
+            self._steps.append((pass_nr, node))
+        elif kind == step_finished:
+            self._steps = [step for step in self._steps if step != (pass_nr, node)]
+        elif kind == entered:
+            self._scopes.append(scope)
+        elif scope in self._scopes:
+            del self._scopes[self._scopes.index(scope) :]
+        pass_now = self._passes[-1] if self._passes else 0
+        step_now = self._steps[-1][1] if self._steps and self._steps[-1][0] == pass_now else 0
+        return pass_now, step_now, self._scopes[-1] if self._scopes else 0
+
+
+class _Batch:
+    """One stretch of events on its way into the index."""
+
+    def __init__(self, index: Index, log: EventLog, start: int, stop: int) -> None:
+        self.index = index
+        self.log = log
+        self.start, self.stop = start, stop
+        self.columns: Columns = log.columns(start, stop)
+        self.seqs = np.arange(start, stop)
+        self.edges: list[tuple[int, int, int, int, bool]] = []
+        self.written: list[Edge] = []  # this and the next lists hold (key, seq)
+        self.roots: list[Edge] = []
+        self.parameters: list[Edge] = []
+        self.scopes: dict[int, int] = {}  # by seq
+        self.entered: list[Edge] = []
+
+    def add(self) -> None:
+        for seq, event in self.log.select(self.start, self.stop, _DECODED):
+            self._happen(seq, event)
+        self._add_columns()
+        for name, pairs in (("written", self.written), ("scope", self.entered)):
+            self._add(name, *_pairs(pairs))
+        self._add_edges()
+        self._add_context()
+
+    def _happen(self, seq: int, event: e.Event) -> None:
+        if isinstance(event, DECIDING):
+            self.index._chapters.happen(seq, event)
+        match event:
+            case e.NodeCreated():
+                self.edges.extend((seq, *edge) for edge in self.index.see_node(event))
+            case e.RequiresGradSet():
+                self.index.see_requires(event)
+            case e.StorageWritten(storage=storage):
+                self.written.append((storage, seq))
+            case e.BackwardStarted(roots=roots):
+                self.roots.extend((node, seq) for node in dict.fromkeys(node for node, _ in roots))
+            case e.OptimizerStepped(parameters=parameters):
+                self.parameters.extend((node, seq) for node in parameters)
+            case e.ScopeEntered(scope=scope):
+                self.entered.append((scope, seq))
+                self.scopes[seq] = scope
+            case e.ScopeLeft(scope=scope):
+                self.scopes[seq] = scope
+
+    def _add_columns(self) -> None:
+        kind, node, output_nr, pass_nr = self.columns
+        self._add("kind", kind.astype(np.int64), self.seqs)
+        roots = _pairs(self.roots)
+        plain = (node != 0) & (kind != KIND_NUMBERS[e.BackwardStarted])
+        self._add("node", *_by_time((node[plain], self.seqs[plain]), roots, _pairs(self.parameters)))
+        for name, numbers in _BY_NODE.items():
+            rows = np.isin(kind, numbers)
+            extra = roots if name == "progress" else _pairs([])
+            self._add(name, *_by_time((node[rows], self.seqs[rows]), extra))
+        rows = np.isin(kind, _GRAD)
+        self._add("grad", (node[rows] << _OUTPUT_BITS) + output_nr[rows], self.seqs[rows])
+        for name, number in zip(("pass_started", "pass_finished"), _CONTEXT, strict=False):
+            rows = kind == number
+            self._add(name, pass_nr[rows], self.seqs[rows])
+
+    def _add_edges(self) -> None:
+        table = _table("edges", self.edges)
+        rows = np.arange(table.shape[1]) + self.index.tables["edges"].shape[1] + 1
+        self._add("edges_from", table[1], rows)
+        self._add("edges_to", table[2], rows)
+        self._grow("edges", table)
+
+    def _add_context(self) -> None:
+        kind, node, _, pass_nr = self.columns
+        rows = np.flatnonzero(np.isin(kind, _CONTEXT))
+        seqs = (rows + self.start).tolist()
+        happened = zip(seqs, kind[rows].tolist(), node[rows].tolist(), pass_nr[rows].tolist(), strict=True)
+        follow = self.index._context.happen
+        self._grow(
+            "context", _table("context", [(s, *follow(k, n, p, self.scopes.get(s, 0))) for s, k, n, p in happened])
+        )
+
+    def _add(self, name: str, keys: Array, seqs: Array) -> None:
+        self.index.lists[name].add(keys, seqs)
+
+    def _grow(self, name: str, table: Array) -> None:
+        self.index.tables[name] = np.concatenate((self.index.tables[name], table), axis=1)
+
+
+def _pairs(pairs: Iterable[Edge]) -> tuple[Array, Array]:
+    columns = np.array(list(pairs), np.int64).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
+
+
+def _table(name: str, rows: Iterable[tuple[int, ...]]) -> Array:
+    return np.array(list(rows), np.int64).reshape(-1, len(TABLES[name])).T
+
+
+def _by_time(*lists: tuple[Array, Array]) -> tuple[Array, Array]:
+    keys = np.concatenate([keys for keys, _ in lists])
+    seqs = np.concatenate([seqs for _, seqs in lists])
+    order = np.argsort(seqs, kind="stable")
+    return keys[order], seqs[order]
+
+
+def restored(arrays: Mapping[str, Array]) -> Index | None:
+    """The index kept in a file, or None if it does not hold together (it is then built anew)."""
+    index = Index()
+    try:
+        index.count = int(arrays["count"][0])
+        for name in LISTS:
+            run = Run(arrays[f"{name}.keys"], arrays[f"{name}.starts"], arrays[f"{name}.seqs"])
+            if not run.holds_together():
+                return None
+            index.lists[name] = ChangeList(run)
+        for name, columns in TABLES.items():
+            index.tables[name] = np.array([arrays[f"{name}.{column}"] for column in columns], np.int64)
+    except (KeyError, IndexError, ValueError, OverflowError):
+        return None
+    return index

@@ -1,0 +1,191 @@
+"""One node at one moment, found by search in the change lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from gviz import events as e
+from gviz.events import Edge, Output
+from gviz.trace.index import Index, output_key
+from gviz.trace.log import EventLog, expect
+from gviz.trace.passes import Reach, reach, seed_of
+from gviz.trace.state import Contribution, NodeState, OutputState, Step
+from gviz.trace.storage import value_after
+from gviz.values import Value
+
+Stamp = tuple[int, ...]
+"""What a node's state depends on: equal stamps, equal states."""
+
+_KEPT_STATES = 1 << 15
+
+
+class NodeStates:
+    """Answers what a node was at any moment; remembers the last answers, within bounds."""
+
+    def __init__(self, log: EventLog, index: Index) -> None:
+        self._log = log
+        self._index = index
+        self._kept: dict[Stamp, NodeState] = {}
+        self._storages: dict[int, tuple[int, ...]] = {}
+        self.reach = lru_cache(maxsize=64)(self._reach)
+
+    def many(self, nodes: Sequence[int], n: int, running: tuple[int, ...]) -> list[NodeState | None]:
+        """Nodes after event `n`, None if not born yet, while these passes run (innermost first).
+
+        A node whose state has not changed since it was last asked for costs a look-up.
+        """
+        ranks = self._index.lists["node"].counts(np.asarray(nodes, np.int64), n).tolist()
+        return [self._state(node, rank, n, running) if rank else None for node, rank in zip(nodes, ranks, strict=True)]
+
+    def _state(self, node: int, rank: int, n: int, running: Stamp) -> NodeState | None:
+        stamp = (node, rank, *running, *self._writes(node, n))
+        state = self._kept.get(stamp)
+        if state is None:
+            born = self._index.lists["created"].last(node, n)
+            if not born:
+                return None
+            if len(self._kept) >= _KEPT_STATES:
+                self._kept.clear()
+            state = self._kept[stamp] = self._found(node, born, n, running)
+        return state
+
+    def _writes(self, node: int, n: int) -> list[int]:
+        """The last writes up to `n` to the memory the node lives in."""
+        storages = self._storages.get(node)
+        if storages is None:
+            born = self._index.lists["created"].last(node, self._index.count)
+            outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()
+            storages = self._storages[node] = tuple({output.storage for output in outputs} - {0})
+        written = self._index.lists["written"]
+        return [written.last(storage, n) for storage in storages]
+
+    def _found(self, node: int, born: int, n: int, running: Stamp) -> NodeState:
+        created = expect(self._log, born, e.NodeCreated)
+        lists = self._index.lists
+        switched = lists["requires"].last(node, n)
+        op = self._log.ops.get(created.op)
+        saves = created.kind == "op" and not created.untracked and op is not None and bool(op.saved)
+        saved_freed = lists["saved_freed"].last(node, n)
+        progress = self._progress(node, n, running)
+        outputs = tuple(self._output(node, nr, out, born, n, progress) for nr, out in enumerate(created.outputs))
+        return NodeState(
+            node=node,
+            requires_grad=(
+                expect(self._log, switched, e.RequiresGradSet).requires_grad if switched else created.requires_grad
+            ),
+            saved=("freed" if saved_freed else "held") if saves else "nothing",
+            saved_freed=saved_freed,
+            freed=lists["freed"].last(node, n),
+            pass_nr=progress.pass_nr,
+            step=progress.step_of(created.kind != "op", outputs),
+            outputs=outputs,
+        )
+
+    def _output(self, node: int, nr: int, made: Output, born: int, n: int, progress: _Progress) -> OutputState:
+        written = self._index.lists["written"].last(made.storage, n) if made.storage else 0
+        grad_seq = self._index.lists["grad"].last(output_key(node, nr), n)
+        value, version, written_by = made.value, made.version, 0
+        if written > born:
+            write = expect(self._log, written, e.StorageWritten)
+            value, version, written_by = value_after(made, write.value, self._log.array), write.version, write.node
+        parts = tuple(progress.parts.get(nr, ()))
+        return OutputState(
+            value=value,
+            value_seq=max(written, born),
+            version=version,
+            written_by=written_by,
+            incoming=progress.totals.get(nr),
+            parts=parts,
+            expected=max(len(parts), 0 if progress.complete else progress.reach.expected.get((node, nr), 0)),
+            grad=_grad(self._log.event(grad_seq)) if grad_seq else None,
+            grad_seq=grad_seq,
+        )
+
+    def _progress(self, node: int, n: int, running: Stamp) -> _Progress:
+        """What the pass that counts has done at the node: the innermost running that covers it, else the latest."""
+        happened = self._index.lists["progress"]
+        for pass_nr in running:
+            found = self._in_pass(node, pass_nr, n)
+            if found.happened or node in found.reach.nodes:
+                return found
+        latest = happened.last(node, n)
+        return self._in_pass(node, _pass_of(self._log.event(latest)), n) if latest else _Progress(0, Reach({}))
+
+    def _in_pass(self, node: int, pass_nr: int, n: int) -> _Progress:
+        progress = _Progress(pass_nr, self.reach(pass_nr))
+        start = self._index.lists["pass_started"].last(pass_nr, n)
+        for seq in self._index.lists["progress"].between(node, start, n + 1):
+            event = self._log.event(seq)
+            if _pass_of(event) == pass_nr:
+                progress.happen(seq, node, event, self._log)
+        return progress
+
+    def _reach(self, pass_nr: int) -> Reach:
+        start = self._index.lists["pass_started"].last(pass_nr, self._index.count)
+        if not start:
+            return Reach({})
+        started = expect(self._log, start, e.BackwardStarted)
+        return reach(started.roots, started.inputs, lambda node: self._edges(node, start))
+
+    def _edges(self, node: int, before: int) -> Iterable[Edge]:
+        _, _, targets, output_nrs, carries = seqs = self._index.tables["edges"]
+        for row in self._index.lists["edges_from"].of_key(node).tolist():
+            if carries[row - 1] and seqs[0][row - 1] < before:
+                yield int(targets[row - 1]), int(output_nrs[row - 1])
+
+
+class _Progress:
+    """What one pass has done at one node so far."""
+
+    __slots__ = ("complete", "happened", "parts", "pass_nr", "reach", "step", "totals")
+
+    def __init__(self, pass_nr: int, reach: Reach) -> None:
+        self.pass_nr = pass_nr
+        self.reach = reach
+        self.parts: dict[int, list[Contribution]] = {}
+        self.totals: dict[int, Value] = {}
+        self.step: Step = "pending" if pass_nr else "none"
+        self.complete = False
+        self.happened = False
+
+    def happen(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
+        """Take in one event of the pass at the node."""
+        self.happened = True
+        match event:
+            case e.GradFlowed(output_nr=output_nr, part=part, total=total):
+                self._arrive(output_nr, Contribution(event.source, event.slot, part, seq), total)
+            case e.BackwardStarted():
+                for slot, (root, seed) in enumerate(zip(event.roots, event.seeds, strict=False)):
+                    if root[0] == node:
+                        self._arrive(root[1], Contribution(0, slot, seed, seq), seed_of(event, root, log.array))
+            case e.StepStarted():
+                self.step, self.complete = "running", True
+            case _:
+                self.step, self.complete = "done", True
+
+    def step_of(self, leaf: bool, outputs: tuple[OutputState, ...]) -> Step:
+        """Where the node stands; a leaf at which all has arrived waits for nothing but its accumulation."""
+        if self.complete or not self.parts:
+            return self.step
+        return "running" if leaf and all(len(out.parts) >= out.expected for out in outputs) else "waiting"
+
+    def _arrive(self, output_nr: int, part: Contribution, total: Value | None) -> None:
+        self.parts.setdefault(output_nr, []).append(part)
+        self.totals[output_nr] = part.value if total is None else total
+
+
+def _pass_of(event: e.Event) -> int:
+    return int(getattr(event, "pass_nr", 0))
+
+
+def _grad(event: e.Event) -> Value | None:
+    """The ``.grad`` an event left behind."""
+    match event:
+        case e.GradAccumulated(part=part, value=value):
+            return part if value is None else value
+        case e.GradRetained(value=value) | e.GradSet(value=value):
+            return value
+    return None

@@ -1,0 +1,85 @@
+"""Forward, backward, optimizer; and where one graph's life ends and the next begins."""
+
+from __future__ import annotations
+
+from gviz import events as e
+from gviz.trace.state import PhaseKind
+
+PHASE_KINDS: tuple[PhaseKind, ...] = ("forward", "backward", "optimizer", "failed")
+
+Row = tuple[int, int, int, int]
+"""``(place in PHASE_KINDS, start, end, pass_nr)``; `end` is 0 while the phase lasts."""
+
+DECIDING = (
+    e.NodeCreated,
+    e.StorageWritten,
+    e.GradSet,
+    e.OptimizerStepped,
+    e.ScopeEntered,
+    e.BackwardStarted,
+    e.BackwardFinished,
+    e.Failed,
+)
+"""The events that can begin or end a phase."""
+
+
+class Chapters:
+    """Divides a log into phases and iterations while its events go by.
+
+    After a pass nothing is decided until something happens: what changes memory or gradients, or makes nodes that
+    autograd does not track, is the optimizer's; the first tracked node begins the next forward and the next iteration.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.iterations: list[int] = [1]
+        self._running: list[int] = []
+        self._current: PhaseKind | None = None
+        self._pass_over = False  # a pass has finished, and no tracked node was made since
+        self._stepped = False  # the optimizer has finished its step, and no forward began since
+
+    def happen(self, seq: int, event: e.Event) -> None:
+        """Take notice of the next event, one of `DECIDING`."""
+        match event:
+            case e.Failed():
+                self._begin("failed", seq)
+            case e.BackwardStarted(pass_nr=pass_nr):
+                if not self._running:
+                    self._begin("backward", seq, pass_nr)
+                self._running.append(pass_nr)
+            case e.BackwardFinished(pass_nr=pass_nr):
+                self._finish_pass(seq, pass_nr)
+            case _ if not self._running:
+                self._outside_a_pass(seq, event)
+
+    def _finish_pass(self, seq: int, pass_nr: int) -> None:
+        if pass_nr in self._running:
+            self._running.remove(pass_nr)
+        if not self._running:
+            self._pass_over, self._stepped = True, False
+            if self._current == "backward":
+                self._end(seq)
+                self._current = None
+
+    def _outside_a_pass(self, seq: int, event: e.Event) -> None:
+        tracked = isinstance(event, e.NodeCreated) and event.requires_grad and not event.untracked
+        if tracked and self._pass_over:
+            self.iterations.append(seq)
+            self._pass_over = False
+        made = isinstance(event, e.NodeCreated)
+        if self._current != "forward":
+            forward = tracked or isinstance(event, e.ScopeEntered) or (made and self._stepped) or not self.rows
+            self._begin("forward" if forward else "optimizer", seq)
+        self._stepped = self._current == "optimizer" and (self._stepped or isinstance(event, e.OptimizerStepped))
+
+    def _begin(self, kind: PhaseKind, seq: int, pass_nr: int = 0) -> None:
+        if kind == self._current and kind != "backward":
+            return
+        self._end(seq - 1)
+        self.rows.append((PHASE_KINDS.index(kind), seq, 0, pass_nr))
+        self._current = kind
+
+    def _end(self, seq: int) -> None:
+        if self.rows and not self.rows[-1][2]:
+            kind, start, _, pass_nr = self.rows[-1]
+            self.rows[-1] = (kind, start, seq, pass_nr)

@@ -1,0 +1,212 @@
+"""What the graph looked like at any moment of a log. It has no position of its own: that belongs to the viewer."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from gviz import events as e
+from gviz.site import Frame
+from gviz.trace.codec import KIND_NUMBERS, subject
+from gviz.trace.index import Index, restored
+from gviz.trace.log import E, EventLog, expect
+from gviz.trace.moment import Moment
+from gviz.trace.node_state import NodeStates
+from gviz.trace.nonfinite import first_nonfinite
+from gviz.trace.phases import PHASE_KINDS
+from gviz.trace.state import Iteration, NodeInfo, Phase
+from gviz.values import Array, Value
+
+_UNKNOWN_OP = e.OpSeen(0, "?", "", (), (), ())
+
+
+class Timeline:
+    """Answers about every moment ``0 <= n <= len`` of a log (0: before anything), by search; cheap in any order.
+
+    The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a
+    name may come later than its node.
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        kept = log.index()
+        index = restored(kept) if kept is not None else None
+        self._index = index if index is not None and index.count == len(log) else Index()
+        self._states = NodeStates(log, self._index)
+        self._searched, self._first_bad = 0, 0
+        self.refresh()
+
+    def __len__(self) -> int:
+        return self._index.count
+
+    def refresh(self) -> bool:
+        """Take in what was added to the log; whether there was anything."""
+        before = self._index.count
+        if self._log.refresh() == before:
+            return False
+        self._index.extend(self._log)
+        for name in ("nodes", "iterations", "phases", "marks", "failures", "_context", "_iteration_starts"):
+            self.__dict__.pop(name, None)
+        return True
+
+    def event(self, n: int) -> e.Event:
+        """Event number `n`, from 1."""
+        return self._log.event(n)
+
+    def at(self, n: int) -> Moment:
+        """The moment right after event `n`, ``0 <= n <= len``."""
+        event = self.event(n) if n else None
+        _, pass_nr, step, scope = self._context_at(n)
+        failure = self._index.lists["kind"].last(KIND_NUMBERS[e.Failed], n)
+        return Moment(
+            n=n,
+            event=event,
+            phase=self.phase_at(n),
+            node=subject(event)[0] if event is not None else 0,
+            pass_nr=pass_nr,
+            step=step,
+            scope=self._scope_name(scope),
+            failed=expect(self._log, failure, e.Failed) if failure else None,
+            _running=self._running(n, pass_nr),
+            _states=self._states,
+        )
+
+    @cached_property
+    def nodes(self) -> Sequence[int]:
+        """All nodes, in the order of their creation."""
+        run = self._index.lists["created"].whole()
+        order = np.argsort(run.seqs[run.starts[:-1]], kind="stable") if len(run.keys) else run.keys
+        return [int(node) for node in run.keys[order]]
+
+    def info(self, node: int) -> NodeInfo:
+        """What never changes about a node; KeyError if the log does not know it."""
+        born = self._index.lists["created"].last(node, len(self))
+        if not born:
+            raise KeyError(node)
+        created = expect(self._log, born, e.NodeCreated)
+        return NodeInfo(
+            node=node,
+            born=born,
+            created=created,
+            op=self._log.ops.get(created.op, _UNKNOWN_OP),
+            name=self._name(node),
+            frames=self.stack(created.stack),
+            scope=self._scope_name(created.scope),
+            iteration=self.iteration_at(born).index,
+        )
+
+    def users(self, node: int) -> tuple[int, ...]:
+        """The nodes that have an output of this one as an input, in the order of their creation."""
+        rows = self._index.lists["edges_to"].of_key(node).astype(np.int64) - 1
+        return tuple(dict.fromkeys(self._index.tables["edges"][1, rows].tolist()))
+
+    def events_of(self, node: int) -> Sequence[int]:
+        """The events that concern a node, writes to the memory it lives in included."""
+        own = self._index.lists["node"].of_key(node).tolist()
+        born = self._index.lists["created"].last(node, len(self))
+        outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()
+        written = self._index.lists["written"]
+        writes = (written.between(storage, born, len(self) + 1) for storage in {out.storage for out in outputs} - {0})
+        return sorted(set(own).union(*writes))
+
+    @cached_property
+    def iterations(self) -> tuple[Iteration, ...]:
+        """Every graph's life, in order; there is at least one."""
+        starts = self._iteration_starts
+        ends = [*(start - 1 for start in starts[1:]), len(self)]
+        return tuple(Iteration(i, start, end) for i, (start, end) in enumerate(zip(starts, ends, strict=True)))
+
+    def iteration_at(self, n: int) -> Iteration:
+        """The iteration in which moment `n` lies (the first one for moment 0)."""
+        return self.iterations[max(bisect_right(self._iteration_starts, n) - 1, 0)]
+
+    def nodes_of(self, iteration: Iteration) -> tuple[int, ...]:
+        """The nodes made in an iteration, and the older ones it uses or sends gradients to, in order of creation."""
+        start, end = iteration.start, iteration.end
+        edge_seqs, _, targets, _, _ = self._index.tables["edges"]
+        low, high = edge_seqs.searchsorted((start, end + 1))
+        used = [self._index.lists[name].keys_between(start, end + 1) for name in ("created", "progress")]
+        nodes = np.unique(np.concatenate((targets[low:high], *used))).tolist()
+        born = self._index.lists["created"]
+        return tuple(sorted((node for node in nodes if born.last(node, end)), key=lambda node: born.last(node, end)))
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """All phases in order; a moment between two of them belongs to none."""
+        rows = self._index.tables["phases"].T.tolist()
+        return tuple(Phase(PHASE_KINDS[kind], start, end or len(self), pass_nr) for kind, start, end, pass_nr in rows)
+
+    def phase_at(self, n: int) -> Phase | None:
+        """The phase in which moment `n` lies."""
+        at = bisect_right(self.phases, n, key=lambda phase: phase.start) - 1
+        return self.phases[at] if at >= 0 and n <= self.phases[at].end else None
+
+    @cached_property
+    def marks(self) -> tuple[tuple[int, str], ...]:
+        """The moments the program has named."""
+        return tuple((seq, event.name) for seq, event in self._all(e.Marked, len(self)))
+
+    @cached_property
+    def failures(self) -> tuple[int, ...]:
+        """The events that say that the program failed."""
+        return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.Failed]).tolist())
+
+    def first_bad(self) -> int:
+        """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
+        if not self._first_bad:
+            self._first_bad = first_nonfinite(self._log, self._searched + 1, len(self) + 1)
+            self._searched = len(self)
+        return self._first_bad
+
+    def printed(self, n: int) -> list[tuple[int, e.Printed]]:
+        """What the program had written up to moment `n`, with event numbers."""
+        return self._all(e.Printed, n)
+
+    def source(self, path: str) -> str | None:
+        """The text of a source file as it was when the program ran, if it was kept."""
+        return self._log.sources.get(path)
+
+    def stack(self, number: int) -> tuple[Frame, ...]:
+        """A call stack of the program, innermost frame first."""
+        return self._log.stacks.get(number, ())
+
+    def array(self, value: Value) -> Array | None:
+        """All elements of a value, or None if they were not stored."""
+        return self._log.array(value)
+
+    def _all(self, kind: type[E], n: int) -> list[tuple[int, E]]:
+        seqs = self._index.lists["kind"].between(KIND_NUMBERS[kind], 1, n + 1)
+        return [(seq, expect(self._log, seq, kind)) for seq in seqs]
+
+    def _name(self, node: int) -> str:
+        named = self._index.lists["named"].last(node, len(self))
+        return expect(self._log, named, e.Named).name if named else ""
+
+    def _scope_name(self, scope: int) -> str:
+        entered = self._index.lists["scope"].last(scope, len(self)) if scope else 0
+        return expect(self._log, entered, e.ScopeEntered).name if entered else ""
+
+    def _context_at(self, n: int) -> tuple[int, ...]:
+        context = self._index.tables["context"]
+        row = int(context[0].searchsorted(n, "right")) - 1
+        return tuple(context[:, row].tolist()) if row >= 0 else (0, 0, 0, 0)
+
+    def _running(self, n: int, innermost: int) -> tuple[int, ...]:
+        """The passes that run at moment `n`, the last begun first."""
+        running = []
+        started, finished = self._index.lists["pass_started"], self._index.lists["pass_finished"]
+        pass_nr, before = innermost, n + 1
+        while pass_nr and (start := started.last(pass_nr, before - 1)):
+            if not finished.last(pass_nr, n):
+                running.append(pass_nr)
+            before = start
+            pass_nr = self._context_at(before - 1)[1]
+        return tuple(running)
+
+    @cached_property
+    def _iteration_starts(self) -> list[int]:
+        starts: list[int] = self._index.tables["iterations"][0].tolist()
+        return starts
