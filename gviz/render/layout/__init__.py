@@ -24,22 +24,26 @@ Link = tuple[int, int, int]
 
 def layout(boxes: Sequence[Box], edges: Sequence[Edge]) -> Layout:
     """Lay a graph out from top to bottom. The same boxes and edges always give the same layout."""
-    numbers = {box.key: number for number, box in enumerate(boxes)}
-    links = [(numbers[source], numbers[target], slot) for source, target, slot in edges]
-    inputs, outputs = _links(len(boxes), links)
-    groups = components(inputs, outputs)
-    pictures = [_picture(boxes, group, links_of) for group, links_of in zip(groups, _split(groups, links), strict=True)]
-    return _assemble(boxes, groups, pictures)
+    return _layout(boxes, edges, pitch=1)
 
 
 def layout_rightward(boxes: Sequence[Box], edges: Sequence[Edge]) -> Layout:
     """Lay a small graph out from left to right: boxes with more lines than rows grow taller."""
-    turned = layout([Box(box.key, box.height, box.width, box.role) for box in boxes], edges)
+    turned = _layout([Box(box.key, box.height, box.width, box.role) for box in boxes], edges, pitch=2)
     places = {
         key: Place(key, place.y, place.x, place.height, place.width, place.port) for key, place in turned.places.items()
     }
     wires = tuple([wire._replace(points=tuple([(y, x) for x, y in wire.points])) for wire in turned.wires])
     return Layout(places, turned.edges, wires, turned.height, turned.width, rightward=True)
+
+
+def _layout(boxes: Sequence[Box], edges: Sequence[Edge], pitch: int) -> Layout:
+    numbers = {box.key: number for number, box in enumerate(boxes)}
+    links = [(numbers[source], numbers[target], slot) for source, target, slot in edges]
+    inputs, outputs = _links(len(boxes), links)
+    groups = components(inputs, outputs)
+    pictures = [_picture(boxes, group, part, pitch) for group, part in zip(groups, _split(groups, links), strict=True)]
+    return _assemble(boxes, groups, pictures)
 
 
 def _links(count: int, links: list[Link]) -> tuple[Links, Links]:
@@ -61,7 +65,7 @@ def _split(groups: list[list[int]], links: list[Link]) -> list[list[Link]]:
     return parts
 
 
-def _picture(boxes: Sequence[Box], members: list[int], links: list[Link]) -> Picture:
+def _picture(boxes: Sequence[Box], members: list[int], links: list[Link], pitch: int) -> Picture:
     inputs, outputs = _links(len(members), links)
     order = topological(inputs, outputs)
     rank = {box: position for position, box in enumerate(order)}
@@ -74,7 +78,7 @@ def _picture(boxes: Sequence[Box], members: list[int], links: list[Link]) -> Pic
     arrange(grid)
     chain = spine(layer, inputs)
     set_columns(grid, chain)
-    return draw(grid, [boxes[box].height for box in members], chain)
+    return draw(grid, [boxes[box].height for box in members], chain, pitch)
 
 
 def _assemble(boxes: Sequence[Box], groups: list[list[int]], pictures: list[Picture]) -> Layout:

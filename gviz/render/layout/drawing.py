@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gviz.render.layout import ports
 from gviz.render.layout.channels import Net, Path, route
@@ -11,13 +12,20 @@ from gviz.render.layout.grid import Grid
 from gviz.render.layout.model import Point, Wire
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line through one channel: from an item to the `end` column, into box `target` or a passing point."""
 
     item: int
     target: int
     end: int
+
+
+class Channel(NamedTuple):
+    """The rows between two layers: the `first` track, how far tracks lie apart, and where all lines end."""
+
+    first: int
+    pitch: int
+    last: int
 
 
 @dataclass(slots=True)
@@ -31,8 +39,8 @@ class Picture:
     height: int
 
 
-def draw(grid: Grid, heights: Sequence[int], spine: Sequence[int]) -> Picture:
-    """Give every row its place from top to bottom and every line its corners."""
+def draw(grid: Grid, heights: Sequence[int], spine: Sequence[int], pitch: int) -> Picture:
+    """Give every row its place from top to bottom and every line its corners. Tracks lie `pitch` rows apart."""
     spine_items = set(spine)
     y = [0] * grid.boxes
     wires: list[Wire] = []
@@ -45,11 +53,11 @@ def draw(grid: Grid, heights: Sequence[int], spine: Sequence[int]) -> Picture:
                 y[item] = top if grid.above[item] else bottom - heights[item]
         lines = _lines(grid, row, spine_items)
         paths, count = route([_net(grid, item, lines[item]) for item in lines])
-        following = bottom + count + 1 if lines else bottom
+        following = bottom + (count + 1) * pitch if lines else bottom
+        channel = Channel(bottom + pitch - 1, pitch, following - 1)
         for path, (item, ends) in zip(paths, lines.items(), strict=True):
             begin = y[item] + heights[item] if item < grid.boxes else top
-            rows = (begin, bottom, following - 1)
-            wires.extend([_wire(grid, line, path, entering, rows) for line in ends])
+            wires.extend([_wire(grid, line, path, entering, channel, begin) for line in ends])
         top = following
     return _moved_to_origin(grid, y, wires, top)
 
@@ -81,27 +89,25 @@ def _net(grid: Grid, item: int, lines: list[Line]) -> Net:
 
 
 def _wire(
-    grid: Grid, line: Line, path: Path, entering: dict[tuple[int, int], list[int]], rows: tuple[int, int, int]
+    grid: Grid, line: Line, path: Path, entering: dict[tuple[int, int], list[int]], channel: Channel, begin: int
 ) -> Wire:
-    """The wire of a line; `rows` are where it begins, the first row of the channel and the row where it ends."""
-    begin, channel, last = rows
-    start = ports.start(grid, line.item)
+    """The wire of a line that begins in row `begin`."""
     if line.target < grid.boxes:
         number = entering[line.item, line.target].pop()
         first, end = number, number + 1
     else:
         first, end = grid.carried[line.target]
-    points = _points((start, begin), (line.end, last), path, channel)
+    points = _points((ports.start(grid, line.item), begin), (line.end, channel.last), path, channel)
     return Wire(grid.net[line.item], points, first, end, line.target < grid.boxes)
 
 
-def _points(start: Point, end: Point, path: Path, channel: int) -> tuple[Point, ...]:
+def _points(start: Point, end: Point, path: Path, channel: Channel) -> tuple[Point, ...]:
     if path.row < 0 or (path.first < 0 and start[0] == end[0]):
         return (start, end)
-    row = channel + path.row
+    row = channel.first + path.row * channel.pitch
     if path.first < 0:
         return (start, (start[0], row), (end[0], row), end)
-    first = channel + path.first
+    first = channel.first + path.first * channel.pitch
     return (start, (start[0], first), (path.turn, first), (path.turn, row), (end[0], row), end)
 
 
