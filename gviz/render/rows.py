@@ -12,7 +12,8 @@ from gviz.render.structure import MAX_OUTPUTS, Place
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 
 if TYPE_CHECKING:
-    from gviz.trace.timeline import Moment, Timeline
+    from gviz.trace.moment import Moment
+    from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
 Style = Literal["title", "text", "value", "grad", "sum", "muted", "bad"]
@@ -126,9 +127,11 @@ def _leaf_rows(place: Place, state: NodeState | None, now: Now) -> Iterator[Row]
 
 def _incoming(width: int, state: NodeState, now: Now) -> Row:
     output = state.outputs[0]
-    arrived = f" ({len(output.parts)} of {output.expected})" if output.expected > 1 and output.parts else ""
-    row = _arriving("incoming", width - len(arrived), state, 0, now)
-    return Row(row.text + arrived, row.style, row.label)
+    row = _arriving("incoming", width, state, 0, now)
+    arrived = f"{row.text} ({len(output.parts)} of {output.expected})"
+    if output.expected < 2 or not output.parts or len(arrived) + len(row.label) >= width:
+        return row
+    return Row(arrived, row.style, row.label)
 
 
 def _leaf_grad(width: int, state: NodeState, now: Now) -> Row:

@@ -34,7 +34,8 @@ from gviz.render.structure import (
 from gviz.trace.state import NodeInfo, NodeState
 
 if TYPE_CHECKING:
-    from gviz.trace.timeline import Moment, Timeline
+    from gviz.trace.moment import Moment
+    from gviz.trace.timeline import Timeline
 
 __all__ = [
     "Box",

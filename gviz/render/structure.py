@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from gviz.events import BackwardStarted, NodeCreated
+from gviz.events import BackwardStarted, NodeCreated, StorageWritten
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped
 from gviz.trace.state import Iteration, NodeInfo
@@ -19,6 +19,9 @@ LinkKind = Literal["forward", "gradient", "view"]
 Output = tuple[int, int]
 
 MAX_TITLE = 28
+STATUS_ROOM = 12
+"""Characters right of the title in which the state stands as a word."""
+
 MAX_OUTPUTS = 4
 """An op with more outputs shows so many and says how many there are."""
 
@@ -158,13 +161,15 @@ def _place(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[
     outputs = min(len(info.created.outputs), MAX_OUTPUTS)
     text = constant_title(info) if role == "constant" else title(info)
     if role == "constant":
-        plain = text != title(info)
-        return Place(box_key(info.node), info.node, role, text, max(len(text), 1 if plain else 16), 1 if plain else 2)
+        if text != title(info):
+            return Place(box_key(info.node), info.node, role, text, len(text), 1)
+        width = max(len(text), min(_value_width(info), 30) if len(info.created.outputs) else 0)
+        return Place(box_key(info.node), info.node, role, text, width, 2)
     grads = outputs if info.created.requires_grad and not info.created.untracked else 0
     height = (
         1 + outputs + grads + (role in ("leaf", "parameter") and backward) + bool(remark(timeline, info, iteration))
     )
-    return Place(box_key(info.node), info.node, role, text, max(len(text) + 9, _value_width(info)), height)
+    return Place(box_key(info.node), info.node, role, text, max(len(text) + STATUS_ROOM, _value_width(info)), height)
 
 
 def _value_width(info: NodeInfo) -> int:
@@ -172,7 +177,8 @@ def _value_width(info: NodeInfo) -> int:
     values = [output.value for output in info.created.outputs]
     large = any(value is not None and value.size > FEW for value in values)
     known = max((len(short(value)) for value in values), default=0)
-    return max(22 if info.created.kind != "op" else 20, min(6 + known, 30), 30 if large else 0)
+    least = {"op": 20, "constant": 0}.get(info.created.kind, 26)
+    return max(least, min(6 + known, 30), 30 if large else 0)
 
 
 def _role(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int]) -> Role:
@@ -217,12 +223,16 @@ UNTRACKED = {
 }
 
 
+WRITES_WITHIN = 4
+"""A write in place is said among the first events of the op that writes."""
+
+
 def writes_in_place(timeline: Timeline, created: NodeCreated) -> bool:
     """Whether the op wrote into the memory of one of its inputs instead of making a tensor."""
-    written = {output.storage for output in created.outputs if output.version > 0 and output.storage}
-    return any(
-        timeline.info(node).created.outputs[output_nr].storage in written for node, output_nr in created.inputs
-    ) and not all(output.view_of for output in created.outputs)
+    if not any(output.version for output in created.outputs):
+        return False
+    first = (timeline.event(seq) for seq in timeline.events_of(created.node)[:WRITES_WITHIN])
+    return any(isinstance(event, StorageWritten) and event.node == created.node for event in first)
 
 
 def _chip(info: NodeInfo, user: int, slot: int) -> Place:

@@ -67,16 +67,17 @@ class Script:
     def backward(self, root, steps, *, seed=1.0, accumulate=(), pass_nr=1):
         """A pass: `steps` are ``(node, incoming, [(slot, target, part, total), ...])``.
 
-        `accumulate` says ``(leaf, part, value)`` after the step whose last flow goes to the leaf.
+        `accumulate` says ``(leaf, part, value)``, after the last step that sends the leaf a gradient.
         """
         self.say(e.BackwardStarted(pass_nr, ((root, 0),), (value(seed),), False, False, (), self.line))
+        order = [node for node, _, _ in steps]
         for node, incoming, flows in steps:
             self.say(e.StepStarted(pass_nr, node, (value(incoming),)))
             for slot, target, part, total in flows:
                 self.say(e.GradFlowed(pass_nr, node, slot, target, 0, value(part), value(total)))
             self.say(e.StepFinished(pass_nr, node), e.SavedFreed(node))
             for leaf, part, total in accumulate:
-                if any(target == leaf for _, target, _, _ in flows[-1:]):
+                if node == max((n for n, _, f in steps if leaf in [flow[1] for flow in f]), key=order.index):
                     self.say(e.GradAccumulated(pass_nr, leaf, value(part), value(total)))
         self.say(e.BackwardFinished(pass_nr))
 

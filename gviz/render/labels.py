@@ -1,0 +1,62 @@
+"""Text inside Graphviz pictures: HTML-like labels, in which everything a program said is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from gviz.plain_text import shown
+from gviz.render.rows import Row
+from gviz.render.scene import Box
+from gviz.render.structure import STATUS_ROOM
+from gviz.render.theme import Theme
+
+CHARACTER = 6
+"""Points a character takes at the size of a row; what is wider than expected makes its own box wider."""
+SMALL = 9
+
+
+def plain(text: str) -> str:
+    """User text made harmless for a label; an empty one keeps its line."""
+    return escape(shown(text)) or "&#160;"
+
+
+def coloured(text: str, colour: str, size: int = 0) -> str:
+    """User text in a colour, at the size of a row unless told."""
+    points = f' point-size="{size}"' if size else ""
+    return f'<font color="{colour}"{points}>{plain(text)}</font>'
+
+
+def table(rows: Iterable[str], padding: int = 1) -> str:
+    """A label made of finished rows."""
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="{padding}">{body}</table>>'
+
+
+def box_label(box: Box, theme: Theme) -> str:
+    """Title and state, then one line per row, padded to the height the box has at any moment."""
+    if box.height == 1:
+        return table([f"<td><b>{coloured(box.title, theme.texts['title'])}</b></td>"])
+    lines = [_head(box, theme), *(_row(row, theme) for row in box.rows)]
+    lines += ['<td colspan="3">&#160;</td>'] * (box.height - len(lines))
+    return table(lines)
+
+
+def _head(box: Box, theme: Theme) -> str:
+    style = "bad" if {"nan", "error"} & set(box.states) else "muted"
+    title = coloured(("► " if "current" in box.states else "") + box.title, theme.texts["title"])
+    room = max(box.width - STATUS_ROOM, 4) * CHARACTER
+    return (
+        f'<td colspan="2" align="left" width="{room}"><b>{title}</b></td>'
+        f'<td align="right" width="{STATUS_ROOM * CHARACTER}">{coloured(box.status, theme.texts[style], SMALL)}</td>'
+    )
+
+
+def _row(row: Row, theme: Theme) -> str:
+    text = coloured(row.text, theme.texts[row.style])
+    if row.style == "sum":
+        text = f"<b>{text}</b>"
+    if not row.label:
+        return f'<td colspan="3" align="left">{text}</td>'
+    label = coloured(row.label, theme.texts["muted"])
+    return f'<td align="left">{label}</td><td colspan="2" align="right">{text}</td>'
