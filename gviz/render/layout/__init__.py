@@ -88,7 +88,8 @@ def _assemble(boxes: Sequence[Box], groups: list[list[int]], pictures: list[Pict
     places: dict[Key, Place] = {}
     edges: list[Edge] = []
     wires: list[Wire] = []
-    for members, picture, corner in zip(groups, pictures, corners, strict=True):
+    for members, picture, (x, y) in zip(groups, pictures, corners, strict=True):
+        corner = (x - picture.left, y)
         for local, box in enumerate(members):
             places[boxes[box].key] = _place(boxes[box], picture, local, corner)
         wires.extend([_moved(wire, members, len(edges), corner) for wire in picture.wires])

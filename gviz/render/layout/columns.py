@@ -7,9 +7,9 @@ longest chain of operations, is held in one column by weight, so that a deep gra
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 from gviz.render.layout.grid import Grid
-from gviz.render.layout.layers import Links
 
 SWEEPS = 8
 GAP = 2
@@ -17,28 +17,53 @@ HELD = 1e4
 Wish = tuple[float, float]
 
 
+class Pull(NamedTuple):
+    """What draws an item to a column: its neighbours, each with a weight and the shift that puts centre over centre.
+
+    Without neighbours an item stays where it is; a `held` one goes to that column.
+    """
+
+    item: int
+    neighbours: tuple[tuple[int, float, int], ...]
+    total: float
+    strength: float
+    held: int | None
+
+
+class Row(NamedTuple):
+    """A row in one direction. `offsets` is how far right of the first item each stands when they are packed."""
+
+    pulls: tuple[Pull, ...]
+    offsets: list[int]
+
+
 def set_columns(grid: Grid, spine: list[int]) -> None:
     """Set `grid.x`, the left column of every item (negative columns occur)."""
     centre = [(width - 1) // 2 for width in grid.width]
-    grid.x = _packed(grid)
     pinned = set(spine)
+    offsets = [_offsets(grid, row) for row in grid.rows]
+    downward, upward = (
+        [
+            Row(tuple([_pull(grid, item, towards[item], centre, pinned) for item in row]), packed)
+            for row, packed in zip(grid.rows, offsets, strict=True)
+        ]
+        for towards in (grid.above, grid.below)
+    )
+    grid.x = [0] * len(grid.layer)
+    for row, packed in zip(grid.rows, offsets, strict=True):
+        for item, offset in zip(row, packed, strict=True):
+            grid.x[item] = offset
     for _ in range(SWEEPS):
-        changed = _place_rows(grid, grid.rows, grid.above, centre, pinned)
-        changed |= _place_rows(grid, grid.rows[::-1], grid.below, centre, pinned)
-        if not changed:
+        before = grid.x.copy()
+        for row_of_pulls in downward:
+            _place(grid.x, row_of_pulls)
+        for row_of_pulls in reversed(upward):
+            _place(grid.x, row_of_pulls)
+        if grid.x == before:
             return
 
 
-def _packed(grid: Grid) -> list[int]:
-    x = [0] * len(grid.layer)
-    for row in grid.rows:
-        for item, offset in zip(row, _offsets(grid, row), strict=True):
-            x[item] = offset
-    return x
-
-
 def _offsets(grid: Grid, row: list[int]) -> list[int]:
-    """How far right of the first item each item of the row stands when they are packed."""
     offsets = [0]
     width = grid.width
     for item, following in pairwise(row):
@@ -47,37 +72,44 @@ def _offsets(grid: Grid, row: list[int]) -> list[int]:
     return offsets
 
 
-def _place_rows(grid: Grid, rows: Links, towards: Links, centre: list[int], pinned: set[int]) -> bool:
-    changed = False
-    for row in rows:
-        wishes = [_wish(grid, item, towards[item], centre, pinned) for item in row]
-        columns = isotonic(wishes, _offsets(grid, row)) if len(row) > 1 else [round(wishes[0][0])]
-        for item, x in zip(row, columns, strict=True):
-            if grid.x[item] != x:
-                grid.x[item] = x
-                changed = True
-    return changed
-
-
-def _wish(grid: Grid, item: int, neighbours: list[int], centre: list[int], pinned: set[int]) -> Wish:
-    """The column an item would like, and how strongly. Chains of operations stay straight before all others."""
+def _pull(grid: Grid, item: int, towards: list[int], centre: list[int], pinned: set[int]) -> Pull:
+    """Chains of operations stay straight before all others; leaves and passing points give way."""
     if item in pinned:
-        return -centre[item], HELD
-    if not neighbours:
-        return grid.x[item], 0.01
-    total = weights = 0.0
+        return Pull(item, (), 0.0, HELD, -centre[item])
     inner = item < grid.boxes and bool(grid.above[item])
-    for other in neighbours:
-        weight = _pull(grid, other) if inner else 1.0
-        weights += weight
-        total += weight * (grid.x[other] + centre[other])
-    return total / weights - centre[item], 0.5 if item >= grid.boxes else 8.0 if inner else 0.02
+    neighbours = tuple(
+        [(other, _weight(grid, other) if inner else 1.0, centre[other] - centre[item]) for other in towards]
+    )
+    strength = 0.5 if item >= grid.boxes else 8.0 if inner else 0.02
+    total = sum([weight for _, weight, _ in neighbours])
+    return Pull(item, neighbours, total, strength if neighbours else 0.01, None)
 
 
-def _pull(grid: Grid, other: int) -> float:
+def _weight(grid: Grid, other: int) -> float:
     if other >= grid.boxes:
         return 0.1
     return 1.0 if grid.above[other] else 0.01
+
+
+def _place(x: list[int], row: Row) -> None:
+    """Place one row, its neighbours in the other rows standing still."""
+    wishes = [(_wish(x, pull), pull.strength) for pull in row.pulls]
+    if len(wishes) == 1:
+        x[row.pulls[0].item] = round(wishes[0][0])
+        return
+    for pull, column in zip(row.pulls, isotonic(wishes, row.offsets), strict=True):
+        x[pull.item] = column
+
+
+def _wish(x: list[int], pull: Pull) -> float:
+    """The column an item would like."""
+    neighbours = pull.neighbours
+    if len(neighbours) == 1:
+        other, _, shift = neighbours[0]
+        return x[other] + shift
+    if not neighbours:
+        return x[pull.item] if pull.held is None else pull.held
+    return sum([weight * (x[other] + shift) for other, weight, shift in neighbours]) / pull.total
 
 
 def isotonic(wishes: list[Wish], offsets: list[int]) -> list[int]:

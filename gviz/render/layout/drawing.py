@@ -28,13 +28,14 @@ class Channel(NamedTuple):
     last: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Picture:
-    """One component in cells, its upper left corner at (0, 0). `y` is per box."""
+    """One component in cells, its first column `left` and its first row 0. `y` is per box."""
 
     grid: Grid
     y: list[int]
     wires: list[Wire]
+    left: int
     width: int
     height: int
 
@@ -59,7 +60,7 @@ def draw(grid: Grid, heights: Sequence[int], spine: Sequence[int], pitch: int) -
             begin = y[item] + heights[item] if item < grid.boxes else top
             wires.extend([_wire(grid, line, path, entering, channel, begin) for line in ends])
         top = following
-    return _moved_to_origin(grid, y, wires, top)
+    return _picture(grid, y, wires, top)
 
 
 def _entering(grid: Grid) -> dict[tuple[int, int], list[int]]:
@@ -111,15 +112,9 @@ def _points(start: Point, end: Point, path: Path, channel: Channel) -> tuple[Poi
     return (start, (start[0], first), (path.turn, first), (path.turn, row), (end[0], row), end)
 
 
-def _moved_to_origin(grid: Grid, y: list[int], wires: list[Wire], height: int) -> Picture:
-    left = min(grid.x)
-    for wire in wires:
-        for point in wire.points[1:-1]:
-            left = min(left, point[0])
-    right = max([grid.x[item] + grid.width[item] for item in range(len(grid.x))])
-    for wire in wires:
-        for point in wire.points[1:-1]:
-            right = max(right, point[0] + 1)
-    grid.x = [x - left for x in grid.x]
-    moved = [wire._replace(points=tuple([(x - left, row) for x, row in wire.points])) for wire in wires]
-    return Picture(grid, y, moved, right - left, height)
+def _picture(grid: Grid, y: list[int], wires: list[Wire], height: int) -> Picture:
+    """The picture with its extent: doglegs may reach beyond the boxes."""
+    turns = [x for wire in wires if len(wire.points) > 4 for x, _ in wire.points]
+    left = min([*grid.x, *turns])
+    right = max([x + width for x, width in zip(grid.x, grid.width, strict=True)] + [x + 1 for x in turns])
+    return Picture(grid, y, wires, left, right - left, height)

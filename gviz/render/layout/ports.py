@@ -18,9 +18,9 @@ def start(grid: Grid, item: int) -> int:
 def ends(grid: Grid, box: int, spine: set[int], tops: Mapping[int, int]) -> list[int]:
     """The columns at which the lines of ``grid.above[box]`` arrive; `tops` maps columns above to their nets."""
     feeders = grid.above[box]
-    order = sorted(range(len(feeders)), key=lambda line: start(grid, feeders[line]))
-    wishes = [(float(start(grid, feeders[line])), _weight(grid, feeders[line], spine)) for line in order]
     left, right = grid.x[box] + 1, grid.x[box] + grid.width[box] - 2
+    order = [0] if len(feeders) == 1 else sorted(range(len(feeders)), key=lambda line: start(grid, feeders[line]))
+    wishes = [(float(start(grid, feeders[line])), _weight(grid, feeders[line], spine)) for line in order]
     columns = spread(wishes, left, right)
     _avoid(columns, [grid.net[feeders[line]] for line in order], left, right, tops)
     arranged = [0] * len(feeders)
@@ -40,6 +40,8 @@ def spread(wishes: Sequence[tuple[float, float]], left: int, right: int) -> list
     gaps = max(1, len(wishes) - 1)
     if right - left >= gaps + 2:
         left, right = left + 1, right - 1  # corners of the box stay clear
+    if len(wishes) == 1:
+        return [min(max(int(wishes[0][0]), left), right)]
     step = min(SPREAD, (right - left) // gaps)
     bounded = [(min(max(column, left), right), weight) for column, weight in wishes]
     columns = isotonic(bounded, [step * rank for rank in range(len(wishes))])
