@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 import sys
-import traceback
-from importlib import metadata
 
 PARTS = ("numpy", "textual", "rich", "click", "msgspec", "graphviz", "pygraphviz", "scipy", "torch")
 """Whose versions matter in a report."""
@@ -13,9 +10,11 @@ PARTS = ("numpy", "textual", "rich", "click", "msgspec", "graphviz", "pygraphviz
 
 def versions() -> dict[str, str]:
     """The versions of gviz, of Python, and of what is installed of `PARTS`, read without importing them."""
+    from importlib import metadata
+
     from gviz import __version__
 
-    found = {"gviz": __version__, "python": platform.python_version()}
+    found = {"gviz": __version__, "python": sys.version.partition(" ")[0]}
     for part in PARTS:
         try:
             found[part] = metadata.version(part)
@@ -38,6 +37,9 @@ def _report(error: BaseException) -> str:
 
     The messages of exceptions and the arguments of the command are left out: they may hold values and names.
     """
+    import platform
+    import traceback
+
     chain = traceback.TracebackException.from_exception(error, lookup_lines=True, capture_locals=False)
     lines = [f"{name} {version}" for name, version in versions().items()]
     lines += [platform.platform(), f"command: {' '.join(sys.argv[1:2])}", ""]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import click
@@ -31,6 +30,8 @@ def command(
     A script is run and recorded first. Without --at the moment is the program's failure, else the end of its last
     backward pass.
     """
+    import tempfile
+
     outputs.refuse_existing(output, force=force)
     with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
         trace = source

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import locale
 import os
-import shutil
 import sys
 from typing import Any
 
@@ -22,6 +19,8 @@ SCHEMA = 1
 @click.pass_obj
 def command(settings: Settings, kind: str) -> None:
     """Show versions, paths, and what the terminal can do."""
+    import json
+
     facts = _facts(settings)
     click.echo(json.dumps({"schema": SCHEMA, **facts}, indent=2) if kind == "json" else _text(facts))
 
@@ -43,6 +42,9 @@ def _paths() -> dict[str, str]:
 
 
 def _terminal(settings: Settings) -> dict[str, Any]:
+    import locale
+    import shutil
+
     why_plain = terminal.why_plain(settings)
     columns, rows = shutil.get_terminal_size()
     return {

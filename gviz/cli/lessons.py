@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
-from difflib import get_close_matches
-from importlib import resources
 from pathlib import Path
 
 from gviz.errors import GvizError
@@ -27,6 +24,8 @@ class Lesson:
 
     def title(self) -> str:
         """The first line of its docstring."""
+        import ast
+
         docstring = ast.get_docstring(ast.parse(self.path.read_bytes())) or ""
         return docstring.partition("\n")[0]
 
@@ -46,6 +45,8 @@ def find(name: str | None) -> Lesson:
     for lesson in every:
         if name in (lesson.name, lesson.number, lesson.number.lstrip("0"), lesson.path.stem, lesson.path.name):
             return lesson
+    from difflib import get_close_matches
+
     close = get_close_matches(name, [lesson.name for lesson in every], n=1)
     raise GvizError(
         f"there is no lesson {name}", hint=f"did you mean {close[0]}?" if close else "gviz demo --list", exit_code=2
@@ -54,6 +55,8 @@ def find(name: str | None) -> Lesson:
 
 def folder() -> Path:
     """Where the lessons are."""
-    package = Path(str(resources.files("gviz")))
+    from gviz import __file__ as init
+
+    package = Path(init).parent
     installed = package / "samples"
     return installed if installed.is_dir() else package.parent / "samples"

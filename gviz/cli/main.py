@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-from gviz.cli import demo, export, info, open_trace, record, run, show
-from gviz.cli.session import is_trace
 from gviz.cli.settings import Settings, debug_option, display_options
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 
-COMMANDS: tuple[click.Command, ...] = (
-    demo.command,
-    run.command,
-    record.command,
-    open_trace.command,
-    show.command,
-    export.command,
-    info.command,
-)
+COMMANDS = ("demo", "run", "record", "open", "show", "export", "info")
+"""Every command, in the order of the help; each is the file of its name beside this one."""
 
 _BUG, _INTERRUPTED, _CLOSED_PIPE = 70, 130, 141
-
-
-class _ClosedPipe(Exception):
-    """Whoever read our output has gone; click would make 1 of it."""
 
 
 class Commands(click.Group):
@@ -40,20 +27,31 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         first = args[0]
-        if first not in self.commands and (os.path.exists(first) or Path(first).suffix in (".py", ".gviz")):
-            return super().resolve_command(ctx, ["open" if is_trace(Path(first)) else "run", *args])
-        return super().resolve_command(ctx, args)
+        if first in COMMANDS:
+            return super().resolve_command(ctx, args)
+        if not (os.path.exists(first) or first.endswith((".py", ".gviz"))):
+            raise _no_command(first)
+        from gviz.cli.session import is_trace
+
+        return super().resolve_command(ctx, ["open" if is_trace(Path(first)) else "run", *args])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        # Imported when asked for: all of them together take as long as click itself.
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"gviz.cli.{cmd_name}").command
+        return command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(COMMANDS)
 
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise _ClosedPipe from error
-        return result
+
+def _no_command(name: str) -> GvizError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean {close[0]}?" if close else "gviz --help lists the commands"
+    return GvizError(f"there is no command and no file {name}", hint=hint, exit_code=2)
 
 
 def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -65,7 +63,7 @@ def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -
 
 
 @click.group(
-    cls=Commands, commands=list(COMMANDS), context_settings={"help_option_names": ["-h", "--help"]}, epilog="""
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog="""
 \b
 Examples:
   gviz demo                     step through the first lesson
@@ -91,22 +89,40 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run one command line; give its exit code."""
     settings = Settings.from_environment()
     try:
-        code = gviz.main(list(arguments), prog_name="gviz", standalone_mode=False, obj=settings)
+        code = _execute(arguments, settings)
     except GvizError as error:
         _say(error.lines(), settings)
         return error.exit_code
     except click.ClickException as error:
         _say(_usage_lines(error), settings)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return _INTERRUPTED
-    except _ClosedPipe:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered must go somewhere
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
         return _CLOSED_PIPE
+    except OSError as error:
+        _say([f"gviz: error: {error.strerror or error}"], settings)
+        return 1
     except Exception as error:
         _say(_bug_lines(error), settings)
         return _BUG
     return code if isinstance(code, int) else 0
+
+
+def _execute(arguments: Sequence[str], settings: Settings) -> object:
+    """What `click.Command.main` does, without its own idea of Ctrl-C and closed pipes."""
+    if "_GVIZ_COMPLETE" in os.environ:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(gviz, {}, "gviz", "_GVIZ_COMPLETE", os.environ["_GVIZ_COMPLETE"])
+    try:
+        with gviz.make_context("gviz", list(arguments), obj=settings) as context:
+            result = gviz.invoke(context)
+    except click.exceptions.Exit as end:
+        result = end.exit_code
+    sys.stdout.flush()
+    return result
 
 
 def _usage_lines(error: click.ClickException) -> list[str]:
@@ -127,5 +143,7 @@ def _bug_lines(error: Exception) -> list[str]:
 
 def _say(lines: Sequence[str], settings: Settings) -> None:
     if settings.debug:
+        import traceback
+
         traceback.print_exc()
     click.echo("\n".join(map(shown, lines)), err=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,8 @@ def refuse_existing(path: Path, *, force: bool) -> None:
 @contextmanager
 def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     """Give a path to write to that becomes `path` once everything is written, and disappears otherwise."""
+    import tempfile
+
     refuse_existing(path, force=force)
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.absolute().parent) as folder:

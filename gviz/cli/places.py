@@ -6,8 +6,6 @@ import time
 from itertools import chain, count
 from pathlib import Path
 
-import platformdirs
-
 from gviz.errors import GvizError
 
 KEPT = 20
@@ -45,11 +43,15 @@ def remove_trace(path: Path) -> None:
 
 def traces() -> Path:
     """The folder of traces that nobody gave a name."""
+    import platformdirs
+
     return platformdirs.user_cache_path("gviz") / "traces"
 
 
 def reports() -> Path:
     """The folder of crash reports."""
+    import platformdirs
+
     return platformdirs.user_log_path("gviz")
 
 

@@ -11,7 +11,6 @@ import click
 
 from gviz.cli import outputs, places
 from gviz.cli.order import Engine, Order
-from gviz.cli.recording import run_recorded
 from gviz.errors import GvizError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -56,6 +55,8 @@ def record_program(
     program: Sequence[str], *, as_module: bool, engine: Engine, output: Path | None, force: bool = False
 ) -> Recorded:
     """Run a program to its end and record it, into `output` or a new trace in the cache."""
+    from gviz.cli.recording import run_recorded
+
     if output is not None:
         outputs.refuse_existing(output, force=force)
         places.remove_trace(output)

@@ -1,0 +1,128 @@
+"""The outer behaviour of the command: names, errors, exit codes, what goes to which stream."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from cli.programs import ROOT, gviz, python
+
+from gviz.cli import main as command_line
+from gviz.errors import GvizError
+
+HEAVY = ("numpy", "textual", "torch", "graphviz", "pygraphviz", "scipy", "sqlite3")
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_stays_light(tmp_path, option):
+    code = (
+        "import sys, contextlib, io\n"
+        "from gviz.cli.main import run_command\n"
+        f"with contextlib.redirect_stdout(io.StringIO()): assert run_command([{option!r}]) == 0\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    assert python("-c", code, cwd=tmp_path) == (0, "[]\n", "")
+
+
+def test_import_gviz_stays_light(tmp_path):
+    code = "import sys, gviz; print(sorted(n for n in sys.modules if n.startswith('gviz')), 'numpy' in sys.modules)"
+    assert python("-c", code, cwd=tmp_path) == (0, "['gviz'] False\n", "")
+
+
+def test_version_names_what_is_installed(tmp_path):
+    code, out, err = gviz("--version", cwd=tmp_path)
+    assert (code, err) == (0, "")
+    assert out.startswith("gviz 0.")
+    assert {line.split()[0] for line in out.splitlines()} >= {"gviz", "python", "numpy", "textual", "click"}
+
+
+@pytest.mark.parametrize("name", command_line.COMMANDS)
+def test_every_command_has_help(tmp_path, name):
+    code, out, _ = gviz(name, "--help", cwd=tmp_path)
+    assert code == 0
+    assert out.startswith(f"Usage: gviz {name} ")
+    assert f"gviz {name}" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("exprt",), 2, ("there is no command and no file exprt", "hint: did you mean export?")),
+        (("qqqq",), 2, ("hint: gviz --help",)),
+        (("run",), 2, ("Missing argument", "hint: gviz run --help")),
+        (("run", "--lr", "x.py"), 2, ("No such option", "hint: gviz run --help")),
+        (("run", "nothing.py"), 3, ("nothing.py: no such script",)),
+        (("nothing.py",), 3, ("nothing.py: no such script",)),
+        (("nothing.gviz",), 3, ("nothing.gviz",)),
+        (("open",), 3, ("there is no trace yet", "hint: gviz demo")),
+        (("show", "nothing.gviz"), 3, ("nothing.gviz",)),
+        (("demo", "qqqq"), 2, ("there is no lesson qqqq", "hint: gviz demo --list")),
+    ],
+)
+def test_errors_are_lines_with_a_hint_and_a_code(tmp_path, arguments, code, words):
+    got, out, err = gviz(*arguments, cwd=tmp_path, env={"XDG_CACHE_HOME": str(tmp_path)})
+    assert (got, out) == (code, "")
+    assert err.startswith("gviz: error: ")
+    assert "Traceback" not in err
+    assert not [word for word in words if word not in err], err
+
+
+def test_text_from_outside_is_harmless(tmp_path):
+    _, _, err = gviz("show", "a\x1b[31m\u202eb.gviz", cwd=tmp_path)
+    assert "\x1b" not in err
+    assert "\\x1b[31m\\u202eb.gviz" in err
+
+
+def test_a_closed_pipe_is_quiet(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "gviz", "--version"]
+    done = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_ctrl_c_gives_130(monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "_execute", interrupted)
+    assert command_line.run_command([]) == 130
+
+
+def test_a_bug_leaves_a_report_without_values(monkeypatch, capsys, tmp_path):
+    def buggy(*arguments, **options):
+        secret = "s3cret"
+        raise ValueError(f"the value was {secret}")
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(command_line, "_execute", buggy)
+    assert command_line.run_command([]) == 70
+    report = next(tmp_path.rglob("crash-*.txt")).read_text()
+    assert "s3cret" not in report
+    assert "in buggy" in report
+    assert "ValueError" in report
+    err = capsys.readouterr().err
+    assert "a bug in gviz (ValueError)" in err
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_traceback(monkeypatch, capsys):
+    def refused(arguments, settings):
+        settings.debug = True
+        raise GvizError("no", why="because", hint="do", exit_code=4)
+
+    monkeypatch.setattr(command_line, "_execute", refused)
+    assert command_line.run_command([]) == 4
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.endswith("gviz: error: no\n  because\nhint: do\n")
+
+
+def test_info_as_json(tmp_path):
+    code, out, _ = gviz("info", "--format", "json", cwd=tmp_path, env={"TERM": "dumb"})
+    facts = json.loads(out)
+    assert (code, facts["schema"]) == (0, 1)
+    assert facts["versions"]["gviz"]
+    assert facts["terminal"]["debugger"] == "line by line (TERM=dumb)"

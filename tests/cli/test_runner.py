@@ -1,0 +1,119 @@
+"""A program under gviz cannot be told from one under python."""
+
+import signal
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from cli.programs import ROOT, python, recorded
+
+PROBE = """\
+'''A docstring.'''
+import sys
+main = sys.modules["__main__"]
+print(__name__, __file__, __spec__, __package__, __cached__, __doc__, type(__loader__))
+print(sys.argv, sys.path[0], main.__dict__ is globals(), sorted(globals()), type(__builtins__), __annotations__)
+print(sys.path, sys.flags, sys.excepthook is sys.__excepthook__, sys.stdin.isatty())
+print(sys.stdin.read())
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A script, a package, a folder, a zip file and a link that all run the probe."""
+    for place in ("sub/probe.py", "pkg/__init__.py", "pkg/mod/__init__.py", "pkg/mod/__main__.py", "pkg/mod/a.py"):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("" if path.name == "__init__.py" else PROBE)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "__main__.py").write_text(PROBE)
+    with zipfile.ZipFile(tmp_path / "zipped.zip", "w") as archive:
+        archive.writestr("__main__.py", PROBE)
+    (tmp_path / "link.py").symlink_to("sub/probe.py")
+    return tmp_path
+
+
+FORMS = {
+    "script": ("sub/probe.py", "--lr", "1", "-o", "x", "--help", "--", "y"),
+    "module": ("-m", "pkg.mod.a", "-m", "z"),
+    "package": ("-m", "pkg.mod"),
+    "folder": ("folder", "1"),
+    "zip": ("zipped.zip",),
+    "link": ("link.py",),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_finds_what_python_finds(folder, form):
+    assert recorded(*FORMS[form], cwd=folder, stdin="typed") == python(*FORMS[form], cwd=folder, stdin="typed")
+
+
+@pytest.mark.parametrize("flag", ["-P", "-O", "-Xdev"])
+def test_passes_on_the_flags_of_the_interpreter(folder, flag):
+    assert recorded("sub/probe.py", cwd=folder, flags=[flag]) == python("sub/probe.py", cwd=folder, flags=[flag])
+
+
+ENDS = {
+    "normally": "print('done')",
+    "exit code": "import sys; sys.exit(3)",
+    "exit text": "import sys; sys.exit('text')",
+    "exit none": "raise SystemExit",
+    "os._exit": "import os; print('x', flush=True); os._exit(5)",
+    "exception": "def f():\n    1 / 0\nf()",
+    "chained": "try:\n    {}[1]\nexcept KeyError as e:\n    raise ValueError('x') from e",
+    "group": "raise ExceptionGroup('two', [ValueError(1), KeyError(2)])",
+    "syntax error": "x = = 1",
+    "excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[2].tb_lineno, a[2].tb_next)\n1 / 0",
+    "atexit": "import atexit\natexit.register(print, 'bye')\n1 / 0",
+    "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(.1), print('late'))).start()",
+    "interrupt": "import atexit, signal\natexit.register(print, 'bye')\nsignal.raise_signal(signal.SIGINT)\nprint(1)",
+    "quiet interrupt": "import signal\ntry:\n    signal.raise_signal(2)\nexcept KeyboardInterrupt:\n    print('no')",
+    "fork": "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nprint('parent' if pid else 'child')",
+    "warning": "import warnings\nwarnings.warn('careful')",
+    "deep": "def f(n):\n    f(n + 1)\nimport sys\nsys.setrecursionlimit(60)\nf(0)",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_ends_as_python_ends(tmp_path, end):
+    (tmp_path / "program.py").write_text(ENDS[end])
+    expected, out, err = python("program.py", cwd=tmp_path)
+    shell = 128 - expected if expected < 0 else expected
+    assert recorded("program.py", cwd=tmp_path) == (shell, out, err)
+
+
+def test_a_failing_module_shows_its_own_frames_only(tmp_path):
+    (tmp_path / "bad.py").write_text("def f():\n    1 / 0\nf()\n")
+    code, _, err = recorded("-m", "bad", cwd=tmp_path)
+    assert code == 1
+    assert err.startswith(f'Traceback (most recent call last):\n  File "{tmp_path}/bad.py", line 3')
+
+
+@pytest.mark.parametrize("arguments", [("nothing.py",), ("-m", "nothing"), ("-m", "pkg"), ("sub",)])
+def test_what_cannot_be_run_is_said_in_a_line(folder, arguments):
+    code, out, err = recorded(*arguments, cwd=folder)
+    assert (code, out) == (3, "")
+    assert err.startswith("gviz: error: ")
+    assert "Traceback" not in err
+
+
+def test_a_program_beside_files_named_like_modules(tmp_path):
+    for name in ("gviz", "random", "click", "numpy", "sqlite3"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('wrong module')")
+    (tmp_path / "program.py").write_text("print('fine')")
+    code = f"import sys; sys.path[0] = {str(ROOT)!r}; from gviz.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "record", "-o", "t.gviz", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+
+
+def test_a_signal_to_gviz_ends_the_program(tmp_path):
+    (tmp_path / "program.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)")
+    command = [sys.executable, "-m", "gviz", "record", "-o", str(tmp_path / "t.gviz"), str(tmp_path / "program.py")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "wrote" in err

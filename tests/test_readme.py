@@ -1,0 +1,59 @@
+"""What the README says exists."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from gviz.cli import lessons
+from gviz.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+CONSOLE = [
+    line.removeprefix("$ ").partition("  #")[0].split()
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    for line in block.splitlines()
+]
+
+
+def test_every_command_is_shown_and_every_shown_command_exists():
+    shown = {words[1] for words in CONSOLE if words[0] == "gviz"}
+    assert shown == set(COMMANDS)
+
+
+def test_options_shown_exist():
+    for words in CONSOLE:
+        if words[0] == "gviz":
+            help_text = subprocess.check_output([sys.executable, "-m", "gviz", words[1], "--help"], cwd=ROOT, text=True)
+            own = words if words[1] not in ("run", "record") else words[: 2 + 2 * ("-o" in words)]
+            assert not [word for word in own if word.startswith("-") and word not in help_text], words
+
+
+def test_make_targets_exist():
+    rules = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"make (\w+)", README)) <= set(rules)
+
+
+def test_pictures_exist():
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", README)
+    assert pictures
+    assert not [picture for picture in pictures if not (ROOT / picture).is_file()]
+
+
+def test_paths_exist():
+    named = re.findall(r"`((?:gviz|samples|tests|benchmarks|\.ci)/[\w/.]*)`", README)
+    assert not [path for path in named if not (ROOT / path).exists()]
+
+
+def test_lessons_are_listed_in_order():
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", README, re.MULTILINE)
+    assert rows == [(lesson.name, lesson.title()) for lesson in lessons.lessons()]
+
+
+def test_the_python_example_runs(tmp_path):
+    [example] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "example.py").write_text(example)
+    command = [sys.executable, "-c", f"import sys; sys.path.append({str(ROOT)!r}); exec(open('example.py').read())"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert re.fullmatch(r"\d+ events\n", done.stdout), done.stderr
