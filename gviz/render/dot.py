@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import graphviz
@@ -32,19 +32,26 @@ def dot(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz") -> str:
     return str(digraph(scene, theme, prefix).source)
 
 
-def digraph(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz") -> graphviz.Digraph:
-    """The scene as a graph of the ``graphviz`` package; every id in it starts with `prefix`."""
+def digraph(
+    scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", positions: Mapping[str, str] | None = None
+) -> graphviz.Digraph:
+    """The scene as a graph of the ``graphviz`` package; every id in it starts with `prefix`.
+
+    With `positions` (the ``pos`` of every box) the lines are straight and the gradients are left to the boxes.
+    """
     graph = graphviz.Digraph(
-        graph_attr=_graph_attributes(scene, theme, prefix),
+        graph_attr=_graph_attributes(scene, theme, prefix) | ({"splines": "line"} if positions else {}),
         node_attr={"fontname": FONT, "fontsize": "11", "margin": "0.09,0.06", "height": "0", "width": "0"},
         edge_attr={"fontname": FONT, "fontsize": str(SMALL), "arrowsize": "0.7"},
     )
     for box in scene.boxes:
-        graph.node(box.key, box_label(box, theme), **_box_attributes(box, theme, prefix))
-    labelled = len(scene.edges) <= LABELLED_EDGES
+        place = {"pos": positions[box.key]} if positions else {}
+        graph.node(box.key, box_label(box, theme), **_box_attributes(box, theme, prefix), **place)
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
     for number, edge in enumerate(scene.edges):
-        label = _edge_label(edge, theme) if labelled else ""
+        if positions and edge.kind == "gradient":
+            continue
+        label = _edge_label(edge, theme) if len(scene.edges) <= LABELLED_EDGES else ""
         weight = STRAIGHT if {edge.source, edge.target} <= ops else "1"
         graph.edge(*_ends(edge), label, id=f"{prefix}-e{number}", weight=weight, **_edge_attributes(edge, theme))
     return graph

@@ -1,0 +1,53 @@
+"""DOT made a picture by Graphviz, in a process with a time limit; never by a ``dot`` that happens to be installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import dropwhile, takewhile
+from pathlib import Path
+from typing import Literal
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+
+Program = Literal["dot", "nop2"]
+Picture = Literal["svg", "png", "pdf"]
+
+WORKER = Path(__file__).with_name("graphviz_worker.py")
+NOTES = ("Fontconfig", "Warning", "Pango", "(process")
+
+
+class TooSlowError(GvizError):
+    """Graphviz was stopped because it took longer than it was given."""
+
+
+def draw(dot: str, picture: Picture, *, program: Program = "dot", timeout: float = 20.0) -> bytes:
+    """The picture of a DOT text.
+
+    Raises `TooSlowError` past `timeout` seconds, and `GvizError` with what Graphviz said if it cannot draw.
+    """
+    command = [sys.executable, "-P", str(WORKER), program, picture]  # -P: nothing in this folder hides a library
+    try:
+        done = subprocess.run(command, input=dot.encode("utf-8"), capture_output=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise TooSlowError(f"Graphviz did not finish in {timeout:g} s") from error
+    said = complaints(done.stderr.decode("utf-8", "replace"))
+    if done.returncode or said or not done.stdout:
+        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        why = clipped(" ".join(said) or last or f"its process ended with code {done.returncode}", 400)
+        raise GvizError("Graphviz cannot draw this graph", why=why)
+    return done.stdout
+
+
+def complaints(stderr: str) -> list[str]:
+    """What Graphviz calls an error, with the lines that follow; notes about fonts and sizes are no reason to fail."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip() and not line.startswith(NOTES)]
+    said = list(dropwhile(lambda line: not line.startswith("Error"), lines))
+    return list(takewhile(lambda line: not line.startswith("Traceback"), said))
+
+
+def has_font() -> bool:
+    """Whether Graphviz finds any font on this machine; without one, PNG and PDF stay without text."""
+    letter, blank = (draw(f'digraph {{n [shape=plain fixedsize=true width=1 label="{text}"]}}', "png") for text in "M ")
+    return letter != blank
