@@ -1,0 +1,49 @@
+"""A scene as plain text: one line per box in order of creation, then the lines between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from gviz.render.scene import Box, Edge, Scene
+
+HEADS = ("node", "value", "gradient", "state", "remark")
+
+
+def text(scene: Scene) -> str:
+    """The whole scene as a table of boxes and a list of edges."""
+    boxes = [box for box in scene.boxes if box.role != "chip"]
+    parts = [f"{scene.title}  {scene.caption}", *_table([HEADS, *map(_cells, boxes)])]
+    edges = list(_edges(scene, {box.key: box.title for box in scene.boxes}))
+    return "\n".join([*parts, *(["", "edges", *edges] if edges else [])]) + "\n"
+
+
+def _cells(box: Box) -> tuple[str, ...]:
+    """What a box says, sorted into the columns of the table."""
+    values = [row.text for row in box.rows if row.label.startswith("value")]
+    grads = [_told(row.label, row.text) for row in box.rows if row.label and not row.label.startswith("value")]
+    remarks = [row.text for row in box.rows if not row.label]
+    return box.title, "; ".join(values), ", ".join(grads), box.status, ", ".join(remarks)
+
+
+def _told(label: str, text: str) -> str:
+    return text if label == "grad" else f"{label} {text}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _edges(scene: Scene, titles: dict[str, str]) -> Iterable[str]:
+    """Each line once, in the direction of the data, with the gradient that has come back over it."""
+    back = {(edge.target, edge.source, edge.slot): edge.label for edge in scene.edges if edge.kind == "gradient"}
+    for edge in scene.edges:
+        if edge.kind != "gradient":
+            yield _edge(edge, titles, back.get((edge.source, edge.target, edge.slot), ""))
+
+
+def _edge(edge: Edge, titles: dict[str, str], gradient: str) -> str:
+    words = [edge.label, f"gradient {gradient}" if gradient else "", "no gradient" if "cut" in edge.states else ""]
+    said = ", ".join(filter(None, words))
+    return f"  {titles[edge.source]} -> {titles[edge.target]}" + (f": {said}" if said else "")
