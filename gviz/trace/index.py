@@ -23,14 +23,14 @@ def kinds(*classes: type[e.Event]) -> list[int]:
 
 LISTS = (
     "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "grad", "written", "named",
-    "scope", "pass_started", "pass_finished", "edges_from", "edges_to",
+    "scope", "scope_left", "pass_started", "pass_finished", "edges_from", "edges_to",
 )  # fmt: skip
 """Change lists by name. `grad` is keyed by `output_key`, `kind` by the number of the event's class, `written` by
-storage, `scope` by scope, two by pass, all others by node. The two edge lists hold rows of the edge table (counted
+storage, two by scope, two by pass, all others by node. The two edge lists hold rows of the edge table (counted
 from 1) instead of events."""
 
 TABLES: dict[str, tuple[str, ...]] = {
-    "context": ("seq", "pass_nr", "step", "scope"),
+    "context": ("seq", "pass_nr", "step", "scope", "depth"),
     "edges": ("seq", "source", "target", "output_nr", "carries"),
     "phases": ("kind", "start", "end", "pass_nr"),
     "iterations": ("start",),
@@ -108,14 +108,14 @@ class Index:
 
 
 class _Context:
-    """Which pass runs, whose rule, in which module call: after each event that changes it."""
+    """Which pass runs, whose rule, in which module call, how many rules within one another; after each change."""
 
     def __init__(self) -> None:
         self._passes: list[int] = []
         self._steps: list[Edge] = []  # (pass, node)
         self._scopes: list[int] = []
 
-    def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int]:
+    def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int, int]:
         started, finished, step_started, step_finished, entered, _ = _CONTEXT
         if kind == started:
             self._passes.append(pass_nr)
@@ -132,7 +132,7 @@ class _Context:
             del self._scopes[self._scopes.index(scope) :]
         pass_now = self._passes[-1] if self._passes else 0
         step_now = self._steps[-1][1] if self._steps and self._steps[-1][0] == pass_now else 0
-        return pass_now, step_now, self._scopes[-1] if self._scopes else 0
+        return pass_now, step_now, self._scopes[-1] if self._scopes else 0, len(self._steps)
 
 
 class _Batch:
@@ -150,12 +150,13 @@ class _Batch:
         self.parameters: list[Edge] = []
         self.scopes: dict[int, int] = {}  # by seq
         self.entered: list[Edge] = []
+        self.left: list[Edge] = []
 
     def add(self) -> None:
         for seq, event in self.log.select(self.start, self.stop, _DECODED):
             self._happen(seq, event)
         self._add_columns()
-        for name, pairs in (("written", self.written), ("scope", self.entered)):
+        for name, pairs in (("written", self.written), ("scope", self.entered), ("scope_left", self.left)):
             self._add(name, *_pairs(pairs))
         self._add_edges()
         self._add_context()
@@ -178,6 +179,7 @@ class _Batch:
                 self.entered.append((scope, seq))
                 self.scopes[seq] = scope
             case e.ScopeLeft(scope=scope):
+                self.left.append((scope, seq))
                 self.scopes[seq] = scope
 
     def _add_columns(self) -> None:

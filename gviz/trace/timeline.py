@@ -20,6 +20,7 @@ from gviz.trace.phases import PHASE_KINDS
 from gviz.trace.state import Iteration, NodeInfo, Phase
 from gviz.values import Array, Value
 
+_WHOLE_NODE = (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed)
 _UNKNOWN_OP = e.OpSeen(0, "?", "", (), (), ())
 
 
@@ -48,7 +49,7 @@ class Timeline:
         if self._log.refresh() == before:
             return False
         self._index.extend(self._log)
-        for name in ("nodes", "iterations", "phases", "marks", "failures", "_context", "_iteration_starts"):
+        for name in ("nodes", "iterations", "phases", "marks", "failures", "node_ends", "_iteration_starts"):
             self.__dict__.pop(name, None)
         return True
 
@@ -59,7 +60,7 @@ class Timeline:
     def at(self, n: int) -> Moment:
         """The moment right after event `n`, ``0 <= n <= len``."""
         event = self.event(n) if n else None
-        _, pass_nr, step, scope = self._context_at(n)
+        _, pass_nr, step, scope, _ = self._context_at(n)
         failure = self._index.lists["kind"].last(KIND_NUMBERS[e.Failed], n)
         return Moment(
             n=n,
@@ -154,6 +155,24 @@ class Timeline:
         """The events that say that the program failed."""
         return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.Failed]).tolist())
 
+    @cached_property
+    def node_ends(self) -> Sequence[int]:
+        """The moments at which one whole node is through: it was made, its backward step is over, or a leaf has its
+        gradient. What happens inside a backward step belongs to the step."""
+        seqs, _, _, _, depths = self._index.tables["context"]
+        step_ends = seqs[1:][(depths[1:] == 0) & (depths[:-1] > 0)]
+        alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in _WHOLE_NODE])
+        rows = seqs.searchsorted(alone, "right") - 1
+        outside = alone[(rows < 0) | (depths[rows] == 0)] if len(seqs) else alone
+        ends: list[int] = np.unique(np.concatenate((step_ends, outside))).tolist()
+        return ends
+
+    def scope_at(self, n: int) -> tuple[int, int, int]:
+        """``(scope, entered, left)`` of the module call in progress: `left` is 0 if it never ended, all outside."""
+        scope = self._context_at(n)[3]
+        entered = self._index.lists["scope"].last(scope, n) if scope else 0
+        return scope, entered, self._index.lists["scope_left"].last(scope, len(self)) if scope else 0
+
     def first_bad(self) -> int:
         """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
         if not self._first_bad:
@@ -192,7 +211,7 @@ class Timeline:
     def _context_at(self, n: int) -> tuple[int, ...]:
         context = self._index.tables["context"]
         row = int(context[0].searchsorted(n, "right")) - 1
-        return tuple(context[:, row].tolist()) if row >= 0 else (0, 0, 0, 0)
+        return tuple(context[:, row].tolist()) if row >= 0 else (0, 0, 0, 0, 0)
 
     def _running(self, n: int, innermost: int) -> tuple[int, ...]:
         """The passes that run at moment `n`, the last begun first."""

@@ -1,11 +1,11 @@
 """Arbitrary legal event lists: a little world that takes actions drawn by hypothesis and says what it does."""
 
+import numpy as np
 from hypothesis import strategies as st
 
 from gviz import events as e
 from gviz.site import Frame
-from gviz.values import Value, capture
-import numpy as np
+from gviz.values import capture
 
 OPS = (
     e.OpSeen(1, "leaf", "", (), (), ()),
@@ -153,7 +153,7 @@ class Pass:
     def __init__(self, world, nr, roots, retain, b, c):
         self.world, self.nr, self.retain, self.b, self.c = world, nr, retain, b, c
         self.pending = {node for node, _ in roots}
-        self.arrived = {root for root in roots}
+        self.arrived = set(roots)
 
     def run(self):
         for count in range(len(self.world.created)):

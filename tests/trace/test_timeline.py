@@ -1,5 +1,5 @@
-from hypothesis import given, settings
 from histories import histories
+from hypothesis import given, settings
 
 from gviz.trace.log import MemoryLog
 from gviz.trace.replay import replay
