@@ -27,11 +27,14 @@ def command(
 ) -> None:
     """Write a picture of the graph at one moment: svg, png, pdf, dot or txt.
 
-    A script is run and recorded first. Without --at the moment is the program's failure, else the end of its last
-    backward pass.
+    A script is run and recorded first. Without --at it is the last moment before the program took its
+    graph down.
     """
     import tempfile
 
+    from gviz.render.exporters import exporter_for
+
+    exporter_for(str(output))  # before a long recording, not after it
     outputs.refuse_existing(output, force=force)
     with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
         trace = source

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from gviz.cli import crash, fonts, lessons, places, terminal
+from gviz.cli import crash, lessons, places, terminal
 from gviz.cli.settings import Settings
+from gviz.errors import GvizError
 
 SCHEMA = 1
 
@@ -59,8 +60,18 @@ def _terminal(settings: Settings) -> dict[str, Any]:
 
 
 def _pictures() -> dict[str, Any]:
-    found = fonts.count()
-    return {"fonts": found or "none: svg and dot are right, png and pdf come without text"}
+    from gviz.render.exporters import EXPORTERS
+
+    return {"formats": " ".join(exporter.name for exporter in EXPORTERS), "fonts": _fonts()}
+
+
+def _fonts() -> str:
+    from gviz.render.drawing import has_font
+
+    try:
+        return "found" if has_font() else "none: svg and dot are complete, png and pdf come without text"
+    except GvizError as error:
+        return f"unknown: {error}"
 
 
 def _text(facts: dict[str, dict[str, Any]]) -> str:

@@ -1,0 +1,121 @@
+"""What ``gviz show`` prints: each page of a trace once as data, once as lines of text."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gviz.trace.state import NodeState
+    from gviz.trace.timeline import Timeline
+
+Data = Callable[["Timeline", int, int], Any]
+Text = Callable[["Timeline", int, int], Iterator[str]]
+"""Both take a timeline, a position and a node (0: none)."""
+
+_PIPE_WIDTH = 120
+
+
+def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
+    """How much of what there is."""
+    kinds = Counter(type(timeline.event(seq)).__name__ for seq in range(1, len(timeline) + 1))
+    return {
+        "events": len(timeline),
+        "nodes": len(timeline.nodes),
+        "iterations": len(timeline.iterations),
+        "backward_passes": sum(phase.kind == "backward" for phase in timeline.phases),
+        "failures": timeline.failures,
+        "first_nan_or_inf": timeline.first_bad() or None,
+        "kinds": dict(kinds.most_common()),
+    }
+
+
+def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """How much of what there is."""
+    stats = stats_data(timeline, n, node)
+    for name in ("events", "nodes", "iterations", "backward_passes"):
+        yield f"{name.replace('_', ' '):<18} {stats[name]:,}"
+    yield f"{'failure':<18} {', '.join(f'event {seq}' for seq in stats['failures']) or 'none'}"
+    bad = stats["first_nan_or_inf"]
+    yield f"{'first nan or inf':<18} {f'event {bad}' if bad else 'none'}"
+    yield ""
+    for name, count in stats["kinds"].items():
+        yield f"{name:<18} {count:,}"
+
+
+def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
+    """Every node in order of creation, as it is at one moment."""
+    moment = timeline.at(n)
+    return [_row(timeline, each, moment.state(each)) for each in timeline.nodes]
+
+
+def tape_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """Every node in order of creation, as it is at one moment."""
+    from gviz.tui.drawing import tape
+    from gviz.tui.glyphs import glyphs, wants_ascii
+    from gviz.tui.lines import plain
+
+    moment, marks = timeline.at(n), glyphs(ascii=wants_ascii())
+    columns = tape.columns_for(_width(), max(timeline.nodes, default=0))
+    yield plain(tape.heading(columns)).rstrip()
+    for each in timeline.nodes:
+        yield plain(tape.row(timeline, moment, each, moment.state(each), columns, marks)).rstrip()
+
+
+def events_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
+    """Everything that happened, in order."""
+    return [{"seq": seq, **_form(timeline.event(seq))} for seq in range(1, len(timeline) + 1)]
+
+
+def events_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """Everything that happened, in order, one sentence each."""
+    from gviz.explain.happening import sentence
+
+    return (sentence(timeline, seq) for seq in range(1, len(timeline) + 1))
+
+
+def node_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
+    """How a node was made, how it is at one moment, and which events concern it."""
+    state = timeline.at(n).state(node)
+    return {"info": timeline.info(node), "state": state, "events": list(timeline.events_of(node))}
+
+
+def node_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """The node panel of the debugger."""
+    from gviz.tui.drawing.node import Subject, node_lines
+    from gviz.tui.glyphs import glyphs, wants_ascii
+    from gviz.tui.lines import plain
+
+    subject = Subject(timeline, timeline.at(n), node, _width(), glyphs(ascii=wants_ascii()), full=True)
+    return (plain(line).rstrip() for line in node_lines(subject))
+
+
+DATA: dict[str, Data] = {"stats": stats_data, "tape": tape_data, "events": events_data, "node": node_data}
+TEXT: dict[str, Text] = {"stats": stats_text, "tape": tape_text, "events": events_text, "node": node_text}
+
+
+def _row(timeline: Timeline, node: int, state: NodeState | None) -> dict[str, Any]:
+    info = timeline.info(node)
+    return {
+        "node": node,
+        "born": info.born,
+        "name": info.name,
+        "op": info.op.name,
+        "kind": info.created.kind,
+        "inputs": info.created.inputs,
+        "outputs": [] if state is None else [{"value": out.value, "grad": out.grad} for out in state.outputs],
+    }
+
+
+def _form(event: object) -> dict[str, Any]:
+    from gviz.cli.json_form import form
+
+    plain: dict[str, Any] = form(event)
+    return plain
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
