@@ -1,0 +1,1 @@
+"""Questions answered from a timeline: facts with event numbers, never a picture."""

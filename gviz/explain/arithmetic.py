@@ -1,0 +1,237 @@
+"""The arithmetic of one node at one moment: how its value was computed, and what it sends to each of its inputs.
+
+Everything is read from the timeline; formulas and rules are the op's own text with numbers put in, never evaluated.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
+from gviz.explain.substitute import attribute_word, named_word, with_numbers, word
+from gviz.numbers import shape_text
+from gviz.plain_text import shown
+from gviz.trace.moment import Moment
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One input of a node: which output of which node, under which parameter name, and its value when it was used."""
+
+    slot: int
+    parameter: str
+    node: int
+    output_nr: int
+    name: str
+    value: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """How a node's value came to be: `text` is the op's formula with the numbers in it (empty for a leaf)."""
+
+    node: int
+    text: str
+    operands: tuple[Operand, ...]
+    attributes: tuple[tuple[str, str], ...]
+    result: Value | None
+    event: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a node sends to one of its inputs in one pass.
+
+    `rule` is the op's text in the names of the program, `numbers` the same with numbers. Once it has been sent (by
+    `event`, 0 before), `part` was added to `before` (None: it was the first) and made `after`, as number `nth` of
+    `expected`. `reduced` names the sum over broadcast dimensions; `missing` says why nothing will ever be sent.
+    """
+
+    operand: Operand
+    rule: str
+    numbers: str
+    part: Value | None
+    before: Value | None
+    after: Value | None
+    nth: int
+    expected: int
+    reduced: str
+    missing: str
+    event: int
+
+
+def title(timeline: Timeline, node: int) -> str:
+    """What to call a node in a sentence: its name, else its number."""
+    return shown(timeline.info(node).name) or f"#{node}"
+
+
+def computation(timeline: Timeline, node: int) -> Computation:
+    """How the node's value was computed, with the values its inputs had then."""
+    info = timeline.info(node)
+    operands = tuple(_operands(timeline, info))
+    attributes = tuple((shown(name), attribute_word(value)) for name, value in info.created.attrs)
+    result = info.created.outputs[0].value if info.created.outputs else None
+    text = _formula(info, operands, attributes, result) if info.created.kind == "op" else ""
+    return Computation(node, text, operands, attributes, result, info.born)
+
+
+def shares(timeline: Timeline, moment: Moment, node: int) -> tuple[Share, ...]:
+    """What the node sends to each input that is part of the graph, as far as it has happened at `moment`."""
+    info = timeline.info(node)
+    started = step_event(timeline, moment, node)
+    sent = dict(_sent(timeline, moment, node, started))
+    computed = computation(timeline, node)
+    words = _rule_words(timeline, info, computed, _incoming(timeline, started))
+    names = {operand.parameter: operand.name for operand in computed.operands} | {"result": title(timeline, node)}
+    return tuple(_share(timeline, moment, info, operand, names, words, sent) for operand in computed.operands)
+
+
+def step_event(timeline: Timeline, moment: Moment, node: int) -> int:
+    """The event at which the node's rule ran last, at or before the moment, in its latest pass; 0 if it has not."""
+    state = moment.state(node)
+    if state is None or not state.pass_nr:
+        return 0
+    for seq in _backwards(timeline.events_of(node), moment.n):
+        event = timeline.event(seq)
+        if isinstance(event, StepStarted) and event.node == node:
+            return seq if event.pass_nr == state.pass_nr else 0
+    return 0
+
+
+def _backwards(events: Sequence[int], n: int) -> Iterator[int]:
+    yield from (events[at] for at in range(bisect_right(events, n) - 1, -1, -1))
+
+
+def _operands(timeline: Timeline, info: NodeInfo) -> Iterator[Operand]:
+    before = timeline.at(info.born - 1)
+    for slot, (node, output_nr) in enumerate(info.created.inputs):
+        state = before.state(node)
+        value = state.outputs[output_nr].value if state is not None and output_nr < len(state.outputs) else None
+        yield Operand(slot, _parameter(info.op, slot), node, output_nr, title(timeline, node), value)
+
+
+def _parameter(op: OpSeen, slot: int) -> str:
+    """The name of the parameter that input `slot` fills; the last one takes the rest of a list."""
+    if not op.slots:
+        return ""
+    return op.slots[min(slot, len(op.slots) - 1)]
+
+
+def _formula(
+    info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tuple[str, str], ...], result: Value | None
+) -> str:
+    names = {operand.parameter: _operand_word(operand) for operand in operands}
+    if info.op.formula:
+        text = with_numbers(shown(info.op.formula), {**dict(attributes), **names})
+    else:
+        extra = [f"{name}={value}" for name, value in attributes]
+        text = f"{shown(info.op.name)}({', '.join([*map(_operand_word, operands), *extra])})"
+    return text if result is None else f"{text} = {word(result, '').strip()}"
+
+
+def _operand_word(operand: Operand) -> str:
+    return named_word(operand.value, operand.name)
+
+
+def _incoming(timeline: Timeline, started: int) -> tuple[Value | None, ...]:
+    event = timeline.event(started) if started else None
+    return event.grads if isinstance(event, StepStarted) else ()
+
+
+def _rule_words(
+    timeline: Timeline, info: NodeInfo, computed: Computation, grads: tuple[Value | None, ...]
+) -> dict[str, str]:
+    """The word for every name a rule may use; `g` only once the gradient is here."""
+    words = {operand.parameter: word(operand.value, operand.name) for operand in computed.operands}
+    words |= dict(computed.attributes)
+    words["result"] = word(computed.result, title(timeline, info.node))
+    present = [grad for grad in grads if grad is not None]
+    if len(grads) == 1 and present:
+        words["g"] = word(present[0], "g")
+    return words
+
+
+def _sent(timeline: Timeline, moment: Moment, node: int, started: int) -> Iterator[tuple[int, tuple[int, GradFlowed]]]:
+    """The contributions since the step began: slot -> (event number, event)."""
+    if not started:
+        return
+    for seq in range(started + 1, moment.n + 1):
+        event = timeline.event(seq)
+        if isinstance(event, StepFinished) and event.node == node:
+            return
+        if isinstance(event, GradFlowed) and event.source == node:
+            yield event.slot, (seq, event)
+
+
+def _share(
+    timeline: Timeline,
+    moment: Moment,
+    info: NodeInfo,
+    operand: Operand,
+    names: dict[str, str],
+    words: dict[str, str],
+    sent: dict[int, tuple[int, GradFlowed]],
+) -> Share:
+    text = _rule(info.op, operand.slot)
+    rule, numbers = with_numbers(text, names), with_numbers(text, words)
+    seq, event = sent.get(operand.slot, (0, None))
+    reduced = _reduced(info, operand)
+    if event is None:
+        missing = _missing(timeline, moment, info, operand, rule)
+        return Share(operand, rule, numbers, None, None, None, 0, 0, reduced, missing, 0)
+    before, nth, expected = _before(timeline, seq, (operand.node, operand.output_nr))
+    after = event.part if event.total is None else event.total
+    return Share(operand, rule, numbers, event.part, before, after, nth, expected, reduced, "", seq)
+
+
+def _rule(op: OpSeen, slot: int) -> str:
+    if not op.rules:
+        return ""
+    return shown(op.rules[min(slot, len(op.rules) - 1)])
+
+
+def _before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int, int]:
+    """The sum at the target just before event `seq`, and which share of how many that event brings."""
+    node, output_nr = edge
+    after = timeline.at(seq).state(node)
+    before = timeline.at(seq - 1).state(node)
+    if after is None or before is None:
+        return None, 0, 0
+    arrived = after.outputs[output_nr]
+    first = len(arrived.parts) <= 1
+    return None if first else before.outputs[output_nr].incoming, len(arrived.parts), arrived.expected
+
+
+def _missing(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:
+    if info.created.untracked:
+        return "not tracked"
+    state = moment.state(operand.node)
+    if state is not None and not state.requires_grad:
+        return "needs no gradient"
+    return "" if rule else "no gradient rule"
+
+
+def _reduced(info: NodeInfo, operand: Operand) -> str:
+    """How a broadcast input gets its gradient back into its own shape."""
+    if operand.value is None or not info.created.outputs or info.created.outputs[0].value is None:
+        return ""
+    small, large = operand.value.shape, info.created.outputs[0].value.shape
+    padded = (1,) * (len(large) - len(small)) + small
+    elementwise = len(padded) == len(large) and all(a in (1, b) for a, b in zip(padded, large, strict=True))
+    if not elementwise or padded == large or not _broadcasts(info):
+        return ""
+    dims = [
+        dim for dim, (a, b) in enumerate(zip(padded, large, strict=True)) if a != b or dim < len(large) - len(small)
+    ]
+    which = f"dimension {dims[0]}" if len(dims) == 1 else "dimensions " + ", ".join(map(str, dims))
+    return f"{shape_text(large)} summed over {which} to {shape_text(small)}"
+
+
+def _broadcasts(info: NodeInfo) -> bool:
+    """Whether the op's inputs meet element by element: only then are its extra dimensions summed away."""
+    return len(info.created.inputs) > 1 and "@" not in info.op.formula and "matmul" not in info.op.name.lower()

@@ -1,0 +1,196 @@
+"""What happened at one event, in one sentence: for line mode, screen readers and the row that says why it stopped."""
+
+from __future__ import annotations
+
+from gviz.events import (
+    BackwardFinished,
+    BackwardStarted,
+    Edge,
+    Event,
+    Failed,
+    GradAccumulated,
+    GradCaptured,
+    GradFlowed,
+    GradRetained,
+    GradSet,
+    HookRan,
+    Marked,
+    Named,
+    NodeCreated,
+    NodeFreed,
+    OptimizerStepped,
+    Printed,
+    RequiresGradSet,
+    SavedFreed,
+    ScopeEntered,
+    ScopeLeft,
+    StepFinished,
+    StepStarted,
+    StorageWritten,
+    Warned,
+)
+from gviz.explain.arithmetic import computation
+from gviz.numbers import share, short
+from gviz.plain_text import clipped, shown
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+UNTRACKED = {
+    "no_grad": "inside no_grad",
+    "detach": "detach cuts the graph here",
+    "data": ".data cuts the graph here",
+    "dtype": "its dtype cannot have a gradient",
+    "inputs": "no input requires a gradient",
+}
+"""Why autograd does not track an op, in words."""
+
+
+def sentence(timeline: Timeline, n: int) -> str:
+    """One full sentence about the moment: event number, phase, node, and what happened."""
+    if n == 0:
+        return f"start of the recording, before event 1 of {len(timeline)}."
+    moment = timeline.at(n)
+    phase = f", {phase_words(moment)}" if moment.phase is not None else ""
+    here = actor(moment)
+    who = f", node {label(timeline, here)}" if here else ""
+    return f"event {n}{phase}{who}: {happening(timeline, moment)}."
+
+
+def actor(moment: Moment) -> int:
+    """The node that acts at a moment: the one whose backward rule runs, else the one the event concerns."""
+    return moment.step or moment.node
+
+
+def phase_words(moment: Moment) -> str:
+    """The phase with the number of its backward pass: ``forward``, ``backward pass 2``."""
+    if moment.phase is None:
+        return ""
+    return f"backward pass {moment.pass_nr}" if moment.pass_nr > 1 else moment.phase.kind
+
+
+def label(timeline: Timeline, node: int) -> str:
+    """A node's number, name and operation: ``#4 b = Mul``, ``#1 x``, ``#5 Add``."""
+    info = timeline.info(node)
+    name, op = shown(info.name), shown(info.op.name)
+    if info.created.kind != "op":
+        return f"#{node} {name or info.created.kind}"
+    return f"#{node} {name} = {op}" if name else f"#{node} {op}"
+
+
+def happening(timeline: Timeline, moment: Moment) -> str:
+    """What the event of the moment says, without the full stop."""
+    event = moment.event
+    if event is None:
+        return "nothing has happened yet"
+    return _graph(timeline, moment, event) or _gradient(timeline, moment, event) or _program(timeline, event)
+
+
+def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
+    """Events about nodes and memory; empty for any other."""
+    match event:
+        case NodeCreated():
+            return _created(timeline, event)
+        case StorageWritten(node=node, version=version, value=value):
+            writer = f" by {label(timeline, node)}" if node else ""
+            return f"its memory was written in place{writer}, version {version}, now {short(value)}"
+        case RequiresGradSet(requires_grad=wanted):
+            return f"requires_grad was set to {wanted}"
+        case SavedFreed():
+            return "the tensors it had saved for backward were released"
+        case NodeFreed():
+            return "nothing refers to it any more"
+        case Named(name=name):
+            return f"it is called {shown(name)}"
+    return ""
+
+
+def _gradient(timeline: Timeline, moment: Moment, event: Event) -> str:
+    """Events of a backward pass and of ``.grad``; empty for any other."""
+    match event:
+        case BackwardStarted(roots=roots, retain_graph=retain):
+            kept = ", keeping the graph" if retain else ""
+            return f"backward pass {event.pass_nr} starts at {_edges(timeline, roots)}{kept}"
+        case BackwardFinished(error=error):
+            return f"the pass ended with an error: {clipped(error, 300)}" if error else "the pass is over"
+        case StepStarted(grads=grads):
+            return f"its gradient is complete, {_grads(grads)}, and its rule runs"
+        case GradFlowed():
+            return _flowed(timeline, moment, event)
+        case StepFinished():
+            return "its rule has run"
+        case GradAccumulated():
+            return _accumulated(timeline, moment, event)
+        case GradRetained(value=value):
+            return f"retain_grad keeps .grad {short(value)}"
+        case GradCaptured(value=value):
+            return f"autograd.grad takes the gradient {short(value)}"
+        case GradSet(how=how, value=value):
+            return {"none": ".grad was set to None", "zero": ".grad was set to zero"}.get(
+                how, f".grad was changed ({shown(how)}) to {short(value)}"
+            )
+        case HookRan(when=when, name=name, value=value):
+            result = "" if value is None else f" and gave {short(value)}"
+            return f"a {shown(when)} hook {shown(name)} ran{result}"
+    return ""
+
+
+def _program(timeline: Timeline, event: Event) -> str:
+    """Events of the program around the graph."""
+    match event:
+        case ScopeEntered(name=name, kind=kind):
+            return f"the forward of module {shown(name) or 'model'} ({shown(kind)}) begins"
+        case ScopeLeft():
+            return "the module's forward ends"
+        case OptimizerStepped(kind=kind, parameters=parameters):
+            return f"{shown(kind)} has updated {len(parameters)} parameter{'s' * (len(parameters) != 1)}"
+        case Marked(name=name):
+            return f"the program marked this moment: {shown(name)}"
+        case Printed(stream=stream, text=text):
+            return f"the program wrote to {shown(stream)}: {clipped(text.rstrip(), 200)}"
+        case Warned(category=category, message=message):
+            return f"{shown(category)}: {clipped(message, 300)}"
+        case Failed(error=error, message=message):
+            return f"the program failed with {shown(error)}: {clipped(message, 300)}"
+    return type(event).__name__
+
+
+def _created(timeline: Timeline, event: NodeCreated) -> str:
+    computed = computation(timeline, event.node)
+    made = computed.text or short(computed.result)
+    if event.kind != "op":
+        needs = ", requires a gradient" if event.requires_grad else ""
+        return f"{event.kind} {made}{needs}"
+    cut = f" (not tracked: {UNTRACKED.get(event.untracked, shown(event.untracked))})" if event.untracked else ""
+    return f"{made}{cut}"
+
+
+def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
+    target = label(timeline, event.node)
+    total = event.part if event.total is None else event.total
+    state = moment.state(event.node)
+    count = ""
+    if state is not None and state.outputs[event.output_nr].expected > 1:
+        output = state.outputs[event.output_nr]
+        count = f" ({len(output.parts)} of {output.expected})"
+    if event.total is None:
+        return f"sends {share(event.part)} to {target}{count}"
+    before = timeline.at(moment.n - 1).state(event.node)
+    old = short(before.outputs[event.output_nr].incoming) if before is not None else ""
+    return f"sends {share(event.part)} to {target}: incoming {old} += {share(event.part)}, now {short(total)}{count}"
+
+
+def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> str:
+    if event.value is None:
+        return f".grad was None, is now {short(event.part)}"
+    before = timeline.at(moment.n - 1).state(event.node)
+    old = short(before.outputs[0].grad) if before is not None else ""
+    return f".grad {old} += {short(event.part)}, now {short(event.value)}"
+
+
+def _grads(grads: tuple[Value | None, ...]) -> str:
+    return ", ".join(short(grad) if grad is not None else "None" for grad in grads)
+
+
+def _edges(timeline: Timeline, edges: tuple[Edge, ...]) -> str:
+    return ", ".join(label(timeline, node) for node, _ in edges)
