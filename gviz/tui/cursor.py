@@ -1,0 +1,232 @@
+"""Where a viewer stands in a timeline, and every way to move: the core that the terminal and line mode share."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gviz.errors import GvizError
+from gviz.events import Failed, Marked
+from gviz.explain.happening import actor
+from gviz.plain_text import clipped, shown
+from gviz.trace import navigation
+from gviz.trace.timeline import Timeline
+from gviz.tui import find
+from gviz.tui.commands import Command
+
+Move = Callable[[Timeline, int], int]
+
+MOVES: dict[str, Move] = {
+    "step": navigation.step,
+    "reverse-step": navigation.reverse_step,
+    "next": navigation.next_node,
+    "reverse-next": navigation.reverse_next_node,
+    "finish": navigation.finish,
+    "reverse-finish": navigation.reverse_finish,
+    "continue": navigation.continue_,
+    "reverse-continue": navigation.reverse_continue,
+    "phase": navigation.phase,
+    "reverse-phase": navigation.reverse_phase,
+}
+"""Commands that take a count; each is a pure function of timeline and position."""
+
+FOLLOWS = frozenset({*MOVES, "to", "reverse-to", "goto", "back", "find", "select", "mark"})
+"""Commands the cursor itself understands; the others belong to a front end."""
+
+HISTORY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a command ended and why: the words of a debugger's stop reasons. `start` is where it began."""
+
+    position: int
+    start: int
+    reason: str
+
+    @property
+    def backward(self) -> bool:
+        """Whether time ran backwards."""
+        return self.position < self.start
+
+
+class Cursor:
+    """A position in a timeline, the selected node, bookmarks, and the positions jumped from."""
+
+    def __init__(self, timeline: Timeline, position: int) -> None:
+        self.timeline = timeline
+        self.position = max(0, min(position, len(timeline)))
+        self.selected = self._node_here()
+        self.bookmarks: dict[str, int] = {}
+        self._jumped: list[int] = []
+        self._matches: find.Matches | None = None
+
+    def run(self, command: Command) -> Stop:
+        """Carry out one of `FOLLOWS`; raises GvizError for a place that does not exist."""
+        if command.name in MOVES:
+            return self.travel(command.name, command.count)
+        ways: dict[str, Callable[[str], Stop]] = {
+            "to": lambda place: self._to(place, navigation.to_node),
+            "reverse-to": lambda place: self._to(place, navigation.reverse_to_node),
+            "goto": self._goto,
+            "back": lambda _: self.back(),
+            "find": self.find,
+            "select": lambda place: self.select(self.node_at(place)),
+            "mark": self.bookmark,
+        }
+        return ways[command.name](command.argument)
+
+    def travel(self, name: str, count: int = 1) -> Stop:
+        """Move by one of `MOVES`, `count` times or until an end is reached."""
+        position = self.position
+        for _ in range(count):
+            moved = MOVES[name](self.timeline, position)
+            if moved == position:
+                break
+            position = moved
+        return self._arrive(position, name.removeprefix("reverse-"), ran_backward=name.startswith("reverse-"))
+
+    def seek(self, position: int, reason: str = "goto") -> Stop:
+        """Jump to a position and remember the one left behind."""
+        if position != self.position:
+            self._jumped = [*self._jumped[1 - HISTORY :], self.position]
+        return self._arrive(max(0, min(position, len(self.timeline))), reason)
+
+    def back(self) -> Stop:
+        """Return to the position jumped from last."""
+        if not self._jumped:
+            return Stop(self.position, self.position, "no earlier position")
+        return self._arrive(self._jumped.pop(), "back")
+
+    def select(self, node: int) -> Stop:
+        """Look at a node; the time does not move."""
+        self.selected = node
+        return Stop(self.position, self.position, "select")
+
+    def neighbour(self, steps: int) -> Stop:
+        """Select the node so many rows below (above) in the order of creation."""
+        nodes = self.timeline.nodes
+        if not len(nodes):
+            raise GvizError("this recording holds no nodes", exit_code=2)
+        at = bisect_left(nodes, self.selected)
+        return self.select(int(nodes[max(0, min(at + steps, len(nodes) - 1))]))
+
+    def relative(self, kin: str) -> Stop:
+        """Select an input (``input``) or a user (``user``) of the selected node."""
+        if not self.selected:
+            raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+        if kin == "input":
+            family = [node for node, _ in self.timeline.info(self.selected).created.inputs]
+        else:
+            family = list(self.timeline.users(self.selected))
+        if not family:
+            raise GvizError(f"#{self.selected} has no {kin}", exit_code=2)
+        return self.select(family[0])
+
+    def find(self, text: str) -> Stop:
+        """Select the next node that fits a search text."""
+        self._matches = find.query(self.timeline, text)
+        return self.again(what=text)
+
+    def again(self, *, backward: bool = False, what: str = "the last search") -> Stop:
+        """Select the next node (the one before) that fits the last search."""
+        if self._matches is None:
+            raise GvizError("nothing was searched for", hint="/ finds a node", exit_code=2)
+        node = find.found(self.timeline, self._matches, self.selected, backward=backward)
+        if not node:
+            raise GvizError(f"no node fits {clipped(what, 40)}", exit_code=2)
+        return self.select(node)
+
+    def bookmark(self, name: str) -> Stop:
+        """Remember this position under a name."""
+        self.bookmarks[name] = self.position
+        return Stop(self.position, self.position, f"marked '{clipped(name, 30)}")
+
+    def node_at(self, place: str) -> int:
+        """The node a PLACE means: ``#4``, a name, ``op:Mul``, ``demo.py:4``; from the selected one onwards."""
+        if not place:
+            return self.selected
+        if not place.startswith(("#", "@")):
+            named = find.found(self.timeline, find.exactly(place), self.selected - 1)
+            if named:
+                return named
+        node = find.found(self.timeline, find.query(self.timeline, place), self.selected - 1)
+        if not node:
+            raise GvizError(f"there is no {clipped(place, 40)}", hint="the tape lists the nodes", exit_code=2)
+        return node
+
+    def event_at(self, place: str) -> int:
+        """The event number a PLACE means; a node means the event that made it."""
+        words = {"start": 0, "end": len(self.timeline), "fwd": self._phase("forward"), "bwd": self._phase("backward")}
+        if place.startswith("'"):
+            return self._bookmarked(place[1:])
+        if place in words:
+            return words[place]
+        if place == "nan":
+            return self._existing(self.timeline.first_bad(), "no nan or inf in this recording")
+        if place == "error":
+            failures = self.timeline.failures
+            return self._existing(failures[0] if failures else 0, "no error in this recording")
+        if place.removeprefix("@").isdigit():
+            return find.event_number(self.timeline, place.removeprefix("@"))
+        return self.timeline.info(self.node_at(place)).born
+
+    def _bookmarked(self, name: str) -> int:
+        if name == "'":
+            return self._jumped[-1] if self._jumped else self.position
+        marks = {mark: seq for seq, mark in self.timeline.marks} | self.bookmarks
+        if name not in marks:
+            raise GvizError(f"there is no mark {clipped(name, 30)}", hint="mark NAME sets one", exit_code=2)
+        return marks[name]
+
+    def _phase(self, kind: str) -> int:
+        """The start of the next phase of a kind after the position, else of the first."""
+        starts = [phase.start for phase in self.timeline.phases if phase.kind == kind]
+        return next((start for start in starts if start > self.position), starts[0] if starts else self.position)
+
+    def _existing(self, position: int, otherwise: str) -> int:
+        if not position:
+            raise GvizError(otherwise, exit_code=2)
+        return position
+
+    def _goto(self, place: str) -> Stop:
+        position = self.event_at(place)
+        stop = self.seek(position)
+        if not place.startswith(("@", "'")) and not place.isdigit() and self._node_here():
+            self.selected = self._node_here()
+        return stop
+
+    def _to(self, place: str, move: Callable[[Timeline, int, int], int]) -> Stop:
+        node = self.node_at(place)
+        if not node:
+            raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+        position = move(self.timeline, self.position, node)
+        backward = move is navigation.reverse_to_node
+        if position == self.position:
+            which = "earlier" if backward else "later"
+            return Stop(position, position, f"no {which} event of #{node}")
+        stop = self._arrive(position, "to", ran_backward=backward)
+        self.selected = node
+        return stop
+
+    def _node_here(self) -> int:
+        return actor(self.timeline.at(self.position))
+
+    def _arrive(self, position: int, reason: str, *, ran_backward: bool = False) -> Stop:
+        start, self.position = self.position, position
+        self.selected = self._node_here() or self.selected
+        return Stop(position, start, self._reason(position, start, reason, ran_backward))
+
+    def _reason(self, position: int, start: int, reason: str, ran_backward: bool) -> str:
+        """Ends and what the program itself says are worth more than the name of the command."""
+        if position == 0 or (ran_backward and position == start):
+            return "start of recording"
+        event = self.timeline.event(position)
+        if isinstance(event, Failed):
+            return "error"
+        if position == len(self.timeline):
+            return "end of recording"
+        if isinstance(event, Marked):
+            return f"mark {shown(event.name)}"
+        return "first nan" if reason == "continue" and position == self.timeline.first_bad() else reason

@@ -1,0 +1,94 @@
+"""Which nodes a search text means: a name, ``#4``, ``@12``, ``op:Mul``, ``nan``, ``demo.py:4``."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from pathlib import PurePath
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+
+Matches = Callable[[NodeInfo], bool]
+
+_LINE = re.compile(r"(.*):(\d+)$")
+
+
+def query(timeline: Timeline, text: str) -> Matches:
+    """The test that `text` stands for; raises GvizError where it can mean nothing."""
+    text = text.strip()
+    if not text:
+        raise GvizError("nothing to find", hint="a name, #4, @12, op:Mul, nan or demo.py:4", exit_code=2)
+    if text.startswith("#"):
+        return _by_number(timeline, text)
+    if text.startswith("@"):
+        node = timeline.at(event_number(timeline, text[1:])).node
+        return lambda info: info.node == node
+    if text == "nan":
+        return made_bad
+    prefix, _, rest = text.partition(":")
+    if prefix == "op" and rest:
+        return lambda info: info.op.name.lower() == rest.strip().lower()
+    at_line = _LINE.match(text)
+    if at_line is not None:
+        return lambda info: _made_at(info, at_line.group(1), int(at_line.group(2)))
+    return lambda info: text.lower() in f"{info.name}\n{info.op.name}\n{info.scope}".lower()
+
+
+def exactly(text: str) -> Matches:
+    """Nodes called `text`: by their own name first of all, by module or operation."""
+    return lambda info: text in (info.name, info.scope) or text.lower() == info.op.name.lower()
+
+
+def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
+    """The next node after `start` (before it if `backward`) that matches, going round at the ends; 0 if none does."""
+    return next((node for node in _round(timeline, start, backward) if matches(timeline.info(node))), 0)
+
+
+def event_number(timeline: Timeline, text: str) -> int:
+    """The event number `text` says, if there is such an event."""
+    if not re.fullmatch(r"\d{1,18}", text) or int(text) > len(timeline):
+        raise GvizError(
+            f"there is no event {clipped(text, 20)}", hint=f"events go from 0 to {len(timeline)}", exit_code=2
+        )
+    return int(text)
+
+
+def made_bad(info: NodeInfo) -> bool:
+    """Whether a node's value held nan or inf when it was made."""
+    stats = (output.value.statistics() for output in info.created.outputs if output.value is not None)
+    return any(known is not None and known.nan + known.inf > 0 for known in stats)
+
+
+def _by_number(timeline: Timeline, text: str) -> Matches:
+    number = node_number(timeline, text[1:])
+    return lambda info: info.node == number
+
+
+def node_number(timeline: Timeline, text: str) -> int:
+    """The node number `text` says, if there is such a node."""
+    number = int(text) if re.fullmatch(r"\d{1,18}", text) else 0
+    at = bisect_left(timeline.nodes, number)
+    if at == len(timeline.nodes) or timeline.nodes[at] != number:
+        raise GvizError(f"there is no node #{clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
+    return number
+
+
+def _made_at(info: NodeInfo, path: str, line: int) -> bool:
+    return any(
+        frame.line <= line <= frame.end_line and (not path or frame.path == path or PurePath(frame.path).name == path)
+        for frame in info.frames
+    )
+
+
+def _round(timeline: Timeline, start: int, backward: bool) -> Iterator[int]:
+    nodes = timeline.nodes
+    at = bisect_left(nodes, start)
+    if backward:
+        yield from (int(nodes[i % len(nodes)]) for i in range(at - 1, at - 1 - len(nodes), -1))
+    else:
+        first = at + 1 if at < len(nodes) and nodes[at] == start else at
+        yield from (int(nodes[i % len(nodes)]) for i in range(first, first + len(nodes)))
