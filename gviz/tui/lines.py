@@ -1,6 +1,7 @@
 """Lines of styled text as plain data: what every panel draws, and what line mode prints without the styles.
 
-A style is a name (``value``, ``grad``, ``muted`` …), never a colour; themes know the colours. Widths are terminal cells.
+A style is a name (``value``, ``grad``, ``muted`` …), never a colour; themes know the colours. ``grad@12`` is the style
+``grad`` on a text that leads to event 12. Widths are terminal cells.
 """
 
 from __future__ import annotations
@@ -24,6 +25,17 @@ STYLES = (
 def line(*parts: str | Span) -> Line:
     """A line of ordinary and styled text."""
     return tuple((part, "") if isinstance(part, str) else part for part in parts if part)
+
+
+def link(style: str, event: int) -> str:
+    """The style of a text that leads to an event."""
+    return f"{style}@{event}" if event else style
+
+
+def style_and_event(style: str) -> tuple[str, int]:
+    """The two halves of a style name: the style proper, and the event it leads to (0: none)."""
+    name, _, event = style.partition("@")
+    return name, int(event or 0)
 
 
 def plain(spans: Line) -> str:
@@ -70,12 +82,10 @@ def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
     row: list[Span] = []
     used, start = 0, 0
     for word, style in _words(spans):
-        size = cell_len(word)
         if used + cell_len(word.rstrip()) > width and used > start:
             yield _stripped(row)
             row, used, start = [(" " * indent, "")], indent, indent
             word = word.lstrip()
-            size = cell_len(word)
         for piece in _pieces(word, max(width - used, 1), max(width - indent, 1)):
             if row and used > start and used + cell_len(piece.rstrip()) > width:
                 yield _stripped(row)

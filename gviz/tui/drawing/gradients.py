@@ -1,0 +1,98 @@
+"""The gradient half of the node panel: what came in, and what goes out to every input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gviz.explain.arithmetic import Share, shares
+from gviz.explain.happening import label
+from gviz.numbers import grad, share, short
+from gviz.trace.moment import Moment
+from gviz.trace.state import Contribution, NodeState, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.tui.lines import Line, Span, cells, labelled, line, link, wrapped
+
+
+def gradient_in(timeline: Timeline, moment: Moment, node: int, state: NodeState, width: int) -> Iterator[Line]:
+    """What has arrived in the latest pass, with its shares, and ``.grad`` where the node can have one."""
+    if not state.requires_grad:
+        return
+    for nr, output in enumerate(state.outputs):
+        suffix = f" {nr}" if len(state.outputs) > 1 else ""
+        yield from labelled(f"grad in{suffix}", list(_incoming(timeline, output)), width, 8)
+        if len(output.parts) > 1:
+            yield from _parts(timeline, output, width)
+        leaf = timeline.info(node).created.kind in ("leaf", "parameter")
+        if leaf or output.grad is not None:
+            text = short(output.grad) if output.grad is not None else "None"
+            yield from labelled(".grad", [(text, link("grad", output.grad_seq))], width, 8)
+
+
+def gradients_out(timeline: Timeline, moment: Moment, node: int, state: NodeState, width: int) -> Iterator[Line]:
+    """For every input: the rule with numbers in it, and old += new -> sum; before the rule has run, the rule alone."""
+    info = timeline.info(node)
+    if info.created.kind != "op" or info.created.untracked:
+        return
+    for sent in shares(timeline, moment, node):
+        yield from _rule(sent, width)
+        if sent.event:
+            yield from _sum(sent, width)
+
+
+def _incoming(timeline: Timeline, output: OutputState) -> Iterator[Span]:
+    if output.incoming is None:
+        yield "none yet", "muted"
+        return
+    seq = output.parts[-1].seq if output.parts else 0
+    yield grad(output.incoming), link("grad", seq)
+    if len(output.parts) == 1 and output.expected <= 1:
+        yield f"  from {_origin(timeline, output.parts[0])}", "muted"
+    elif output.expected > 1:
+        yield f"  ({len(output.parts)} of {output.expected})", "muted"
+
+
+def _parts(timeline: Timeline, output: OutputState, width: int) -> Iterator[Line]:
+    """Every share of a sum, in the order of arrival."""
+    for part in output.parts[:6]:
+        spans: list[Span] = [
+            (share(part.value), link("grad", part.seq)),
+            (f"  from {_origin(timeline, part)}", "muted"),
+        ]
+        yield from labelled("    +", spans, width, 8)
+    if len(output.parts) > 6:
+        yield from labelled("", [(f"and {len(output.parts) - 6} more shares", "muted")], width, 8)
+
+
+def _origin(timeline: Timeline, part: Contribution) -> str:
+    """Where a share came from: a node, or the call of ``backward()`` itself."""
+    return label(timeline, part.source) if part.source else "backward()"
+
+
+def _rule(sent: Share, width: int) -> Iterator[Line]:
+    operand = sent.operand
+    name = "" if operand.name.startswith("#") else f" {operand.name}"
+    head: list[Span] = [(f"to #{operand.node}{name}", "key"), (": ", "")]
+    if sent.missing:
+        yield from wrapped(line(*head, (sent.missing, "muted")), width, 3)
+        return
+    steps = [sent.rule] if sent.rule else []
+    if sent.numbers != sent.rule:
+        steps.append(sent.numbers)
+    if sent.part is not None and sent.part.size <= 4 and short(sent.part) != sent.numbers:
+        steps.append(short(sent.part))
+    yield from wrapped(line(*head, " = ".join(steps)), width, 3)
+    if sent.reduced:
+        yield from wrapped(line("   ", (sent.reduced, "muted")), width, 3)
+
+
+def _sum(sent: Share, width: int) -> Iterator[Line]:
+    """``incoming 1 += 3 -> 4 (2 of 2)``, closer together where the panel is narrow."""
+    if sent.part is None:
+        return
+    several = sent.expected > 1
+    old, part = share(sent.before) if sent.before is not None else "0", share(sent.part)
+    new: Span = (share(sent.after) if sent.after is not None else "", "sum" if several else "grad")
+    total: tuple[Span, ...] = ((old, "grad"), (" += ", ""), (part, link("grad", sent.event)), (" -> ", ""), new)
+    wide = line("   incoming ", *total, (f"  ({sent.nth} of {sent.expected})" if several else "", "muted"))
+    close = line(" incoming ", *total, (f" ({sent.nth}/{sent.expected})" if several else "", "muted"))
+    yield from wrapped(wide if cells(wide) <= width else close, width, 3)

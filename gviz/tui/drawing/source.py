@@ -1,0 +1,106 @@
+"""The source text around a place, with the exact expression marked.
+
+Lines are coloured by Pygments token by token; nothing of the text is ever read as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from gviz.plain_text import shown
+from gviz.site import Frame
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, Span
+
+LARGEST = 200_000
+"""A file with more characters than this is shown without colours."""
+
+_STYLES = (
+    ("Token.Keyword", "code-keyword"), ("Token.Operator.Word", "code-keyword"), ("Token.Literal.String", "code-string"),
+    ("Token.Literal.Number", "code-number"), ("Token.Comment", "code-comment"), ("Token.Name.Function", "code-name"),
+    ("Token.Name.Class", "code-name"), ("Token.Name.Decorator", "code-name"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What to mark: the expression of `frame`, and the line the program is at (0: the same)."""
+
+    frame: Frame
+    running: int = 0
+
+
+@lru_cache(maxsize=16)
+def code_lines(text: str) -> tuple[Line, ...]:
+    """A Python text, line by line, in the styles of code."""
+    if len(text) > LARGEST:
+        return tuple(((row, ""),) for row in text.splitlines())
+    from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
+
+    rows: list[Line] = []
+    spans: list[Span] = []
+    for token, piece in PythonLexer(stripnl=False, ensurenl=False).get_tokens(text):
+        style = _code_style(str(token))
+        for at, part in enumerate(piece.split("\n")):
+            if at:
+                rows.append(tuple(spans))
+                spans = []
+            if part:
+                spans.append((part, style))
+    return (*rows, tuple(spans)) if spans else tuple(rows)
+
+
+def source_line(rows: tuple[Line, ...], number: int, place: Place, digits: int, glyphs: Glyphs) -> Line:
+    """Row `number` (from 1): gutter, line number, code, the expression in reverse video."""
+    running = place.running or place.frame.line
+    gutter = f"{glyphs.now if number == running else ' '} "
+    head: tuple[Span, ...] = ((gutter, "now"), (f"{number:>{digits}} ", "muted"))
+    return (*head, *_shown(_marked(rows[number - 1], number, place.frame)))
+
+
+def first_row(place: Place, count: int, height: int) -> int:
+    """The topmost row (from 0) for a view of `height` rows: the expression and, if it fits, the running line too."""
+    line, running = place.frame.line, place.running or place.frame.line
+    top, bottom = min(line, running), max(line, running)
+    middle = (top + bottom) // 2 if bottom - top < height else line
+    return max(0, min(middle - 1 - height // 2, count - height))
+
+
+def _code_style(token: str) -> str:
+    return next((style for prefix, style in _STYLES if token.startswith(prefix)), "")
+
+
+def _marked(row: Line, number: int, frame: Frame) -> Iterator[Span]:
+    """The row with the frame's expression in the style ``selected``; columns count UTF-8 bytes."""
+    if not frame.line <= number <= frame.end_line or frame.column < 0:
+        yield from row
+        return
+    length = sum(len(text.encode("utf-8", "surrogatepass")) for text, _ in row)
+    start = frame.column if number == frame.line else _indent(row)
+    end = frame.end_column if number == frame.end_line else length
+    at = 0
+    for text, style in row:
+        for piece, inside in _split(text, start - at, end - at):
+            yield piece, "selected" if inside else style
+        at += len(text.encode("utf-8", "surrogatepass"))
+
+
+def _split(text: str, start: int, end: int) -> Iterator[tuple[str, bool]]:
+    """`text` cut at two byte offsets: before, inside, after."""
+    data = text.encode("utf-8", "surrogatepass")
+    start, end = max(0, min(start, len(data))), max(0, min(end, len(data)))
+    for piece, inside in ((data[:start], False), (data[start:end], True), (data[end:], False)):
+        if piece:
+            yield piece.decode("utf-8", "replace"), inside
+
+
+def _indent(row: Line) -> int:
+    text = "".join(part for part, _ in row)
+    return len(text) - len(text.lstrip())
+
+
+def _shown(spans: Iterator[Span]) -> Iterator[Span]:
+    for text, style in spans:
+        yield shown(text.replace("\t", "    ")), style

@@ -1,0 +1,69 @@
+"""The status row: program, phase, event, node, and why time stands still."""
+
+from __future__ import annotations
+
+from gviz.events import Failed
+from gviz.explain.happening import actor, label
+from gviz.plain_text import clipped
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.cursor import Stop
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, cells, columns, line
+
+_LEAST = 3
+"""Parts of the row that always stay: the brand, the phase, the event."""
+
+
+def status(timeline: Timeline, moment: Moment, title: str, stop: Stop, width: int, glyphs: Glyphs) -> Line:
+    """One row of `width` cells; where room is short iteration, node and title give way, in this order."""
+    right = line(f"{_reason(stop, glyphs)} ")
+    parts = _parts(timeline, moment, title)
+    room = width - cells(right) - 1
+    for dropped in ("iteration", "node", "title", "replay"):
+        if sum(cells(spans) for _, spans in parts) <= room:
+            break
+        parts = [part for part in parts if part[0] != dropped]
+    return columns(tuple(span for _, spans in parts for span in spans), right, width, glyphs.cut)
+
+
+def phase_name(moment: Moment) -> str:
+    """The phase as the status row spells it."""
+    if isinstance(moment.event, Failed):
+        return "ERROR"
+    if moment.phase is None:
+        return "START"
+    again = f" {moment.pass_nr}" if moment.pass_nr > 1 else ""
+    return moment.phase.kind.upper() + again
+
+
+def _parts(timeline: Timeline, moment: Moment, title: str) -> list[tuple[str, Line]]:
+    style = "error" if isinstance(moment.event, Failed) else "phase"
+    parts: list[tuple[str, Line]] = [
+        ("brand", line((" gviz ", "brand"))),
+        ("title", line(f" {clipped(title, 24)} ")),
+        ("replay", line((" REPLAY", "muted"))),
+        ("phase", line(" ", (phase_name(moment), style))),
+        ("event", line(f"  event {moment.n}/{len(timeline)}")),
+    ]
+    iterations = timeline.iterations
+    if len(iterations) > 1:
+        current = timeline.iteration_at(moment.n).index
+        first = iterations[0].index
+        parts.append(("iteration", line(f"  iteration {current - first + 1} of {len(iterations)}")))
+    if actor(moment):
+        parts.append(("node", line("  ", (clipped(label(timeline, actor(moment)), 32), "title"))))
+    return parts
+
+
+def _reason(stop: Stop, glyphs: Glyphs) -> str:
+    if stop.backward and stop.reason not in ("start of recording", "error"):
+        return f"{glyphs.back} back to {stop.position}"
+    if stop.reason in ("error", "first nan"):
+        return f"stopped: {stop.reason}"
+    if stop.position > stop.start:
+        return f"{stop.reason} {glyphs.now}" if stop.reason in _FORWARD else stop.reason
+    return stop.reason
+
+
+_FORWARD = frozenset({"step", "next", "finish", "continue", "phase", "to", "goto"})

@@ -1,0 +1,159 @@
+"""The tape: one row per node, in order of creation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gviz.events import GradAccumulated, GradFlowed, StepStarted
+from gviz.explain.happening import actor
+from gviz.numbers import bad_text, grad, share, short
+from gviz.plain_text import shown
+from gviz.trace.moment import Moment
+from gviz.trace.state import NodeInfo, NodeState
+from gviz.trace.timeline import Timeline
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, fitted, line
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The widths of the columns for one width of the tape; each but the first ends with a blank."""
+
+    number: int
+    node: int
+    inputs: int
+    value: int
+    grad: int
+    note: int
+
+
+def columns_for(width: int, largest_node: int) -> Columns:
+    """Divide a width among the columns; narrow ones lose the inputs first."""
+    number = max(3, len(str(largest_node))) + 1
+    room = max(width - 2 - number, 10)
+    inputs = 0 if room < 34 else 5 if room < 60 else 9
+    room -= inputs
+    node = min(max(room * 30 // 100, 4), 40)
+    note = min(max(room * 22 // 100, 3), 26)
+    value = (room - node - note + 1) // 2
+    return Columns(number, node, inputs, value, room - node - note - value, note)
+
+
+def heading(columns: Columns) -> Line:
+    """The row above the nodes."""
+    words = (("node", columns.node), ("in", columns.inputs), ("value", columns.value), ("grad", columns.grad))
+    number = f"{'#':>{columns.number - 1}} "
+    return line(
+        ("  " + number + "".join(fitted(word, width) for word, width in words) + fitted("note", columns.note), "muted")
+    )
+
+
+def row(
+    timeline: Timeline, moment: Moment, node: int, state: NodeState | None, columns: Columns, glyphs: Glyphs
+) -> Line:
+    """One node at one moment, in the state it has then."""
+    info = timeline.info(node)
+    gutter = f"{glyphs.now if node == actor(moment) else ' '} "
+    number = f"{node:>{columns.number - 1}} "
+    style = "title" if node == actor(moment) else "" if state is not None else "muted"
+    return line(
+        (gutter, "now"),
+        (number, "muted"),
+        (_cell(_name(info), columns.node, glyphs), style),
+        (_cell(_inputs(info), columns.inputs, glyphs), "muted"),
+        (_cell(_value(state, columns.value - 1), columns.value, glyphs), _value_style(state)),
+        (_cell(_grad(info, state, columns.grad - 1), columns.grad, glyphs), "grad"),
+        (fitted(glyphs.text(note(timeline, moment, node, state, columns.note)), columns.note, glyphs.cut), "muted"),
+    )
+
+
+def note(timeline: Timeline, moment: Moment, node: int, state: NodeState | None, width: int = 40) -> str:
+    """The most telling thing about a node now, in at most `width` characters where there is a choice."""
+    if state is None:
+        return "pending"
+    happening = _arriving(timeline, moment, node, state, width) or _failing(moment, node)
+    if happening:
+        return happening
+    if node == actor(moment):
+        return "<- now"
+    return _standing(timeline.info(node), state)
+
+
+def _cell(text: str, width: int, glyphs: Glyphs) -> str:
+    return fitted(fitted(glyphs.text(text), width - 1, glyphs.cut) + " ", width) if width else ""
+
+
+def _name(info: NodeInfo) -> str:
+    name, op = shown(info.name), shown(info.op.name)
+    if info.created.kind != "op":
+        return name or info.created.kind
+    return f"{name} = {op}" if name else op
+
+
+def _inputs(info: NodeInfo) -> str:
+    if info.created.kind == "op":
+        return " ".join(str(node) for node, _ in info.created.inputs)
+    return {"parameter": "param", "constant": "const"}.get(info.created.kind, info.created.kind)
+
+
+def _value(state: NodeState | None, width: int) -> str:
+    if state is None:
+        return "…"
+    return short(state.outputs[0].value, width) if state.outputs else "·"
+
+
+def _value_style(state: NodeState | None) -> str:
+    if state is None or not state.outputs:
+        return "muted"
+    return "error" if bad_text(state.outputs[0].value) else "value"
+
+
+def _grad(info: NodeInfo, state: NodeState | None, width: int) -> str:
+    """``.grad`` of a leaf; what has arrived at any other node in the latest pass."""
+    if state is None or not state.outputs:
+        return "…" if state is None else "·"
+    output = state.outputs[0]
+    return grad(output.grad if info.created.kind != "op" else output.incoming, width)
+
+
+def _arriving(timeline: Timeline, moment: Moment, node: int, state: NodeState, width: int) -> str:
+    """What the event of the moment brings to the node."""
+    event = moment.event
+    if isinstance(event, GradFlowed) and event.node == node:
+        added = share(event.part)
+        before = None if event.total is None else timeline.at(moment.n - 1).state(node)
+        old = short(before.outputs[event.output_nr].incoming) if before is not None else ""
+        choices = [f"in {old} += {added}", f"{old} += {added}"] if old else [f"in {added}"]
+        return next((text for text in choices if len(text) <= width), f"+= {added}")
+    if isinstance(event, GradAccumulated) and event.node == node:
+        return f".grad += {share(event.part)}" if width > 12 else f"+= {share(event.part)}"
+    if isinstance(event, StepStarted) and event.node == node:
+        return "<- rule runs" if width > 12 else "<- now"
+    return ""
+
+
+def _failing(moment: Moment, node: int) -> str:
+    return "! error" if moment.failed is not None and moment.failed.node == node else ""
+
+
+def _standing(info: NodeInfo, state: NodeState) -> str:
+    """Where the node stands in its pass."""
+    arrived = state.outputs[0] if state.outputs else None
+    if arrived is not None and bad_text(arrived.value):
+        return f"! {bad_text(arrived.value)}"
+    if state.step == "waiting" and arrived is not None:
+        count = len(arrived.parts)
+        return f"{count} of {arrived.expected}" if count < arrived.expected else "ready"
+    if state.step == "running":
+        return "running" if info.created.kind == "op" else "complete"
+    if state.step == "pending":
+        return "waiting"
+    if state.freed:
+        return "gone"
+    if state.saved == "freed":
+        return "freed"
+    if info.created.untracked and info.created.kind == "op":
+        return info.created.untracked
+    if arrived is not None and arrived.written_by:
+        return f"↻{arrived.version}"
+    return "done" if state.step == "done" else ""

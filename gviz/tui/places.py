@@ -1,0 +1,49 @@
+"""Which place of the source belongs to a moment and a node."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from gviz.events import BackwardStarted, Failed, OptimizerStepped, Warned
+from gviz.explain.happening import actor
+from gviz.site import Frame
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.source import Place
+
+
+def source_place(timeline: Timeline, moment: Moment, node: int, depth: int = 0) -> Place | None:
+    """The expression that made the node (or its caller `depth` frames up), and the line the program is running."""
+    running = running_frame(timeline, moment)
+    frames = _frames(timeline, node)
+    if not frames or (node != actor(moment) and running is None and not node):
+        return Place(running) if running is not None else None
+    frame = frames[min(depth, len(frames) - 1)]
+    if isinstance(moment.event, Failed) and running is not None and node == actor(moment):
+        return Place(running)
+    same_file = running is not None and running.path == frame.path
+    return Place(frame, running.line if running is not None and same_file else 0)
+
+
+def running_frame(timeline: Timeline, moment: Moment) -> Frame | None:
+    """The line the program itself is at: the call of ``backward()`` during a pass, a failing or warning line."""
+    event = moment.event
+    if isinstance(event, Failed | Warned | OptimizerStepped):
+        return _innermost(timeline, event.stack)
+    phase = moment.phase
+    if moment.pass_nr and phase is not None and phase.pass_nr:
+        started = timeline.event(phase.start)
+        if isinstance(started, BackwardStarted):
+            return _innermost(timeline, started.stack)
+    return None
+
+
+def _frames(timeline: Timeline, node: int) -> tuple[Frame, ...]:
+    at = bisect_left(timeline.nodes, node)
+    known = at < len(timeline.nodes) and timeline.nodes[at] == node
+    return timeline.info(node).frames if known else ()
+
+
+def _innermost(timeline: Timeline, stack: int) -> Frame | None:
+    frames = timeline.stack(stack)
+    return frames[0] if frames else None
