@@ -70,7 +70,6 @@ def _graph_attributes(scene: Scene, theme: Theme, prefix: str) -> dict[str, str]
         "nodesep": "0.3",
         "ranksep": "0.55",
         "pad": "0.2",
-        "tooltip": " ",
     }
     if len(scene.boxes) > EASY_NODES:
         attributes |= {"nslimit": "1", "nslimit1": "1", "mclimit": "0.1"}

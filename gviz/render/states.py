@@ -57,4 +57,5 @@ def status(info: NodeInfo, held: tuple[State, ...], now: Now, first_bad: int) ->
     failed = now.moment.failed
     if first_bad == info.node and not (failed is not None and failed.node == info.node):
         return "! first nan" if "nan" in held else "! nan"
-    return next((word for name, word in WORDS if name in held), "")
+    word = next((word for name, word in WORDS if name in held), "")
+    return "complete" if word == "running" and info.created.kind != "op" else word

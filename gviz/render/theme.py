@@ -103,7 +103,7 @@ def stylesheet(scope: str, base: Theme, other: Theme) -> str:
     A rule finds its elements by the colour they were drawn in. Every selector starts with `scope`, because several
     pictures may share one page.
     """
-    rules = {f'>polygon[fill="{base.canvas}"]': f"fill:{other.canvas}"}
+    rules = {f'> polygon[fill="{base.canvas}"]': f"fill:{other.canvas}"}
     for role, paint in base.paints.items():
         rules[f'.node [fill="{paint.fill}"]'] = f"fill:{other.paints[role].fill}"
         rules[f'.node [stroke="{paint.border}"]'] = f"stroke:{other.paints[role].border}"
