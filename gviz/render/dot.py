@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import graphviz
 
 from gviz.plain_text import shown
 from gviz.render.labels import SMALL, box_label, coloured, table
+from gviz.render.placing import Placing
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import LIGHT, Theme
 
@@ -33,28 +33,34 @@ def dot(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz") -> str:
 
 
 def digraph(
-    scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", positions: Mapping[str, str] | None = None
+    scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", placing: Placing | None = None
 ) -> graphviz.Digraph:
     """The scene as a graph of the ``graphviz`` package; every id in it starts with `prefix`.
 
-    With `positions` (the ``pos`` of every box) the lines are straight and the gradients are left to the boxes.
+    With a `placing`, gradients have no lines of their own, and lines no labels.
     """
     graph = graphviz.Digraph(
-        graph_attr=_graph_attributes(scene, theme, prefix) | ({"splines": "line"} if positions else {}),
+        graph_attr=_graph_attributes(scene, theme, prefix),
         node_attr={"fontname": FONT, "fontsize": "11", "margin": "0.09,0.06", "height": "0", "width": "0"},
         edge_attr={"fontname": FONT, "fontsize": str(SMALL), "arrowsize": "0.7"},
     )
     for box in scene.boxes:
-        place = {"pos": positions[box.key]} if positions else {}
+        place = placing.boxes[box.key] if placing else {}
         graph.node(box.key, box_label(box, theme), **_box_attributes(box, theme, prefix), **place)
+    _add_lines(graph, scene, theme, prefix, placing)
+    return graph
+
+
+def _add_lines(graph: graphviz.Digraph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
+    labelled = placing is None and len(scene.edges) <= LABELLED_EDGES
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
     for number, edge in enumerate(scene.edges):
-        if positions and edge.kind == "gradient":
+        way = placing.lines.get((edge.source, edge.target, edge.slot)) if placing else {}
+        if way is None:
             continue
-        label = _edge_label(edge, theme) if len(scene.edges) <= LABELLED_EDGES else ""
         weight = STRAIGHT if {edge.source, edge.target} <= ops else "1"
-        graph.edge(*_ends(edge), label, id=f"{prefix}-e{number}", weight=weight, **_edge_attributes(edge, theme))
-    return graph
+        attributes = _edge_attributes(edge, theme) | {"id": f"{prefix}-e{number}", "weight": weight} | way
+        graph.edge(*_ends(edge), _edge_label(edge, theme) if labelled else "", **attributes)
 
 
 def _graph_attributes(scene: Scene, theme: Theme, prefix: str) -> dict[str, str]:
@@ -154,7 +160,7 @@ def _edge_label(edge: Edge, theme: Theme) -> str:
 
 
 def _edge_attributes(edge: Edge, theme: Theme) -> dict[str, str]:
-    attributes: dict[str, Any] = {"class": " ".join([f"edge-{edge.kind}", *(f"edge-{s}" for s in edge.states)])}
+    attributes: dict[str, str] = {"class": " ".join([f"edge-{edge.kind}", *(f"edge-{s}" for s in edge.states)])}
     attributes["tooltip"] = _tooltip(edge.label or " ")
     if edge.kind == "gradient":
         pending = {"style": "invis"} if "flowed" not in edge.states else {}

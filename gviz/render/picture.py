@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
-from gviz.render import layout as own
 from gviz.render.dot import digraph
 from gviz.render.drawing import Picture, TooSlowError, draw
+from gviz.render.placing import placing
 from gviz.render.scene import Scene
 from gviz.render.theme import Theme
 
@@ -15,9 +15,6 @@ LAYOUT_BOXES = 1500
 """Up to here Graphviz is asked to lay out."""
 PICTURE_BOXES = 10_000
 """Beyond this nobody can read a picture, and most viewers cannot open it."""
-
-CELL = (7, 17)
-"""Points per column and row of a layout in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +43,6 @@ def drawn(scene: Scene, theme: Theme, picture: Picture, *, prefix: str = "gviz",
 
 
 def _simple(scene: Scene, theme: Theme, picture: Picture, prefix: str, timeout: float) -> bytes:
-    source = digraph(scene, theme, prefix, positions(scene)).source
+    scene = replace(scene, edges=tuple(edge for edge in scene.edges if edge.kind != "gradient"))
+    source = digraph(scene, theme, prefix, placing(scene)).source
     return draw(source, picture, program="nop2", timeout=3 * timeout)
-
-
-def positions(scene: Scene) -> dict[str, str]:
-    """The centre of every box in points, as DOT writes it, by our own layout from top to bottom."""
-    boxes = [own.Box(box.key, box.width + 4, box.height + 1, box.role) for box in scene.boxes]
-    edges = [own.Edge(edge.source, edge.target, edge.slot) for edge in scene.edges if edge.kind == "forward"]
-    places = own.layout(boxes, edges).places
-    x, y = CELL
-    return {
-        box.key: f"{(place.x + place.width / 2) * x:g},{-(place.y + place.height / 2) * y:g}"
-        for box in scene.boxes
-        for place in [places[box.key]]
-    }

@@ -1,0 +1,65 @@
+"""Our own layout, made for the terminal, as coordinates for Graphviz: boxes, and lines that go round them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from gviz.render.layout import Box, Edge, Layout, Place, Point, layout
+from gviz.render.scene import Scene
+
+COLUMN, ROW = 7, 15
+"""Points per character."""
+INCH = 72
+
+Line = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Attributes in the words of DOT: of every box by its key, and of every line by source, target and slot."""
+
+    boxes: Mapping[str, dict[str, str]]
+    lines: Mapping[Line, dict[str, str]]
+
+
+def placing(scene: Scene) -> Placing:
+    """Where everything stands when the graph flows from top to bottom. Gradients have no lines of their own."""
+    sizes = [Box(box.key, box.width + 4, box.height + 1, box.role) for box in scene.boxes]
+    edges = [Edge(edge.source, edge.target, edge.slot) for edge in scene.edges if edge.kind != "gradient"]
+    found = layout(sizes, edges)
+    boxes = {box.key: _box(found.places[box.key]) for box in scene.boxes}
+    return Placing(boxes, {(str(e.source), str(e.target), e.slot): {"pos": pos} for e, pos in _lines(found)})
+
+
+def _box(place: Place) -> dict[str, str]:
+    x, y = (place.x + place.width / 2) * COLUMN, (place.y + place.height / 2) * ROW
+    width, height = place.width * COLUMN / INCH, place.height * ROW / INCH
+    return {"pos": f"{x:g},{-y:g}", "width": f"{width:.4f}", "height": f"{height:.4f}"}
+
+
+def _lines(found: Layout) -> Iterator[tuple[Edge, str]]:
+    """The lines that have a way, each as a chain of straight pieces."""
+    ways: dict[int, list[Point]] = {}
+    for wire in found.wires:
+        for number in range(wire.first, wire.last):
+            ways.setdefault(number, []).extend(wire.points)
+    for number, points in ways.items():
+        yield found.edges[number], _spline(points)
+
+
+def _spline(points: list[Point]) -> str:
+    """A way as Graphviz writes a curve: the arrow's end, then each corner as often as straight pieces ask for."""
+    corners = [((x + 0.5) * COLUMN, (y + 0.5) * ROW) for x, y in points]
+    corners[0] = (corners[0][0], corners[0][1] - ROW / 2)
+    end = (corners[-1][0], corners[-1][1] + ROW / 2)
+    inner = [corner for corner in corners[1:-1] for _ in range(3)]
+    return " ".join([f"e,{_point(end)}", *_points([corners[0], corners[0], *inner, corners[-1], corners[-1]])])
+
+
+def _points(corners: Iterable[tuple[float, float]]) -> Iterator[str]:
+    return map(_point, corners)
+
+
+def _point(corner: tuple[float, float]) -> str:
+    return f"{corner[0]:g},{-corner[1]:g}"
