@@ -72,9 +72,10 @@ def border(face: Face, *, ascii: bool) -> Border:
 
 def border_style(face: Face, *, selected: bool) -> str:
     """The style name of the border: the most important state, else the role."""
-    for state in ("error", "current"):
-        if state in face.states:
-            return state
+    if "error" in face.states:
+        return "error"
+    if face.states & {"current", "running"}:
+        return "current"
     if selected:
         return "selected"
     return "muted" if face.states & {"pending", "freed"} else face.role
@@ -96,16 +97,36 @@ def box_lines(face: Face, frame: Frame) -> tuple[Line, ...]:
 
 
 def _top(face: Face, frame: Frame, kind: Border, style: str) -> Line:
-    """The upper border with the title; its right corner stays even if the title must be cut."""
+    """The upper border with the title and, as far as there is room, the note."""
+    if frame.width < 5:
+        return ((clipped(kind.corners[0] + face.title, frame.width - 1, ascii=True), style), (kind.corners[1], style))
     bad = "error" in face.states
     before = "!" if bad else "[" if frame.selected else " "
     after = "]" if frame.selected else " "
-    title = clipped(face.title, max(frame.width - 4, 0), ascii=frame.ascii)
-    rest = kind.top * max(frame.width - 4 - cell_len(title), 0) + kind.corners[1]
-    if frame.width < 4:
-        return ((set_cell_size(kind.corners[0] + title, frame.width - 1) + kind.corners[1], style),)
-    shown = "muted" if style == "muted" else "error" if bad else "selected" if frame.selected else "title"
-    return (kind.corners[0], style), (before, style), (title, shown), (after + rest, style)
+    title = clipped(face.title, frame.width - 4, ascii=frame.ascii)
+    note = _note(face.note, frame.width - 4 - cell_len(title) - 3)
+    rest = kind.top * (frame.width - 4 - cell_len(title) - cell_len(note))
+    shown = "error" if bad else "selected" if frame.selected else "muted" if style == "muted" else "title"
+    noted = "error" if bad else "current" if "current" in face.states else "muted"
+    return (
+        (kind.corners[0], style),
+        (before, style),
+        (title, shown),
+        (after + rest, style),
+        (note, noted),
+        (
+            kind.corners[1],
+            style,
+        ),
+    )
+
+
+def _note(note: str, room: int) -> str:
+    """The note between blanks, or as many of its last words as there is room for."""
+    words = note.removeprefix("! ").split()
+    while words and cell_len(" ".join(words)) > room - 1:
+        words.pop(0)
+    return f" {' '.join(words)} " if words else ""
 
 
 def _bottom(frame: Frame, kind: Border, style: str) -> Line:

@@ -71,6 +71,15 @@ class Canvas:
         lines = ["".join([text for text, _ in self.line(y)]).rstrip() for y in range(self.layout.height)]
         return "\n".join(lines)
 
+    def visible(self, rows: range) -> tuple[list[Place], list[Edge]]:
+        """The boxes and the edges of which something may be seen in some rows."""
+        bands = range(rows.start // BAND, (rows.stop - 1) // BAND + 1) if rows else range(0)
+        places = {place.key: place for band in bands for place in self._places.get(band, ())}
+        spans = {(wire.first, wire.last) for band in bands for wire in self._wires.get(band, ())}
+        spans |= {self._leaving[key] for key in places if key in self._leaving}
+        numbers = sorted({number for first, last in spans for number in range(first, last)})
+        return list(places.values()), [self.layout.edges[number] for number in numbers]
+
     def key_at(self, x: int, y: int) -> Key | None:
         """The box that covers a cell."""
         return next((place.key for place in self._places.get(y // BAND, ()) if place.holds(x, y)), None)
@@ -117,7 +126,7 @@ class Canvas:
         offset = place.port - (place.y if self.layout.rightward else place.x)
         port = offset if edges else None
         receives = bool(edges) and self._state(edges) >= GRADIENT
-        selected = place.key == self._look.selected
+        selected = place.key in self._look.selected
         frame = Frame(place.width, place.height, port, receives, selected, self.layout.rightward, self.ascii)
         return box_lines(face, frame)[row]
 

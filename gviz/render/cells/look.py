@@ -25,21 +25,22 @@ EDGE_STYLES = ("muted", "muted", "muted", "edge", "current", "gradient", "curren
 
 
 class Face(NamedTuple):
-    """How a box looks: its title stands in the upper border, its rows below it.
+    """How a box looks: its title and a note about its state stand in the upper border, its rows below it.
 
-    `role` is leaf, parameter, constant, op, root or chip; `states` are among current, pending, freed and error.
+    `role` is leaf, parameter, constant, op, root or chip; `states` are among current, running, pending, freed, error.
     """
 
     title: str
     rows: tuple[Line, ...] = ()
     role: str = "op"
     states: frozenset[str] = frozenset()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One moment of a graph: a face per box, and the lines that are not plain. Both may be computed when asked."""
+    """One moment of a graph: a face per box, and the lines that are not plain."""
 
     faces: Mapping[Key, Face] = field(default_factory=dict)
     edges: Mapping[Edge, EdgeState] = field(default_factory=dict)
-    selected: Key | None = None
+    selected: frozenset[Key] = frozenset()

@@ -1,0 +1,117 @@
+"""A scene in the terminal: the layout of one iteration, and the look of the part of it that is in view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from rich.cells import cell_len
+
+from gviz.events import NodeCreated
+from gviz.render.cells.canvas import Canvas
+from gviz.render.cells.look import EdgeState, Face, Line, Look
+from gviz.render.layout import Box as Room
+from gviz.render.layout import Edge, Key, Layout, layout
+from gviz.render.scene import Box, Scene, scene
+from gviz.render.scene import Edge as Drawn
+from gviz.render.structure import Link, Structure
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+
+STYLES = {"bad": "error", "text": ""}
+STATES = {"current": "current", "running": "running", "pending": "pending", "released": "freed", "freed": "freed"}
+BAD = frozenset({"nan", "error"})
+
+
+def laid_out(shape: Structure) -> Layout:
+    """The terminal layout of an iteration's graph."""
+    rooms = [Room(place.key, place.width + 4, place.height + 1, place.role) for place in shape.places]
+    return layout(rooms, [_edge(link) for link in shape.links if link.kind != "gradient"])
+
+
+class Moments:
+    """The canvas of one iteration, dressed for one moment after the other. Only what is in view is computed.
+
+    `write` rewrites the texts of the boxes for the characters of the terminal.
+    """
+
+    def __init__(
+        self, timeline: Timeline, shape: Structure, write: Callable[[str], str] = str, *, ascii: bool = False
+    ) -> None:
+        self.shape = shape
+        self.canvas = Canvas(laid_out(shape), ascii=ascii)
+        self._timeline = timeline
+        self._write = write
+        self._places = {place.key: place for place in shape.places}
+        self._links: dict[Edge, list[Link]] = {}
+        self._boxes: dict[int, list[Key]] = {}
+        for link in shape.links:
+            self._links.setdefault(_edge(link), []).append(link)
+        for place in shape.places:
+            self._boxes.setdefault(place.node, []).append(place.key)
+
+    def show(self, moment: Moment, selected: int, rows: range) -> None:
+        """Dress the canvas for a moment, as far as rows are in view."""
+        places, edges = self.canvas.visible(rows)
+        keys = dict.fromkeys([str(place.key) for place in places])
+        for edge in edges:
+            keys.update({str(edge.source): None, str(edge.target): None})
+        links = tuple([link for edge in edges for link in self._links[edge]])
+        part = Structure(self.shape.iteration, tuple([self._places[key] for key in keys]), links, self.shape.levels)
+        self.canvas.look = look(scene(part, self._timeline, moment), moment, self.boxes(selected), self._write)
+
+    def boxes(self, node: int) -> frozenset[Key]:
+        """The boxes that stand for a node: its own and its chips."""
+        return frozenset(self._boxes.get(node, ()))
+
+    def node_at(self, x: int, y: int) -> int:
+        """The node whose box covers a cell, or 0."""
+        key = self.canvas.key_at(x, y)
+        return self._places[str(key)].node if key is not None else 0
+
+
+def look(drawn: Scene, moment: Moment, selected: Collection[Key] = (), write: Callable[[str], str] = str) -> Look:
+    """How the boxes and lines of a scene look in the terminal."""
+    made = moment.node if isinstance(moment.event, NodeCreated) else 0
+    active = {box.key for box in drawn.boxes if box.node == made and box.role != "chip"}
+    return Look({box.key: face(box, write) for box in drawn.boxes}, _edges(drawn, active), frozenset(selected))
+
+
+def face(box: Box, write: Callable[[str], str] = str) -> Face:
+    """A box of a scene as the terminal shows it; its numbers stand at the right."""
+    states = frozenset([STATES[state] for state in box.states if state in STATES])
+    if BAD.intersection(box.states):
+        states |= {"error"}
+    rows = tuple(
+        [_row(write(row.label), write(row.text), STYLES.get(row.style, row.style), box.width) for row in box.rows]
+    )
+    return Face(write(box.title), rows, box.role, states, write(box.status))
+
+
+def _row(label: str, text: str, style: str, width: int) -> Line:
+    if not label:
+        return ((text, style),)
+    gap = max(width - cell_len(label) - cell_len(text), 1)
+    return (label + " " * gap, "muted"), (text, style)
+
+
+def _edges(drawn: Scene, active: Collection[str]) -> Mapping[Edge, EdgeState]:
+    states: dict[Edge, EdgeState] = {}
+    for edge in drawn.edges:
+        if edge.kind == "gradient":
+            if "flowed" in edge.states:
+                states[Edge(edge.target, edge.source, edge.slot)] = "flowing" if "now" in edge.states else "gradient"
+        elif (state := _forward(edge, active)) != "plain":
+            states.setdefault(Edge(edge.source, edge.target, edge.slot), state)
+    return states
+
+
+def _forward(edge: Drawn, active: Collection[str]) -> EdgeState:
+    if edge.target in active:
+        return "active"
+    if "pending" in edge.states:
+        return "pending"
+    return "untracked" if "cut" in edge.states else "plain"
+
+
+def _edge(link: Link) -> Edge:
+    return Edge(link.source, link.target, link.slot)

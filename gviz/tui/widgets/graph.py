@@ -1,0 +1,247 @@
+"""The graph as a canvas that scrolls: it holds state, `render.cells` draws. Boxes never move while time does."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Offset, Region, Size, Spacing
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from gviz.render.cells.moments import Moments
+from gviz.render.layout import Place
+from gviz.render.structure import structure
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.messages import NodePointed
+
+STYLES = (
+    "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient",
+    "leaf", "parameter", "chip", "constant", "op", "root",
+)  # fmt: skip
+AHEAD = 16
+KEPT_ITERATIONS = 4
+KEPT_STRIPS = 2000
+MARGIN = Spacing(2, 4, 2, 4)
+
+
+class GraphCanvas(ScrollView, can_focus=True):
+    """The graph of the iteration that the moment lies in."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "screen.relative('input')", show=False),
+        Binding("down", "screen.relative('user')", show=False),
+        Binding("left", "beside(-1)", show=False),
+        Binding("right", "beside(1)", show=False),
+        Binding("shift+left", "pan(-8, 0)", show=False),
+        Binding("shift+right", "pan(8, 0)", show=False),
+        Binding("shift+up", "pan(0, -4)", show=False),
+        Binding("shift+down", "pan(0, 4)", show=False),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"graph--{style}" for style in STYLES}
+    DEFAULT_CSS = """
+    GraphCanvas {
+        & .graph--title, & .graph--root { text-style: bold; }
+        & .graph--value { color: $gviz-value; }
+        & .graph--grad, & .graph--gradient { color: $gviz-grad; }
+        & .graph--sum { color: $gviz-sum; text-style: bold; }
+        & .graph--muted, & .graph--constant, & .graph--edge { color: $gviz-muted; }
+        & .graph--error { color: $gviz-error; text-style: bold; }
+        & .graph--current { color: $gviz-mark; text-style: bold; }
+        & .graph--selected { text-style: bold reverse; }
+        & .graph--leaf, & .graph--parameter, & .graph--chip { color: $gviz-brand; }
+    }
+    """
+    ALLOW_SELECT = False
+    moment: reactive[Moment | None] = reactive(None)
+    selected: reactive[int] = reactive(0)
+
+    def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
+        super().__init__(id="graph")
+        self._timeline = timeline
+        self._glyphs = glyphs
+        self._drawings: dict[int, Moments] = {}
+        self._drawing: Moments | None = None
+        self._dressed = range(0)
+        self._strips: dict[int, Strip] = {}
+        self._strips_left = 0
+        self._styles: dict[str, Style] = {}
+        self._dragged = False
+        self._held: Offset | None = None
+
+    def on_mount(self) -> None:
+        """Name the panel."""
+        self.border_title = "5 Graph"
+
+    def fits(self, width: int, height: int) -> bool:
+        """Whether the whole graph of the moment could be seen in an area."""
+        if self.moment is None or not self._timeline.iterations:
+            return False
+        iteration = self._timeline.iteration_at(self.moment.n)
+        if len(self._timeline.nodes_of(iteration)) * 16 > width * height:
+            return False  # no need to lay out what cannot fit
+        layout = self._drawing_of(iteration.index).canvas.layout
+        return layout.width <= width and layout.height <= height
+
+    def watch_moment(self, before: Moment | None, moment: Moment | None) -> None:
+        """Show the moment, with the box it concerns in view."""
+        self._renew()
+        if moment is not None and moment.node:
+            self.bring_into_view(moment.node)
+
+    def watch_selected(self, selected: int) -> None:
+        """Mark the selection and bring it into view."""
+        self._renew()
+        if selected:
+            self.bring_into_view(selected)
+
+    def on_resize(self) -> None:
+        """A panel that comes on the screen has missed what happened while it was hidden."""
+        self._strips.clear()
+        self._renew()
+        if self.moment is not None and self.moment.node:
+            self.bring_into_view(self.moment.node)
+
+    def notify_style_update(self) -> None:
+        """Other colours: draw everything anew."""
+        super().notify_style_update()
+        self._styles.clear()
+        self._strips.clear()
+
+    def render_line(self, y: int) -> Strip:
+        """One visible row."""
+        left, top = self.scroll_offset
+        width, row = self.size.width, y + int(top)
+        if self._drawing is None or row >= self._drawing.canvas.layout.height:
+            return Strip.blank(width, self.rich_style)
+        if row not in self._dressed:
+            self._dress()
+        if left != self._strips_left or len(self._strips) > KEPT_STRIPS:
+            self._strips.clear()
+            self._strips_left = int(left)
+        strip = self._strips.get(row)
+        if strip is None or strip.cell_length != width:
+            strip = self._strips[row] = self._strip(self._drawing, row, int(left), width)
+        return strip
+
+    def bring_into_view(self, node: int) -> None:
+        """Scroll, as little as needed and only if the node's box is not wholly in view."""
+        place = self._place(node)
+        if place is None or not self.size:
+            return
+        region = Region(place.x, place.y, place.width, place.height)
+        if not self._view.contains_region(region):
+            self.scroll_to_region(region, spacing=MARGIN, animate=False, force=True, immediate=True)
+
+    def action_pan(self, x: int, y: int) -> None:
+        """Move the view."""
+        self.scroll_relative(x, y, animate=False, force=True)
+
+    def action_beside(self, steps: int) -> None:
+        """Select the next box to the left or right."""
+        here = self._place(self.selected)
+        if here is None or self._drawing is None:
+            return
+        row = range(here.y, here.bottom)
+        others, _ = self._drawing.canvas.visible(row)
+        side = [p for p in others if (p.x - here.x) * steps > 0 and p.y < here.bottom and p.bottom > here.y]
+        if side:
+            nearest = min(side, key=lambda place: abs(place.x - here.x))
+            self.post_message(NodePointed(self._drawing.node_at(nearest.x, nearest.y)))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A drag pans."""
+        self._held, self._dragged = event.screen_offset, False
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Pan by as much as the mouse has moved."""
+        if self._held is None or event.screen_offset == self._held:
+            return
+        step = self._held - event.screen_offset
+        self._held, self._dragged = event.screen_offset, True
+        self.action_pan(step.x, step.y)
+
+    def on_mouse_up(self) -> None:
+        """The drag is over."""
+        self._held = None
+        self.release_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the node of a box; a double click runs to it."""
+        offset = event.get_content_offset(self)
+        if offset is None or self._drawing is None or self._dragged:
+            return
+        node = self._drawing.node_at(offset.x + int(self.scroll_offset.x), offset.y + int(self.scroll_offset.y))
+        if node:
+            self.post_message(NodePointed(node, run=event.chain == 2))
+
+    @property
+    def _view(self) -> Region:
+        return Region(int(self.scroll_offset.x), int(self.scroll_offset.y), *self.size)
+
+    def _place(self, node: int) -> Place | None:
+        """Where a node's own box stands (its first chip if the picture has only chips of it)."""
+        if self._drawing is None:
+            return None
+        keys = sorted(self._drawing.boxes(node), key=lambda key: len(str(key)))
+        return self._drawing.canvas.layout.places[keys[0]] if keys else None
+
+    def _renew(self) -> None:
+        """Follow the moment and the selection, and redraw the rows that look different."""
+        if self.moment is None or not self.size or not self._timeline.iterations:
+            return
+        drawing = self._drawing_of(self._timeline.iteration_at(self.moment.n).index)
+        if drawing is not self._drawing:
+            self._drawing = drawing
+            self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
+            self._strips.clear()
+            self.refresh()
+        self._dress()
+        self._redraw(drawing)
+
+    def _redraw(self, drawing: Moments) -> None:
+        """Ask for those visible rows to be painted that look different from what was painted last."""
+        left, top = int(self.scroll_offset.x), int(self.scroll_offset.y)
+        rows = range(top, min(top + self.size.height, drawing.canvas.layout.height))
+        fresh = {row: self._strip(drawing, row, left, self.size.width) for row in rows}
+        for row, strip in fresh.items():
+            if self._strips.get(row) != strip:
+                self.refresh(Region(0, row - top, self.size.width, 1))
+        self._strips, self._strips_left = fresh, left
+
+    def _dress(self) -> None:
+        """Compute how everything in view looks now, and a little around it."""
+        if self._drawing is not None and self.moment is not None:
+            top = int(self.scroll_offset.y)
+            self._dressed = range(max(top - AHEAD, 0), top + self.size.height + AHEAD)
+            self._drawing.show(self.moment, self.selected, self._dressed)
+
+    def _drawing_of(self, iteration: int) -> Moments:
+        drawing = self._drawings.get(iteration)
+        if drawing is None:
+            if len(self._drawings) >= KEPT_ITERATIONS:
+                self._drawings.pop(next(iter(self._drawings)))
+            shape = structure(self._timeline, self._timeline.iterations[iteration])
+            drawing = self._drawings[iteration] = Moments(
+                self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii
+            )
+        return drawing
+
+    def _strip(self, drawing: Moments, row: int, left: int, width: int) -> Strip:
+        return Strip(
+            [Segment(text, self._style(style)) for text, style in drawing.canvas.line(row, left, width)], width
+        )
+
+    def _style(self, name: str) -> Style:
+        style = self._styles.get(name)
+        if style is None:
+            component = self.get_component_rich_style(f"graph--{name}", partial=True) if name else Style.null()
+            style = self._styles[name] = self.rich_style + component
+        return style
