@@ -66,7 +66,10 @@ class Channel:
 
     def stack(self, depth: int = 1) -> int:
         """The number of the user's current call stack, as seen from `depth` frames above the caller."""
-        key = site.stack(depth + 1)
+        return self.stack_number(site.stack(depth + 1))
+
+    def stack_number(self, key: site.StackKey) -> int:
+        """The number of a stack that was caught elsewhere: the one an exception came through."""
         number = self._stacks.get(key)
         return self._see_stack(key) if number is None else number
 
@@ -94,12 +97,11 @@ class Channel:
 class Seen:
     """That a node was announced, to which channel, under which number. Dies with the node, and says so."""
 
-    __slots__ = ("channel", "node", "storage")
+    __slots__ = ("channel", "node")
 
-    def __init__(self, channel: Channel, node: int, storage: int) -> None:
+    def __init__(self, channel: Channel, node: int) -> None:
         self.channel = channel
         self.node = node
-        self.storage = storage
 
     def __del__(self) -> None:
         self.channel.queue_free(self.node)

@@ -61,7 +61,8 @@ class NodeCreated(Event, frozen=True):
     last repeats for a list argument. `attrs` are the non-tensor arguments by name, so that the op can be run again.
     `untracked` is empty for an op that autograd tracks, else why it does not: ``no_grad``, ``detach``, ``data``,
     ``dtype`` (its result cannot have a gradient), ``inputs`` (no input requires grad). `stack` is the user's call
-    stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs of gradients), else (0, 0).
+    stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs
+    of gradients), else (0, 0).
     """
 
     node: int

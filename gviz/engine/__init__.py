@@ -1,0 +1,23 @@
+"""A torch-shaped autograd on numpy: ``import gviz.engine as torch``."""
+
+# ruff: noqa: F403  # the namespace is what the modules declare in `__all__`
+
+from __future__ import annotations
+
+import warnings
+
+from gviz.engine import autograd as autograd
+from gviz.engine import nn as nn
+from gviz.engine import optim as optim
+from gviz.engine.creation import *
+from gviz.engine.dtypes import *
+from gviz.engine.dtypes import bool_ as bool
+from gviz.engine.dtypes import float_ as float
+from gviz.engine.dtypes import int_ as int
+from gviz.engine.functions import *
+from gviz.engine.modes import *
+from gviz.engine.size import Size as Size
+from gviz.engine.tensor import Tensor as Tensor
+
+# PyTorch computes 0/0 in silence; numpy would warn from inside our operations.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gviz\.engine")

@@ -1,0 +1,65 @@
+"""``torch.autograd``: gradients as results, and backward from several roots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gviz.engine import messages
+from gviz.engine.backward import Pass, as_tensor, backward_from, root_edges
+from gviz.engine.modes import enable_grad as enable_grad
+from gviz.engine.modes import no_grad as no_grad
+from gviz.engine.modes import set_grad_enabled as set_grad_enabled
+from gviz.engine.tensor import Tensor
+
+Tensors = Tensor | Sequence[Tensor]
+
+
+def backward(
+    tensors: Tensors,
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensors | None = None,
+) -> None:
+    """Accumulate the gradients of `tensors` into the leaves of their graphs."""
+    given = [grad_tensors] if isinstance(grad_tensors, Tensor) else grad_tensors
+    backward_from(_listed(tensors), given, retain_graph, create_graph, inputs)
+
+
+def grad(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` with respect to `inputs`, as results; no ``.grad`` changes.
+
+    None stands for an input that was not used, if `allow_unused`; otherwise that is a RuntimeError.
+    """
+    roots, chosen = _listed(outputs), _listed(inputs)
+    if not chosen:
+        raise RuntimeError(messages.EMPTY_INPUTS.format(function="grad"))
+    if not all(t.requires_grad for t in chosen):
+        raise RuntimeError(messages.UNTRACKED_INPUT)
+    given = [grad_outputs] if isinstance(grad_outputs, Tensor) else grad_outputs
+    edges, seeds = root_edges(roots, given, create_graph)
+    wanted = [t._edge() for t in chosen]
+    retain = create_graph if retain_graph is None else retain_graph
+    run = Pass(edges, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted, capture=True)
+    run.run()
+    for index, edge in enumerate(wanted):
+        if edge not in run.captures and not allow_unused:
+            raise RuntimeError(messages.UNUSED_INPUT.format(index=index))
+    return tuple(as_tensor(run.captures[edge]) if edge in run.captures else None for edge in wanted)
+
+
+def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
+    """The old name for a tensor that may require grad."""
+    result = data.detach()
+    return result.requires_grad_(requires_grad)
+
+
+def _listed(tensors: Tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)

@@ -1,0 +1,345 @@
+"""The backward pass.
+
+As PyTorch's engine does it: count how many edges lead to each node, start at the roots, run a node when all its
+contributions have arrived, newest node first, and every leaf as soon as it is complete. What is freed is freed node by
+node; what failed leaves the rest as it is. Nothing here recurses, so a chain of a million nodes works.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce_pass, dtypes, messages
+from gviz.engine.modes import thread
+from gviz.engine.node import AccumulateGrad, Edge, Grad, Node
+from gviz.engine.tensor import Tensor, new_tensor
+
+
+class Pass:
+    """One backward pass: what has arrived where, and what is ready to run.
+
+    `wanted` limits it to what leads to these edges (None: every leaf); `capture` keeps what arrives there as a result
+    instead of accumulating it.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[Edge],
+        seeds: Sequence[Grad],
+        *,
+        retain_graph: bool,
+        create_graph: bool,
+        wanted: Sequence[Edge] | None = None,
+        capture: bool = False,
+    ) -> None:
+        self.roots = roots
+        self.seeds = seeds
+        self.retain_graph = retain_graph
+        self.create_graph = create_graph
+        self.wanted = wanted
+        self.captures: dict[Edge, Grad] = {}
+        self._capturing = set(wanted or ()) if capture else set()
+        self._waiting: dict[Node, int] = {}
+        self._arrived: dict[Node, list[Grad | None]] = {}
+        self._ready: list[tuple[int, Node]] = []
+        self._leaves: deque[Node] = deque()
+        self._needed: set[Node] | None = None
+        self._number = 0
+
+    def run(self) -> None:
+        """Run to the end. Raises what a rule or hook raises; what ran by then stays freed and accumulated."""
+        channel = emit.channel
+        if channel is not None:
+            modes = {"retain_graph": self.retain_graph, "create_graph": self.create_graph}
+            self._number = announce_pass.started(channel, self.roots, self.seeds, self.wanted or (), **modes)
+        before = thread.grad_enabled, thread.during
+        thread.grad_enabled = self.create_graph
+        error = "interrupted"
+        try:
+            self._count_edges()
+            self._start()
+            self._drain()
+            error = ""
+        except BaseException as raised:
+            error = str(raised) or type(raised).__name__
+            raise
+        finally:
+            thread.grad_enabled, thread.during = before
+            if channel is not None and emit.channel is channel:
+                announce_pass.finished(channel, self._number, error)
+
+    def _count_edges(self) -> None:
+        waiting = self._waiting
+        order: list[Node] = []
+        stack = []
+        for node, _ in self.roots:
+            if node not in waiting:
+                waiting[node] = 0
+                stack.append(node)
+        while stack:
+            node = stack.pop()
+            order.append(node)
+            for edge in node.next_edges:
+                if edge is not None:
+                    target = edge[0]
+                    count = waiting.get(target)
+                    if count is None:
+                        waiting[target] = 1
+                        stack.append(target)
+                    else:
+                        waiting[target] = count + 1
+        if self.wanted is not None:
+            self._needed = self._leading_to(order, self.wanted)
+
+    def _leading_to(self, nodes: list[Node], wanted: Sequence[Edge]) -> set[Node]:
+        """The nodes to run: those on a way to a wanted edge; the wanted ones themselves unless they are captured."""
+        users: dict[Node, list[Node]] = {}
+        for node in nodes:
+            for edge in node.next_edges:
+                if edge is not None:
+                    users.setdefault(edge[0], []).append(node)
+        targets = {node for node, _ in wanted}
+        leading: set[Node] = set()
+        stack = list(targets)
+        while stack:
+            for user in users.get(stack.pop(), ()):
+                if user not in leading:
+                    leading.add(user)
+                    stack.append(user)
+        return leading if self._capturing else leading | targets
+
+    def _start(self) -> None:
+        for (node, output_nr), seed in zip(self.roots, self.seeds, strict=True):
+            self._receive(node, output_nr, seed)
+        for node, _ in dict.fromkeys(self.roots):
+            if self._waiting[node] == 0:
+                self._enqueue(node)
+
+    def _enqueue(self, node: Node) -> None:
+        if node.__class__ is AccumulateGrad:
+            self._leaves.append(node)
+        else:
+            heappush(self._ready, (-node.sequence_nr, node))
+
+    def _drain(self) -> None:
+        leaves, ready, arrived, needed = self._leaves, self._ready, self._arrived, self._needed
+        while leaves or ready:
+            node = leaves.popleft() if leaves else heappop(ready)[1]
+            grads = arrived.pop(node, None)
+            if grads is None:
+                grads = [None] * len(node.outputs)
+            if self._capturing:
+                self._capture(node, grads)
+            if needed is not None and node not in needed:
+                continue
+            if node.tensor_hooks is not None:
+                self._run_hooks(node, grads)
+            if node.retained is not None:
+                self._retain(node, grads)
+            if node.__class__ is AccumulateGrad:
+                if grads[0] is not None:
+                    self._accumulate(node, grads[0])
+            else:
+                self._step(node, grads)
+
+    def _step(self, node: Node, grads: list[Grad | None]) -> None:
+        """Run a node's rule, release what it saved, pass its gradients on."""
+        channel = emit.channel
+        if channel is not None:
+            thread.during = (self._number, announce_pass.step_started(channel, self._number, node, grads))
+        parts = node.vjp(grads, self.create_graph)
+        freed = not self.retain_graph and node.release()
+        waiting = self._waiting
+        for slot, (edge, part) in enumerate(zip(node.next_edges, parts, strict=True)):
+            if edge is None:
+                continue
+            target, output_nr = edge
+            if part is not None:
+                shape, kind = target.outputs[output_nr]
+                if part.shape != shape or part.dtype is not kind:
+                    part = conformed(part, node, slot, edge)
+                total = self._receive(target, output_nr, part)
+                if channel is not None:
+                    announce_pass.flowed(channel, self._number, node, slot, edge, part, total)
+            left = waiting[target] - 1
+            waiting[target] = left
+            if not left:
+                self._enqueue(target)
+        if channel is not None:
+            announce_pass.step_finished(channel, self._number, node, freed=freed)
+
+    def _receive(self, node: Node, output_nr: int, part: Grad) -> Grad | None:
+        """Add a contribution; the sum so far, or None if it is the first."""
+        arrived = self._arrived.get(node)
+        if arrived is None:
+            if len(node.outputs) == 1:
+                self._arrived[node] = [part]
+                return None
+            arrived = self._arrived[node] = [None] * len(node.outputs)
+        before = arrived[output_nr]
+        if before is None:
+            arrived[output_nr] = part
+            return None
+        total = arrived[output_nr] = before + part
+        return total
+
+    def _accumulate(self, node: AccumulateGrad, grad: Grad) -> None:
+        first = node.variable._grad is None
+        node.accumulate(grad, self.create_graph)
+        if emit.channel is not None:
+            announce_pass.accumulated(emit.channel, self._number, node.variable, grad, first=first)
+
+    def _capture(self, node: Node, grads: list[Grad | None]) -> None:
+        """Keep what arrived at a wanted edge, after its hooks unless the node itself will run."""
+        runs = self._needed is not None and node in self._needed
+        if not runs and node.tensor_hooks is not None:
+            self._run_hooks(node, grads)
+        for output_nr, grad in enumerate(grads):
+            edge = (node, output_nr)
+            if edge in self._capturing and grad is not None:
+                self.captures[edge] = grad
+                if emit.channel is not None:
+                    announce_pass.captured(emit.channel, self._number, edge, grad)
+
+    def _run_hooks(self, node: Node, grads: list[Grad | None]) -> None:
+        for output_nr, hooks in (node.tensor_hooks or {}).items():
+            for hook in list(hooks):
+                grad = grads[output_nr]
+                if grad is None:
+                    break
+                result = hook(as_tensor(grad))
+                if emit.channel is not None:
+                    announce_pass.hook_ran(emit.channel, self._number, node, output_nr, hook, result)
+                if result is not None:
+                    grads[output_nr] = self._replacement(result, grad, hook)
+
+    def _replacement(self, result: object, grad: Grad, hook: object) -> Grad:
+        name = getattr(hook, "__name__", type(hook).__name__)
+        if not isinstance(result, Tensor):
+            raise TypeError(messages.HOOK_TYPE.format(name=type(result).__name__))
+        if result.shape != grad.shape:
+            raise RuntimeError(messages.HOOK_SIZE.format(name=name))
+        return result if self.create_graph else result._array
+
+    def _retain(self, node: Node, grads: list[Grad | None]) -> None:
+        for output_nr, reference in (node.retained or {}).items():
+            tensor, grad = reference(), grads[output_nr]
+            if tensor is None or grad is None:
+                continue
+            kept = grad.clone() if isinstance(grad, Tensor) else new_tensor(np.array(grad))
+            tensor._set_grad(kept if tensor._grad is None else tensor._grad + kept)
+            if emit.channel is not None:
+                assert tensor._grad is not None
+                announce_pass.retained(emit.channel, self._number, node, output_nr, tensor._grad)
+
+
+def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
+    """A gradient in the shape and dtype of what it belongs to: what was broadcast forward is summed backward."""
+    shape, kind = edge[0].outputs[edge[1]]
+    if isinstance(part, Tensor):
+        array = part._array
+        if array.shape != shape:
+            part = (
+                part.sum_to_size(shape) if reducible(array.shape, shape) else _invalid(node, slot, array.shape, shape)
+            )
+        return part if array.dtype == kind else part.to(dtypes.of_numpy(kind))
+    if part.shape != shape:
+        part = sum_to(part, shape) if reducible(part.shape, shape) else _invalid(node, slot, part.shape, shape)
+    return part if part.dtype == kind else part.astype(kind)
+
+
+def reducible(wide: tuple[int, ...], narrow: tuple[int, ...]) -> bool:
+    """Whether `narrow` broadcasts to `wide`."""
+    extra = len(wide) - len(narrow)
+    return extra >= 0 and all(n in (1, w) for n, w in zip(narrow, wide[extra:], strict=True))
+
+
+def _invalid(node: Node, slot: int, got: tuple[int, ...], expected: tuple[int, ...]) -> Grad:
+    text = messages.INVALID_GRADIENT.format(name=node.name(), index=slot, got=list(got), expected=list(expected))
+    raise RuntimeError(text)
+
+
+def as_tensor(grad: Grad) -> Tensor:
+    """A gradient as a tensor, for hooks and results."""
+    return grad if isinstance(grad, Tensor) else new_tensor(np.asarray(grad))
+
+
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Compute the gradient of this tensor with respect to the leaves of its graph, and add it to their ``.grad``.
+
+    `gradient` has this tensor's shape; it may be left out for a one-element tensor. The graph is freed afterwards
+    unless `retain_graph` (default: `create_graph`). With `create_graph` the gradients can be differentiated in turn.
+    `inputs` limits the accumulation to these tensors. Raises RuntimeError as PyTorch does.
+    """
+    backward_from([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+
+
+def backward_from(
+    tensors: Sequence[Tensor],
+    gradients: Sequence[Tensor | None] | None,
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: Tensor | Sequence[Tensor] | None,
+) -> None:
+    """``torch.autograd.backward``: several roots at once."""
+    wanted = None
+    if inputs is not None:
+        chosen = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        if not chosen:
+            raise RuntimeError(messages.EMPTY_INPUTS.format(function="backward"))
+        wanted = [_wanted_edge(t) for t in chosen]
+    roots, seeds = root_edges(tensors, gradients, create_graph)
+    retain = create_graph if retain_graph is None else retain_graph
+    Pass(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted).run()
+
+
+def _wanted_edge(tensor: Tensor) -> Edge:
+    if not tensor.requires_grad:
+        raise RuntimeError(messages.UNTRACKED_INPUT)
+    if not tensor.is_leaf:
+        tensor.retain_grad()
+    return tensor._edge()
+
+
+def root_edges(
+    tensors: Sequence[Tensor], gradients: Sequence[Tensor | None] | None, create_graph: bool
+) -> tuple[list[Edge], list[Grad]]:
+    """Where a pass starts and with which gradients; one is implied for a one-element root. RuntimeError otherwise."""
+    given = [None] * len(tensors) if gradients is None else list(gradients)
+    if len(given) != len(tensors):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(given)} gradients")
+    seeds: list[Grad] = []
+    for index, (tensor, gradient) in enumerate(zip(tensors, given, strict=True)):
+        if gradient is None:
+            if tensor.requires_grad and tensor._array.size != 1:
+                raise RuntimeError(messages.NON_SCALAR_ROOT)
+            gradient = new_tensor(np.ones_like(tensor._array))
+        elif gradient.shape != tensor.shape:
+            shapes = {"grad": list(gradient.shape), "output": list(tensor.shape)}
+            raise RuntimeError(messages.GRAD_SHAPE.format(index=index, **shapes))
+        seeds.append(gradient if create_graph else gradient._array)
+    for index, tensor in enumerate(tensors):
+        if not tensor.requires_grad:
+            raise RuntimeError(messages.UNTRACKED_ROOT.format(index=index))
+    return [t._edge() for t in tensors], seeds
+
+
+def sum_to(array: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a broadcast array back to `shape`."""
+    extra = array.ndim - len(shape)
+    if extra:
+        array = np.add.reduce(array, axis=tuple(range(extra)))
+    repeated = tuple(d for d, n in enumerate(shape) if n == 1 != array.shape[d])
+    return np.add.reduce(array, axis=repeated, keepdims=True) if repeated else array

@@ -1,0 +1,14 @@
+"""The functions of the namespace, from the declarations. Importing this module declares every operation."""
+
+from __future__ import annotations
+
+from gviz.engine import backward
+from gviz.engine.ops import arithmetic, comparison, indexing, loss, matrix, memory, pointwise, reduction, shape, strided
+from gviz.engine.surface import FUNCTIONS, front
+
+DECLARED = (arithmetic, comparison, indexing, loss, matrix, memory, pointwise, reduction, shape, strided)
+
+front("backward", function=False)(backward.backward)
+
+__all__ = sorted(FUNCTIONS)
+globals().update(FUNCTIONS)

@@ -1,0 +1,91 @@
+"""PyTorch's own error texts, so that what people read here is what they find when they search for it.
+
+Facts of PyTorch 2.13, each raised from one place in the engine.
+"""
+
+from __future__ import annotations
+
+SECOND_BACKWARD = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
+LEAF_IN_PLACE = "a leaf Variable that requires grad is being used in an in-place operation."
+LEAF_VIEW_IN_PLACE = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+NO_GRAD_VIEW = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case "
+    "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+    "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+    "the inplace to be tracked)."
+)
+MULTI_OUTPUT_VIEW = (
+    "Output {output_nr} of {name} is a view and is being modified inplace. This view is the output of a function that "
+    "returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace "
+    "the inplace operation by an out-of-place one."
+)
+OVERLAPPING_WRITE = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+NON_SCALAR_ROOT = "grad can be implicitly created only for scalar outputs"
+UNTRACKED_ROOT = "element {index} of tensors does not require grad and does not have a grad_fn"
+GRAD_SHAPE = (
+    "Mismatch in shape: grad_output[{index}] has a shape of torch.Size({grad}) and output[{index}] has a shape of "
+    "torch.Size({output})."
+)
+UNUSED_INPUT = (
+    "The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True if "
+    "this is the desired behavior."
+)
+UNTRACKED_INPUT = "One of the differentiated Tensors does not require grad"
+EMPTY_INPUTS = "`inputs` argument to `{function}()` cannot be empty."
+DTYPE_CANNOT_REQUIRE = "only Tensors of floating point and complex dtype can require gradients"
+FACTORY_CANNOT_REQUIRE = "Only Tensors of floating point and complex dtype can require gradients"
+METHOD_CANNOT_REQUIRE = "only Tensors of floating point dtype can require gradients"
+FLAG_ON_NON_LEAF = "you can only change requires_grad flags of leaf variables."
+FLAG_OFF_HINT = (
+    " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+    "var_no_grad = var.detach()."
+)
+NUMPY_OF_TRACKED = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+CANNOT_RETAIN = "can't retain_grad on Tensor that has requires_grad=False"
+CANNOT_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
+GRAD_TYPE = "assigned grad expected to be a Tensor or None but got grad of type {name}"
+GRAD_SIZE = (
+    "attempting to assign a gradient of size '{grad}' to a tensor of size '{own}'. Please ensure that the gradient and "
+    "the tensor are the same size"
+)
+GRAD_SELF = "can't assign Variable as its own grad"
+GRAD_DTYPE = (
+    "attempting to assign a gradient with dtype '{grad}' to a tensor with grad_dtype '{own}'. The gradient must match "
+    "the tensor's grad_dtype (defaults to the tensor's dtype)."
+)
+INVALID_GRADIENT = (
+    "Function {name} returned an invalid gradient at index {index} - got {grad} but expected shape compatible with "
+    "{expected}"
+)
+HOOK_SIZE = "hook '{name}' has changed the size of value"
+HOOK_TYPE = "expected Variable, but hook returned '{name}'"
+NOT_IMPLEMENTED = "derivative for aten::{name} is not implemented"
+DEEPCOPY = (
+    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
+    "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+    "https://github.com/pytorch/pytorch/pull/103001"
+)
+TO_SCALAR = "a Tensor with {size} elements cannot be converted to Scalar"
+AMBIGUOUS_BOOL = "Boolean value of Tensor with {count} is ambiguous"
+RESULT_CAST = "result type {source} can't be cast to the desired output type {target}"
+OUTPUT_SHAPE = "output with shape {own} doesn't match the broadcast shape {result}"
+BROADCAST = "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+
+
+def modified_in_place(tensor_type: str, shape: tuple[int, ...], origin: str, version: int, expected: int) -> str:
+    """A saved tensor is not what it was when it was saved; `origin` as in ``output 0 of Add``, empty for a leaf."""
+    which = f", which is {origin}," if origin else ""
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[torch.{tensor_type}Tensor {list(shape)}]{which} is at version {version}; expected version {expected} "
+        "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )

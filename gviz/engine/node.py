@@ -1,0 +1,184 @@
+"""The nodes of the backward graph: one per tracked operation, and one `AccumulateGrad` per leaf.
+
+A node's *outputs* below are those of the forward operation; backward, they are where gradients come in. An edge
+``(node, output_nr)`` is one such place. Edges stay when saved tensors are freed; only the saved tensors go.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gviz.emit import Seen
+from gviz.engine import dtypes, messages
+from gviz.events import OpSeen
+from gviz.values import Array
+
+if TYPE_CHECKING:
+    from gviz.engine.op import Op
+    from gviz.engine.tensor import Tensor
+
+Grad = Any
+"""A gradient in a running pass: an array, or a `Tensor` if the pass builds a graph (``create_graph``)."""
+
+Hook = Callable[["Tensor"], "Tensor | None"]
+Edge = tuple["Node", int]
+Metadata = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and dtype of one output; a gradient arriving there is brought into this form."""
+
+LAST = 2**64 - 1
+"""Sequence number of every `AccumulateGrad`: it runs as soon as it is ready, as in PyTorch."""
+
+next_sequence_nr = count().__next__
+
+
+class Node:
+    """What a tracked operation leaves behind: where gradients go next, and what its rules need.
+
+    `saved` are the tensors named by the op's rules (None where no rule needs one), `versions` their version counters
+    when they were saved; `saved` becomes None once they are released. Subclasses, one per op, only add the name.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "attrs",
+        "metadata",
+        "next_edges",
+        "outputs",
+        "retained",
+        "saved",
+        "seen",
+        "sequence_nr",
+        "tensor_hooks",
+        "versions",
+    )
+    op: ClassVar[Op]
+    outputs: tuple[Metadata, ...]
+    next_edges: Sequence[Edge | None]
+    saved: tuple[Tensor | None, ...] | None
+    versions: tuple[int, ...]
+    attrs: dict[str, Any]
+    sequence_nr: int
+    metadata: dict[str, Any] | None
+    tensor_hooks: dict[int, list[Hook]] | None
+    retained: dict[int, weakref.ref[Tensor]] | None
+    seen: Seen | None
+
+    @classmethod
+    def name(cls) -> str:
+        """PyTorch's name of the node, ``MulBackward0``."""
+        return cls.__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Where gradients go, one pair per tensor argument of the op; ``(None, 0)`` where none is needed."""
+        return tuple((None, 0) if edge is None else edge for edge in self.next_edges)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            return self.op.saved_attribute(self, name.removeprefix("_saved_"))
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+    def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+        """The gradients of the op's inputs, from those of its outputs; None where no edge wants one."""
+        raise NotImplementedError
+
+    def describe(self, number: int) -> OpSeen:
+        """The node's operation as an event."""
+        return self.op.describe(number)
+
+    def saved_arrays(self) -> list[Array | None]:
+        """The saved arrays, checked to be what they were. Raises RuntimeError if freed or modified since."""
+        saved = self.saved
+        if saved is None:
+            raise RuntimeError(messages.SECOND_BACKWARD)
+        arrays: list[Array | None] = []
+        for tensor, version in zip(saved, self.versions, strict=True):
+            if tensor is None:
+                arrays.append(None)
+            elif tensor._counter[0] != version:
+                raise RuntimeError(self._modified(tensor, len(arrays)))
+            else:
+                arrays.append(tensor._array)
+        return arrays
+
+    def saved_tensors(self) -> list[Tensor | None]:
+        """The saved tensors for a pass that builds a graph; a saved output leads back to this node."""
+        self.saved_arrays()
+        restored = []
+        for position, tensor in enumerate(self.saved or ()):
+            output_nr = self.op.saved_outputs.get(position)
+            if tensor is not None and output_nr is not None:
+                tensor = tensor._as_output_of(self, output_nr)
+            restored.append(tensor)
+        return restored
+
+    def release(self) -> bool:
+        """Free the saved tensors; whether there was anything to free."""
+        if not self.saved:
+            return False
+        self.saved = None
+        return True
+
+    def _modified(self, tensor: Tensor, position: int) -> str:
+        saved_output = self.op.saved_outputs.get(position)
+        grad_fn, output_nr = (self, saved_output) if saved_output is not None else (tensor.grad_fn, tensor._output_nr)
+        origin = "" if grad_fn is None else f"output {output_nr} of {plain_name(grad_fn)}"
+        kind = dtypes.of(tensor._array).tensor_type
+        shape, version = tensor._array.shape, tensor._counter[0]
+        return messages.modified_in_place(kind, shape, origin, version, self.versions[position])
+
+
+def plain_name(node: Node) -> str:
+    """A node's name as PyTorch's messages write it: ``Mul`` for ``MulBackward0``."""
+    return node.name().partition("Backward")[0]
+
+
+class AccumulateGrad(Node):
+    """The end of a graph at a leaf: adds what arrives to the leaf's ``.grad``.
+
+    There is one per leaf, held weakly by the leaf and strongly by the graphs that use it.
+    """
+
+    __slots__ = ("variable",)
+    variable: Tensor
+
+    def __init__(self, variable: Tensor) -> None:
+        self.variable = variable
+        self.sequence_nr = LAST
+        self.next_edges = ()
+        self.saved = ()
+        self.versions = ()
+        self.attrs = {}
+        self.metadata = None
+        self.tensor_hooks = None
+        self.retained = None
+        self.seen = variable._seen
+        self.outputs = ((variable._array.shape, variable._array.dtype),)
+
+    @classmethod
+    def name(cls) -> str:
+        """PyTorch's name, which here differs from the class's."""
+        return "torch::autograd::AccumulateGrad"
+
+    def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+        raise AssertionError("a leaf accumulates; it has no rule")
+
+    def accumulate(self, grad: Grad, create_graph: bool) -> None:
+        """Add `grad` to the leaf's ``.grad``: in place, or out of place when the pass builds a graph."""
+        leaf = self.variable
+        before = leaf._grad
+        if create_graph:
+            leaf._set_grad(grad.clone() if before is None else before + grad)
+        elif before is None:
+            leaf._set_grad(leaf._plain(np.array(grad)))  # a copy: the same array may reach several leaves
+        else:
+            np.add(before._array, grad, out=before._array)
+            before._counter[0] += 1

@@ -1,0 +1,249 @@
+"""Sums, products, powers: what operators do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gviz.engine.methods import Methods
+from gviz.engine.op import Example, Op, Rule, apply
+from gviz.engine.ops.examples import normal, positive
+from gviz.engine.ops.pointwise import log, reciprocal
+from gviz.engine.surface import Number, derive, derive_all, front, in_place, number, operand, operator, reflected
+from gviz.engine.tensor import Tensor
+from gviz.engine.views import apply_in_place
+
+Runner = Callable[[Op, Sequence[Tensor], dict[str, Any]], Any]
+
+
+def _pairs() -> Sequence[Example]:
+    return [
+        Example((normal(3), normal(3)), {}),
+        Example((normal(2, 3), normal(3)), {}),
+        Example((normal(2, 1), normal(1, 3)), {}),
+        Example((normal(), normal()), {}),
+        Example((normal(0, 3), normal(3)), {}),
+    ]
+
+
+def _divisions() -> Sequence[Example]:
+    return [Example((normal(2, 3), positive(3)), {}), Example((normal(), positive(2)), {})]
+
+
+add: Op = Op(
+    "add(self, other)",
+    grad_fn="AddBackward0",
+    formula="self + other",
+    forward=np.add,
+    rules=(Rule("self", "g", lambda g: g), Rule("other", "g", lambda g: g)),
+    promotes=True,
+    in_place=True,
+    examples=_pairs,
+)
+sub: Op = Op(
+    "sub(self, other)",
+    grad_fn="SubBackward0",
+    formula="self - other",
+    forward=np.subtract,
+    rules=(Rule("self", "g", lambda g: g), Rule("other", "-g", lambda g: -g)),
+    promotes=True,
+    in_place=True,
+    examples=_pairs,
+)
+rsub: Op = Op(
+    "rsub(self, other)",
+    grad_fn="RsubBackward1",
+    formula="other - self",
+    forward=lambda self, other: np.subtract(other, self),
+    rules=(Rule("self", "-g", lambda g: -g), Rule("other", "g", lambda g: g)),
+    promotes=True,
+    examples=_pairs,
+)
+mul: Op = Op(
+    "mul(self, other)",
+    grad_fn="MulBackward0",
+    formula="self * other",
+    forward=np.multiply,
+    rules=(
+        Rule("self", "g * other", lambda g, other: g * other),
+        Rule("other", "g * self", lambda g, self: g * self),
+    ),
+    promotes=True,
+    in_place=True,
+    examples=_pairs,
+)
+div: Op = Op(
+    "div(self, other)",
+    grad_fn="DivBackward0",
+    formula="self / other",
+    forward=np.true_divide,
+    rules=(
+        Rule("self", "g / other", lambda g, other: g / other),
+        Rule("other", "-g * self / other**2", lambda g, self, other: -g * (self / other) / other),
+    ),
+    promotes="float",
+    in_place=True,
+    examples=_divisions,
+)
+neg: Op = Op(
+    "neg(self)",
+    grad_fn="NegBackward0",
+    formula="-self",
+    forward=np.negative,
+    rules=(Rule("self", "-g", lambda g: -g),),
+    in_place=True,
+    examples=lambda: [Example((normal(2, 3),), {})],
+)
+floor_divide: Op = Op(
+    "floor_divide(self, other)",
+    grad_fn="FloorDivideBackward0",
+    formula="floor(self / other)",
+    forward=np.floor_divide,
+    promotes=True,
+)
+remainder: Op = Op(
+    "remainder(self, other)",
+    grad_fn="RemainderBackward1",
+    formula="self - floor(self / other) * other",
+    forward=np.remainder,
+    rules=(
+        Rule("self", "g", lambda g: g),
+        Rule("other", "-g * floor(self / other)", lambda g, self, other: -g * floor_divide(self, other)),
+    ),
+    promotes=True,
+    in_place=True,
+    examples=_divisions,
+)
+add_scaled: Op = Op(
+    "add(self, other, *, alpha=1)",
+    grad_fn="AddBackward0",
+    formula="self + alpha * other",
+    forward=lambda self, other, alpha: np.add(self, np.multiply(alpha, other, dtype=other.dtype)),
+    rules=(Rule("self", "g", lambda g: g), Rule("other", "g * alpha", lambda g, alpha: g * alpha)),
+    promotes=True,
+    in_place=True,
+    public=False,
+    examples=lambda: [Example((normal(2, 3), normal(3)), {"alpha": 2.5})],
+)
+pow_scalar: Op = Op(
+    "pow(self, *, exponent)",
+    grad_fn="PowBackward0",
+    formula="self**exponent",
+    forward=lambda self, exponent: np.power(self, exponent),
+    rules=(
+        Rule(
+            "self",
+            "g * exponent * self**(exponent - 1)",
+            lambda g, self, exponent: g * 0 if exponent == 0 else g * (exponent * self ** (exponent - 1)),
+        ),
+    ),
+    in_place=True,
+    public=False,
+    examples=lambda: [Example((normal(3),), {"exponent": 2}), Example((positive(2, 3),), {"exponent": 0.5})],
+)
+pow_tensor: Op = Op(
+    "pow(self, exponent)",
+    grad_fn="PowBackward1",
+    formula="self**exponent",
+    forward=np.power,
+    rules=(
+        Rule(
+            "self",
+            "g * exponent * self**(exponent - 1)",
+            lambda g, self, exponent: g * exponent * self ** (exponent - 1),
+        ),
+        Rule("exponent", "g * result * log(self)", lambda g, self, result: g * result * log(self)),
+    ),
+    promotes=True,
+    in_place=True,
+    public=False,
+    examples=lambda: [Example((positive(3), normal(3)), {}), Example((positive(2, 1), normal(3)), {})],
+)
+
+derive(mul, "multiply")
+derive(div, "true_divide", "divide")
+derive(neg, "negative")
+derive_all(rsub, floor_divide, remainder)
+
+
+@front("add")
+def add_front(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """`self` + `alpha` * `other`."""
+    return _scaled(apply, add, self, other, alpha)
+
+
+@front("add_", function=False)
+def add_in_place(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """Add `alpha` * `other` in place."""
+    return _scaled(apply_in_place, add, self, other, alpha)
+
+
+@front("sub", "subtract")
+def sub_front(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """`self` - `alpha` * `other`."""
+    return _scaled(apply, sub, self, other, alpha)
+
+
+@front("sub_", "subtract_", function=False)
+def sub_in_place(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """Subtract `alpha` * `other` in place."""
+    return _scaled(apply_in_place, sub, self, other, alpha)
+
+
+@front("pow", "__pow__")
+def pow_front(self: Tensor, exponent: Tensor | Number) -> Tensor:
+    """`self` to the power `exponent`."""
+    return _power(apply, self, exponent)
+
+
+@front("pow_", "__ipow__", function=False)
+def pow_in_place(self: Tensor, exponent: Tensor | Number) -> Tensor:
+    """Raise to the power `exponent` in place."""
+    return _power(apply_in_place, self, exponent)
+
+
+@front("__rpow__", function=False)
+def rpow(self: Tensor, base: Number) -> Tensor:
+    """A number to the power of a tensor."""
+    result: Tensor = apply(pow_tensor, (number(base, self._array), self))
+    return result
+
+
+@front("__rtruediv__", function=False)
+def rtruediv(self: Tensor, other: Number) -> Tensor:
+    """A number divided by a tensor: its reciprocal times the number, as PyTorch does it."""
+    result: Tensor = reciprocal(self) * other
+    return result
+
+
+def _scaled(run: Runner, op: Op, self: Tensor, other: Tensor | Number, alpha: Number) -> Tensor:
+    operands = (self, operand(op, other, self))
+    plain = alpha == 1
+    result: Tensor = run(
+        op if plain else add_scaled, operands, {} if plain else {"alpha": alpha if op is add else -alpha}
+    )
+    return result
+
+
+def _power(run: Runner, self: Tensor, exponent: Tensor | Number) -> Tensor:
+    tensors = (self, exponent) if isinstance(exponent, Tensor) else (self,)
+    by_tensor = len(tensors) == 2
+    result: Tensor = run(pow_tensor if by_tensor else pow_scalar, tensors, {} if by_tensor else {"exponent": exponent})
+    return result
+
+
+for name, op in (("add", add), ("sub", sub), ("mul", mul), ("truediv", div), ("floordiv", floor_divide)):
+    front(f"__{name}__", function=False)(operator(op))
+front("__mod__", function=False)(operator(remainder))
+for name, op in (("radd", add), ("rmul", mul)):
+    front(f"__{name}__", function=False)(operator(op))  # commutes: the number takes the second place, as in PyTorch
+front("__rsub__", function=False)(operator(rsub))
+front("__rfloordiv__", function=False)(reflected(floor_divide))
+front("__iadd__", function=False)(in_place(add))
+front("__isub__", function=False)(in_place(sub))
+front("__imul__", function=False)(in_place(mul))
+front("__itruediv__", function=False)(in_place(div))
+front("__neg__", function=False)(Methods.neg)
+front("__pos__", function=False)(lambda self: self)

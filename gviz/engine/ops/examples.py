@@ -1,0 +1,33 @@
+"""Arrays to try operations with: the same in every run, away from kinks and poles where asked."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+
+from gviz.values import Array
+
+_seeds = count()
+
+
+def normal(*shape: int) -> Array:
+    """Standard normal numbers."""
+    return np.random.default_rng(next(_seeds)).standard_normal(shape)
+
+
+def positive(*shape: int) -> Array:
+    """Numbers between 0.5 and 2."""
+    return np.random.default_rng(next(_seeds)).uniform(0.5, 2.0, shape)
+
+
+def within(low: float, high: float, *shape: int) -> Array:
+    """Numbers between two bounds."""
+    return np.random.default_rng(next(_seeds)).uniform(low, high, shape)
+
+
+def spaced(*shape: int) -> Array:
+    """Shuffled numbers at least 0.25 apart and from zero, so that no kink or tie is near."""
+    rng = np.random.default_rng(next(_seeds))
+    size = int(np.prod(shape))
+    return rng.permutation((np.arange(size) - size / 2 + 0.5) * 0.5).reshape(shape)

@@ -1,0 +1,207 @@
+"""``x[...]`` and ``x[...] = value``: views where numbers and slices select, copies where tensors do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gviz.engine.op import Example, Op, Rule, apply, zeros
+from gviz.engine.ops.examples import normal
+from gviz.engine.ops.memory import copy_, fill_
+from gviz.engine.surface import front, number
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.views import apply_in_place
+from gviz.values import Array
+
+Shape = tuple[int, ...]
+
+
+def _place(g: Array, sizes: Shape, where: Any) -> Array:
+    result = np.zeros(sizes, g.dtype)
+    result[where] = g
+    return result
+
+
+def _axis(dim: int, index: Any) -> tuple[Any, ...]:
+    return (*(slice(None),) * dim, index, ...)
+
+
+select: Op = Op(
+    "select(self, *, dim, index)",
+    grad_fn="SelectBackward0",
+    formula="self at index of dim",
+    forward=lambda self, dim, index: self[_axis(dim, index)],
+    rules=(
+        Rule(
+            "self",
+            "g at index, 0 elsewhere",
+            lambda g, self_sym_sizes, dim, index: select_place(g, sizes=self_sym_sizes, dim=dim, index=index),
+        ),
+    ),
+    memory="view",
+    public=False,
+    examples=lambda: [Example((normal(2, 3),), {"dim": 1, "index": 2})],
+)
+select_place: Op = Op(
+    "select_backward(self, *, sizes, dim, index)",
+    grad_fn="SelectBackwardBackward0",
+    forward=lambda self, sizes, dim, index: _place(self, sizes, _axis(dim, index)),
+    rules=(Rule("self", "g at index", lambda g, dim, index: select(g, dim=dim, index=index)),),
+    public=False,
+)
+narrow: Op = Op(
+    "slice(self, *, dim, start, end, step)",
+    grad_fn="SliceBackward0",
+    formula="self[start:end:step] of dim",
+    forward=lambda self, dim, start, end, step: self[_axis(dim, slice(start, end, step))],
+    rules=(
+        Rule(
+            "self",
+            "g in start:end:step, 0 elsewhere",
+            lambda g, self_sym_sizes, dim, start, end, step: narrow_place(
+                g, sizes=self_sym_sizes, dim=dim, start=start, end=end, step=step
+            ),
+        ),
+    ),
+    memory="view",
+    public=False,
+    examples=lambda: [Example((normal(5, 2),), {"dim": 0, "start": 1, "end": 4, "step": 2})],
+)
+narrow_place: Op = Op(
+    "slice_backward(self, *, sizes, dim, start, end, step)",
+    grad_fn="SliceBackwardBackward0",
+    forward=lambda self, sizes, dim, start, end, step: _place(self, sizes, _axis(dim, slice(start, end, step))),
+    rules=(
+        Rule(
+            "self",
+            "g in start:end:step",
+            lambda g, dim, start, end, step: narrow(g, dim=dim, start=start, end=end, step=step),
+        ),
+    ),
+    public=False,
+)
+take: Op = Op(
+    "index(self, index)",
+    grad_fn="IndexBackward0",
+    formula="self at the positions index",
+    forward=lambda self, index: self.reshape(-1)[index],
+    rules=(
+        Rule(
+            "self",
+            "g added at index, 0 elsewhere",
+            lambda g, index, self_sym_sizes: put_back(g, index, sizes=self_sym_sizes),
+        ),
+    ),
+    public=False,
+    examples=lambda: [Example((normal(2, 3), np.array([[0, 5], [5, 2]])), {})],
+)
+put_back: Op = Op(
+    "index_backward(self, index, *, sizes)",
+    grad_fn="IndexBackwardBackward0",
+    forward=lambda self, index, sizes: _added(self, index, sizes),
+    rules=(Rule("self", "g at the positions index", lambda g, index: take(g, index)),),
+    public=False,
+)
+put: Op = Op(
+    "index_put(self, index, values)",
+    grad_fn="IndexPutBackward0",
+    formula="self with values at the positions index",
+    forward=lambda self, index, values: _put(self, index, values),
+    rules=(
+        Rule("self", "g, 0 at index", lambda g, index: put(g, index, zeros(g, ()))),
+        Rule("values", "g at index", lambda g, index: take(g, index)),
+    ),
+    public=False,
+    examples=lambda: [Example((normal(2, 3), np.array([0, 4]), normal(2)), {})],
+)
+
+
+def _added(g: Array, index: Array, sizes: Shape) -> Array:
+    result = np.zeros(sizes, g.dtype)
+    np.add.at(result.reshape(-1), index, g)
+    return result
+
+
+def _put(self: Array, index: Array, values: Array) -> Array:
+    result = self.copy()
+    result.reshape(-1)[index] = values
+    return result
+
+
+@front("__getitem__", function=False)
+def getitem(self: Tensor, key: Any) -> Tensor:
+    """``self[key]``: a view for numbers, slices, None and ``...``; a copy for lists, tensors and masks."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if any(_is_advanced(k) for k in keys):
+        result: Tensor = apply(take, (self, _positions(self, keys)))
+        return result
+    view = _basic(self, keys)
+    return self.view(*self.shape) if view is self else view
+
+
+@front("__setitem__", function=False)
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """``self[key] = value``: written through a view, or at the positions that lists, tensors and masks select."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if any(_is_advanced(k) for k in keys):
+        values = value if isinstance(value, Tensor) else number(value, self._array)
+        apply_in_place(put, (self, _positions(self, keys), values), {})
+        return
+    target = _basic(self, keys)
+    if isinstance(value, Tensor):
+        copy_(target, value)
+    else:
+        fill_(target, value)
+
+
+def _is_advanced(key: Any) -> bool:
+    if isinstance(key, Tensor):
+        return bool(key.ndim) or key._array.dtype.kind == "b"
+    return isinstance(key, (list, np.ndarray, bool))
+
+
+def _positions(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
+    """The flat positions that lists, tensors and masks select, as a tensor. IndexError if out of range."""
+    plain = tuple(k._array if isinstance(k, Tensor) else k for k in keys)
+    places = np.arange(self._array.size).reshape(self._array.shape)
+    return new_tensor(np.asarray(places[plain]))
+
+
+def _basic(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
+    """Select and slice dimension by dimension, as PyTorch records it."""
+    used = sum(1 for k in keys if k is not None and k is not Ellipsis)
+    if used > self.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+    if Ellipsis not in [k for k in keys if not isinstance(k, Tensor)]:
+        keys = (*keys, Ellipsis)
+    result, axis = self, 0
+    for key in keys:
+        if key is None:
+            result, axis = result.unsqueeze(axis), axis + 1
+        elif key is Ellipsis:
+            axis += self.ndim - used
+        elif isinstance(key, slice):
+            result, axis = _sliced(result, axis, key), axis + 1
+        else:
+            result = _selected(result, axis, int(key))
+    return result
+
+
+def _sliced(self: Tensor, axis: int, key: slice) -> Tensor:
+    length = self.shape[axis]
+    start, end, step = key.indices(length)
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    if (start, end, step) == (0, length, 1):
+        return self
+    result: Tensor = apply(narrow, (self,), {"dim": axis, "start": start, "end": max(end, start), "step": step})
+    return result
+
+
+def _selected(self: Tensor, axis: int, index: int) -> Tensor:
+    length = self.shape[axis]
+    if not -length <= index < length:
+        raise IndexError(f"index {index} is out of bounds for dimension {axis} with size {length}")
+    result: Tensor = apply(select, (self,), {"dim": axis, "index": index % length})
+    return result

@@ -1,0 +1,161 @@
+"""Copies, writes, and leaving the graph: what happens to memory rather than to numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce, dtypes
+from gviz.engine.dtypes import dtype as DType
+from gviz.engine.op import Example, Op, Rule, apply
+from gviz.engine.ops.examples import normal
+from gviz.engine.surface import Number, attribute, derive, front
+from gviz.engine.tensor import Tensor
+from gviz.engine.views import apply_in_place
+
+clone: Op = Op(
+    "clone(self)",
+    grad_fn="CloneBackward0",
+    formula="a copy of self",
+    forward=lambda self: np.array(self),
+    rules=(Rule("self", "g", lambda g: g),),
+    examples=lambda: [Example((normal(2, 3),), {})],
+)
+to_copy: Op = Op(
+    "to(self, *, dtype)",
+    grad_fn="ToCopyBackward0",
+    formula="self as dtype",
+    forward=lambda self, dtype: self.astype(dtypes.named(dtype).numpy),
+    rules=(Rule("self", "g", lambda g: g),),  # the engine brings a gradient to its input's dtype
+    public=False,
+)
+detach: Op = Op(
+    "detach(self)",
+    grad_fn="",
+    formula="self, outside the graph",
+    forward=lambda self: self.view(),
+    memory="alias",
+    untracked="detach",
+)
+data: Op = Op(
+    "data(self)",
+    grad_fn="",
+    formula="the data of self",
+    forward=lambda self: self.view(),
+    memory="data",
+    untracked="data",
+    public=False,
+)
+copy: Op = Op(
+    "copy(self, src)",
+    grad_fn="CopyBackwards",
+    formula="src",
+    forward=lambda self, src: np.broadcast_to(src, np.broadcast_shapes(self.shape, src.shape)).astype(self.dtype),
+    rules=(Rule("self", "0", lambda g: g * 0), Rule("src", "g", lambda g: g)),
+    public=False,
+    examples=lambda: [Example((normal(2, 3), normal(3)), {})],
+)
+fill: Op = Op(
+    "fill(self, *, value)",
+    grad_fn="FillBackward0",
+    formula="value",
+    forward=lambda self, value: np.full(self.shape, value, self.dtype),
+    rules=(Rule("self", "0", lambda g: g * 0),),
+    public=False,
+    examples=lambda: [Example((normal(2, 3),), {"value": 2.0})],
+)
+zero: Op = Op(
+    "zero(self)",
+    grad_fn="ZeroBackward0",
+    formula="0",
+    forward=np.zeros_like,
+    rules=(Rule("self", "0", lambda g: g * 0),),
+    public=False,
+    examples=lambda: [Example((normal(2, 3),), {})],
+)
+
+derive(clone)
+derive(detach)
+
+
+@front("copy_", function=False)
+def copy_(self: Tensor, src: Tensor) -> Tensor:
+    """Write the elements of `src` here."""
+    return apply_in_place(copy, (self, src), {})
+
+
+@front("fill_", function=False)
+def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
+    """Write `value` to every element."""
+    if isinstance(value, Tensor):
+        return apply_in_place(copy, (self, value), {})
+    return apply_in_place(fill, (self,), {"value": value})
+
+
+@front("zero_", function=False)
+def zero_(self: Tensor) -> Tensor:
+    """Write 0 to every element."""
+    return apply_in_place(zero, (self,), {})
+
+
+@front("contiguous", function=False)
+def contiguous(self: Tensor) -> Tensor:
+    """This tensor if its memory is in C order, else a copy that is."""
+    return self if self._array.flags.c_contiguous else self.clone()
+
+
+@front("is_contiguous", function=False)
+def is_contiguous(self: Tensor) -> bool:
+    """Whether the memory is in C order."""
+    return bool(self._array.flags.c_contiguous)
+
+
+@front("stride", function=False)
+def stride(self: Tensor) -> tuple[int, ...]:
+    """How many elements apart neighbours are, per dimension."""
+    return tuple(s // self._array.itemsize for s in self._array.strides)
+
+
+@front("to", "type", function=False)
+def to(self: Tensor, target: DType | str | Tensor | None = None, *, dtype: DType | None = None, **_: Any) -> Tensor:
+    """This tensor as another dtype; itself if it has that dtype already. The only device is the CPU."""
+    wanted = dtype or (target if isinstance(target, DType) else target.dtype if isinstance(target, Tensor) else None)
+    if isinstance(target, str) and target.partition(":")[0] != "cpu":
+        raise RuntimeError(f"the built-in engine runs on the CPU; there is no device '{target}'")
+    if wanted is None or wanted is self.dtype:
+        return self
+    result: Tensor = apply(to_copy, (self,), {"dtype": wanted.name})
+    return result
+
+
+def _converter(target: DType) -> Any:
+    def convert(self: Tensor) -> Tensor:
+        return to(self, target)
+
+    convert.__doc__ = f"This tensor as {target.name}."
+    return convert
+
+
+for name, target in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16)):
+    front(name, function=False)(_converter(target))
+for name, target in (("int", dtypes.int32), ("long", dtypes.int64), ("bool", dtypes.bool_)):
+    front(name, function=False)(_converter(target))
+
+
+def _get_data(self: Tensor) -> Tensor:
+    """The same memory outside the graph, with a version counter of its own: writes to it go unnoticed."""
+    result: Tensor = apply(data, (self,))
+    return result
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    self._array = value._array
+    channel = emit.channel
+    if channel is not None:
+        mark = announce.seen(channel, self)
+        announce.memory_written(channel, self, mark.node)
+
+
+attribute("data", _get_data, _set_data)

@@ -1,0 +1,106 @@
+"""A view as plain memory: read a strided part of a base, put a part among zeros, replace a part.
+
+Offsets and strides count elements of the base's memory. A gradient may be laid out differently from the base it belongs
+to, so it is first brought into the base's own layout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from gviz.engine.op import Op, Rule, zeros
+from gviz.values import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Where a view lies in its base."""
+
+    base_shape: tuple[int, ...]
+    base_strides: tuple[int, ...]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, base: Array, view: Array) -> Geometry:
+        """The geometry of `view` in `base`, which share memory."""
+        item = base.itemsize
+        distance = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        return cls(base.shape, _in_items(base), view.shape, _in_items(view), distance // item)
+
+    @property
+    def extent(self) -> int:
+        """How many elements of memory the base spans."""
+        if 0 in self.base_shape:
+            return 0
+        return 1 + sum((n - 1) * s for n, s in zip(self.base_shape, self.base_strides, strict=True))
+
+
+def _in_items(array: Array) -> tuple[int, ...]:
+    return tuple(stride // array.itemsize for stride in array.strides)
+
+
+def _window(memory: Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    return as_strided(memory[offset:], shape, tuple(s * memory.itemsize for s in strides))
+
+
+def _memory(base: Array, geometry: Geometry) -> Array:
+    """`base` copied into one stretch of memory, laid out as the geometry's base is."""
+    memory = np.zeros(geometry.extent, base.dtype)
+    _window(memory, 0, geometry.base_shape, geometry.base_strides)[...] = base
+    return memory
+
+
+def _read(self: Array, geometry: Geometry) -> Array:
+    return _window(_memory(self, geometry), geometry.offset, geometry.shape, geometry.strides).copy()
+
+
+def _place(self: Array, geometry: Geometry) -> Array:
+    memory = np.zeros(geometry.extent, self.dtype)
+    repeated = tuple(d for d, (n, s) in enumerate(zip(geometry.shape, geometry.strides, strict=True)) if s == 0 < n - 1)
+    summed = self.sum(axis=repeated, keepdims=True) if repeated else self  # an expanded view reads an element often
+    _window(memory, geometry.offset, summed.shape, geometry.strides)[...] = summed
+    return _window(memory, 0, geometry.base_shape, geometry.base_strides)
+
+
+def _replace(self: Array, src: Array, geometry: Geometry) -> Array:
+    memory = _memory(self, geometry)
+    _window(memory, geometry.offset, geometry.shape, geometry.strides)[...] = src
+    return _window(memory, 0, geometry.base_shape, geometry.base_strides)
+
+
+read_part: Op = Op(
+    "as_strided(self, *, geometry)",
+    grad_fn="AsStridedBackward0",
+    formula="self through a view",
+    forward=_read,
+    rules=(Rule("self", "g where the view looks, 0 elsewhere", lambda g, geometry: place_part(g, geometry=geometry)),),
+    public=False,
+)
+place_part: Op = Op(
+    "as_strided_place(self, *, geometry)",
+    grad_fn="AsStridedPlaceBackward0",
+    formula="self where the view looks, 0 elsewhere",
+    forward=_place,
+    rules=(Rule("self", "g through the view", lambda g, geometry: read_part(g, geometry=geometry)),),
+    public=False,
+)
+replace_part: Op = Op(
+    "as_strided_scatter(self, src, *, geometry)",
+    grad_fn="AsStridedScatterBackward0",
+    formula="self with src where the view looks",
+    forward=_replace,
+    rules=(
+        Rule(
+            "self",
+            "g, 0 where the view looks",
+            lambda g, geometry: replace_part(g, zeros(g, geometry.shape), geometry=geometry),
+        ),
+        Rule("src", "g through the view", lambda g, geometry: read_part(g, geometry=geometry)),
+    ),
+    public=False,
+)

@@ -1,0 +1,1 @@
+"""``torch.optim``: parameters updated from their gradients."""

@@ -1,0 +1,161 @@
+"""What users call: functions and methods, derived from the declarations or written by hand as fronts.
+
+A declared op gives ``torch.<name>`` and ``Tensor.<name>``, and with ``in_place`` also ``Tensor.<name>_``. Where
+PyTorch's arguments are not simply the op's (``sum(dim=None)`` is two ops), a hand-written function carries `@front`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gviz.engine import dtypes
+from gviz.engine.methods import Methods
+from gviz.engine.op import REQUIRED, Attrs, Op, apply
+from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
+from gviz.engine.views import apply_in_place
+from gviz.values import Array
+
+F = TypeVar("F", bound=Callable[..., Any])
+Number = bool | int | float
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""What the namespace ``torch`` offers, by name."""
+
+
+def front(*names: str, method: bool = True, function: bool = True) -> Callable[[F], F]:
+    """Offer a hand-written function as ``torch.<name>`` and ``Tensor.<name>``, for each of `names`."""
+
+    def offer(implementation: F) -> F:
+        for name in names:
+            if function:
+                FUNCTIONS[name] = implementation
+            if method:
+                setattr(Methods, name, implementation)
+        return implementation
+
+    return offer
+
+
+def attribute(name: str, read: Callable[[Tensor], Any], write: Callable[[Tensor, Any], None] | None = None) -> None:
+    """Offer a property of tensors that is computed by an op."""
+    setattr(Methods, name, property(read, write))
+
+
+def derive(op: Op, *aliases: str) -> None:
+    """Offer an op as function and method, and its in-place variant as a method."""
+    simple = _unary if len(op.slots) == 1 else _binary
+    implementation = simple(op) if len(op.slots) <= 2 and not op.attrs else _bound(op)
+    implementation.__name__ = implementation.__qualname__ = op.name
+    front(op.name, *aliases)(implementation)
+    if op.in_place:
+        variant = in_place(op)
+        variant.__name__ = variant.__qualname__ = op.name + "_"
+        front(*(name + "_" for name in (op.name, *aliases)), function=False)(variant)
+
+
+def derive_all(*ops: Op) -> None:
+    """`derive` for each."""
+    for op in ops:
+        derive(op)
+
+
+def in_place(op: Op) -> Callable[..., Any]:
+    """The method that writes the op's result into its first tensor."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        tensors, attrs = bind(op, (self, *args), kwargs)
+        return apply_in_place(op, tensors, attrs)
+
+    return method
+
+
+def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], Attrs]:
+    """Arguments as the op's tensors and attributes, Python numbers as 0-dimensional constants. TypeError if unfit."""
+    names = (*op.slots, *op.attrs)
+    if len(args) > len(names):
+        raise TypeError(f"{op.name}() takes at most {len(names)} arguments ({len(args)} given)")
+    given = dict(zip(names, args, strict=False)) | {"self" if k == "input" else k: v for k, v in kwargs.items()}
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown[0]}'")
+    missing = [n for n in names if n not in given and op.attrs.get(n, REQUIRED) is REQUIRED]
+    if missing:
+        raise TypeError(f'{op.name}() missing 1 required positional arguments: "{missing[0]}"')
+    first = checked(op, given[op.slots[0]], 1)
+    tensors = [first, *(operand(op, given[s], first, i) for i, s in enumerate(op.slots[1:], 2))]
+    return tensors, {name: given.get(name, default) for name, default in op.attrs.items()}
+
+
+def checked(op: Op, value: object, position: int) -> Tensor:
+    """`value` if it is a tensor. TypeError in PyTorch's words otherwise."""
+    if isinstance(value, Tensor):
+        return value
+    name = "input" if position == 1 else op.slots[position - 1]
+    kind = type(value).__name__
+    raise TypeError(f"{op.name}(): argument '{name}' (position {position}) must be Tensor, not {kind}")
+
+
+def operand(op: Op, value: object, like: Tensor, position: int = 2) -> Tensor:
+    """`value` as a tensor operand beside `like`."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, (bool, int, float, np.number)):
+        return number(value, like._array)
+    return checked(op, value, position)
+
+
+def number(value: Any, like: Array) -> Tensor:
+    """A Python number as a constant of the dtype it takes beside `like`."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return new_tensor(np.array(plain, dtypes.scalar_dtype(plain, like.dtype)), WrappedNumber)
+
+
+def operator(op: Op) -> Callable[[Tensor, Any], Any]:
+    """A binary operator's method: NotImplemented for what is neither tensor nor number."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, Tensor):
+            if not isinstance(other, (bool, int, float, np.number)):
+                return NotImplemented
+            other = number(other, self._array)
+        return apply(op, (self, other))
+
+    return method
+
+
+def reflected(op: Op) -> Callable[[Tensor, Any], Any]:
+    """The operator's method for a number on the left."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (bool, int, float, np.number)):
+            return NotImplemented
+        return apply(op, (number(other, self._array), self))
+
+    return method
+
+
+def _unary(op: Op) -> Callable[..., Any]:
+    def function(input: Tensor) -> Any:
+        return apply(op, (checked(op, input, 1),))
+
+    return function
+
+
+def _binary(op: Op) -> Callable[..., Any]:
+    def function(input: Tensor, other: Any) -> Any:
+        if not isinstance(input, Tensor) and isinstance(other, Tensor):
+            input = operand(op, input, other, 1)
+        return apply(op, (checked(op, input, 1), operand(op, other, input)))
+
+    return function
+
+
+def _bound(op: Op) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        tensors, attrs = bind(op, args, kwargs)
+        return apply(op, tensors, attrs)
+
+    return function

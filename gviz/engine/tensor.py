@@ -1,0 +1,350 @@
+"""The tensor: an array, its place in the graph, its gradient.
+
+Only what every operation touches lives here. The methods that derive from operations come from `Methods`, which
+`surface` fills from the declarations.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gviz import emit
+from gviz.emit import Seen
+from gviz.engine import announce, dtypes, messages
+from gviz.engine.methods import Methods
+from gviz.engine.node import AccumulateGrad, Edge, Hook, Node
+from gviz.engine.printing import tensor_text
+from gviz.engine.size import Size
+from gviz.values import Array
+
+
+class Tensor(Methods):
+    """An n-dimensional array that remembers, if asked to, how it was computed.
+
+    `_counter` is the version counter, one list of one int shared by everything that shares the memory. A view has a
+    `_base` (never itself a view), the version at which its `_grad_fn` is valid, and how it was made.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_accumulator",
+        "_array",
+        "_base",
+        "_counter",
+        "_creation",
+        "_grad",
+        "_grad_fn",
+        "_grad_of",
+        "_hooks",
+        "_output_nr",
+        "_requires_grad",
+        "_retained",
+        "_seen",
+        "_storage",
+        "_view_version",
+    )
+    _array: Array
+    _grad: Tensor | None
+    _grad_fn: Node | None
+    _output_nr: int
+    _requires_grad: bool
+    _counter: list[int]
+    _accumulator: weakref.ref[AccumulateGrad] | None
+    _base: Tensor | None
+    _view_version: int
+    _creation: str
+    _hooks: dict[int, list[Hook]] | None
+    _retained: bool
+    _grad_of: weakref.ref[Tensor] | None
+    _seen: Seen | None
+    _storage: int
+    _is_parameter: ClassVar[bool] = False
+    _is_number: ClassVar[bool] = False
+    __array_priority__ = 1000  # numpy leaves mixed expressions to us
+
+    def __new__(cls, data: Any = (), **options: Any) -> Tensor:
+        """``torch.Tensor(data)``: a float tensor of the data."""
+        return new_tensor(np.array(data, dtype=dtypes.get_default_dtype().numpy), cls)
+
+    # What it is
+
+    @property
+    def shape(self) -> Size:
+        """The size of each dimension."""
+        return Size(self._array.shape)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The type of the elements."""
+        return dtypes.of(self._array)
+
+    @property
+    def device(self) -> str:
+        """Always ``cpu``."""
+        return "cpu"
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made it."""
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node of the operation that made it, or None for a leaf."""
+        if self._base is not None:
+            self._refresh()
+        return self._grad_fn
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its ``grad_fn`` it is."""
+        return self._output_nr
+
+    @property
+    def _version(self) -> int:
+        """How often its memory was written in place."""
+        return self._counter[0]
+
+    # What autograd does with it
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to it: a leaf that asked for one, or the result of a recorded operation."""
+        if self._base is not None:
+            self._refresh()
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if self.grad_fn is not None:
+            raise RuntimeError(messages.FLAG_ON_NON_LEAF + ("" if value else messages.FLAG_OFF_HINT))
+        if value and self._array.dtype.kind != "f":
+            raise RuntimeError(messages.DTYPE_CANNOT_REQUIRE)
+        self._set_requires_grad(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set ``requires_grad`` of a leaf in place. RuntimeError for a non-leaf or a dtype without gradients."""
+        if self.grad_fn is not None and not requires_grad:
+            raise RuntimeError(messages.FLAG_ON_NON_LEAF + messages.FLAG_OFF_HINT)
+        if requires_grad and self._array.dtype.kind != "f":
+            raise RuntimeError(messages.METHOD_CANNOT_REQUIRE)
+        if self.grad_fn is None:
+            self._set_requires_grad(requires_grad)
+        return self
+
+    def _set_requires_grad(self, value: bool) -> None:
+        changed = self._requires_grad is not value
+        self._requires_grad = value
+        if changed and emit.channel is not None:
+            announce.requires_grad_set(emit.channel, self)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient accumulated here by backward passes, or None."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            self._check_grad(value)
+        self._set_grad(value)
+        if emit.channel is not None:
+            announce.grad_set(emit.channel, self, "none" if value is None else "assigned")
+
+    def _set_grad(self, value: Tensor | None) -> None:
+        self._grad = value
+        if value is not None:
+            value._grad_of = weakref.ref(self)
+
+    def _check_grad(self, value: object) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(messages.GRAD_TYPE.format(name=type(value).__name__))
+        if value is self:
+            raise RuntimeError(messages.GRAD_SELF)
+        if value._array.dtype != self._array.dtype:
+            grad, own = value.dtype.tensor_type.lower(), self.dtype.tensor_type
+            raise RuntimeError(messages.GRAD_DTYPE.format(grad=grad, own=own))
+        if value._array.shape != self._array.shape:
+            raise RuntimeError(messages.GRAD_SIZE.format(grad=list(value.shape), own=list(self.shape)))
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a non-leaf in ``.grad`` too. RuntimeError if it does not require grad."""
+        if not self.requires_grad:
+            raise RuntimeError(messages.CANNOT_RETAIN)
+        node = self.grad_fn
+        if node is None or self._retained:
+            return
+        self._retained = True
+        if node.retained is None:
+            node.retained = {}
+        node.retained[self._output_nr] = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `retain_grad` was called on this non-leaf."""
+        return self._retained
+
+    def register_hook(self, hook: Hook) -> HookHandle:
+        """Call `hook` with the gradient of this tensor when it is complete; what it returns replaces the gradient."""
+        if not self.requires_grad:
+            raise RuntimeError(messages.CANNOT_HOOK)
+        node, output_nr = self._edge()
+        if node.tensor_hooks is None:
+            node.tensor_hooks = {}
+        hooks = node.tensor_hooks.setdefault(output_nr, [])
+        hooks.append(hook)
+        if isinstance(node, AccumulateGrad):
+            self._hooks = node.tensor_hooks  # the accumulator may die with its graph, a leaf's hooks may not
+        return HookHandle(hooks, hook)
+
+    def _edge(self) -> Edge:
+        """Where a gradient for this tensor goes: its ``grad_fn``, or a leaf's `AccumulateGrad`."""
+        node = self._grad_fn
+        if node is not None:
+            return node, self._output_nr
+        accumulator = None if self._accumulator is None else self._accumulator()
+        if accumulator is None:
+            accumulator = AccumulateGrad(self)
+            accumulator.tensor_hooks = self._hooks
+            self._accumulator = weakref.ref(accumulator)
+        return accumulator, 0
+
+    # How it is copied within the engine
+
+    def _alias(self) -> Tensor:
+        """The same memory and version counter, without a place in the graph."""
+        alias = new_tensor(self._array)
+        alias._counter = self._counter
+        alias._seen = self._seen
+        return alias
+
+    def _as_output_of(self, node: Node, output_nr: int) -> Tensor:
+        """The same memory, as output `output_nr` of `node`."""
+        alias = self._alias()
+        alias._grad_fn, alias._output_nr, alias._requires_grad = node, output_nr, True
+        return alias
+
+    @staticmethod
+    def _plain(array: Array) -> Tensor:
+        """An untracked tensor around `array`."""
+        return new_tensor(array)
+
+    def _refresh(self) -> None:
+        """Bring a view's ``grad_fn`` up to date with what was written to its base since."""
+        from gviz.engine.views import refresh  # the one place where a tensor needs the ops built on it
+
+        refresh(self)
+
+    # How Python sees it
+
+    def __len__(self) -> int:
+        if not self._array.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self._array)
+
+    def __bool__(self) -> bool:
+        size = self._array.size
+        if size != 1:
+            count = "no values" if size == 0 else "more than one value"
+            raise RuntimeError(messages.AMBIGUOUS_BOOL.format(count=count))
+        return bool(self._array.reshape(())[()])
+
+    def item(self) -> Any:
+        """The one element as a Python number. RuntimeError if there is not exactly one."""
+        if self._array.size != 1:
+            raise RuntimeError(messages.TO_SCALAR.format(size=self._array.size))
+        return self._array.reshape(())[()].item()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self._array.dtype.kind not in "iub" or self._array.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return self._array.tolist()
+
+    def numpy(self) -> Array:
+        """The array itself, sharing memory. RuntimeError if the tensor requires grad."""
+        if self.requires_grad:
+            raise RuntimeError(messages.NUMPY_OF_TRACKED)
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        return array.astype(dtype) if dtype is not None and array.dtype != dtype else array.copy() if copy else array
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._array.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return tensor_text(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self._array.ndim == 0 else object.__format__(self, spec)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self.grad_fn is not None:
+            raise RuntimeError(messages.DEEPCOPY)
+        copy = memo[id(self)] = new_tensor(self._array.copy(), type(self))
+        copy._requires_grad = self._requires_grad
+        if self._grad is not None:
+            copy._grad = self._grad.__deepcopy__(memo)
+        return copy
+
+
+class HookHandle:
+    """Takes a hook away again: ``handle.remove()``, or at the end of a ``with`` block."""
+
+    def __init__(self, hooks: list[Any], hook: Any) -> None:
+        self._hooks = hooks
+        self._hook = hook
+
+    def remove(self) -> None:
+        """Take the hook away; once is enough, twice is harmless."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__new__) -> Tensor:
+    """An untracked tensor around `array`, which it does not copy."""
+    t: Tensor = _new(cls)
+    t._array = array
+    t._grad = t._grad_fn = t._accumulator = t._base = t._seen = t._hooks = t._grad_of = None
+    t._requires_grad = t._retained = False
+    t._output_nr = 0
+    t._counter = [0]
+    return t
+
+
+class WrappedNumber(Tensor):
+    """A Python number as an operand: a 0-dimensional constant, drawn smaller than a tensor somebody made."""
+
+    __slots__ = ()
+    _is_number = True

@@ -1,0 +1,178 @@
+"""Writing in place, and views that stay in step with the memory they look into.
+
+Note [Views and writes]. A view and its base share one version counter. Writing to a *base* gives it a new ``grad_fn``;
+its views notice, because the counter has moved past the version at which their own ``grad_fn`` was valid, and make
+themselves an ``AsStridedBackward0`` from the base when they are next looked at. Writing to a *view* wraps the
+operation's node into a ``CopySlices`` that becomes the base's ``grad_fn``: backward, the part of the gradient that the
+view covers goes through the operation, the rest passes by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce, messages
+from gviz.engine.dtypes import of
+from gviz.engine.node import Edge, Grad, Node, next_sequence_nr
+from gviz.engine.op import Attrs, Op, compute, set_history, start_node, why_untracked
+from gviz.engine.ops.strided import Geometry, read_part, replace_part
+from gviz.engine.tensor import Tensor
+from gviz.events import OpSeen
+from gviz.values import Array
+
+_HERE = Node()
+"""Stands for the view inside a `CopySlices`: the inner operation's gradient for it is wanted, and goes nowhere else."""
+
+
+class CopySlices(Node):
+    """The ``grad_fn`` of a base after one of its views was written to by the operation of `inner`."""
+
+    __slots__ = ("geometry", "inner")
+    geometry: Geometry
+    inner: Node | None
+
+    @classmethod
+    def name(cls) -> str:
+        return "torch::autograd::CopySlices"
+
+    def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+        """The base's gradient with the view's part sent through the operation, and the operation's other gradients."""
+        g, inner = grads[0], self.inner
+        if inner is None:
+            raise RuntimeError(messages.SECOND_BACKWARD)
+        if g is None:
+            return [None] * len(self.next_edges)
+        into_view, *others = inner.vjp([read_part(g, geometry=self.geometry)], create_graph)
+        through = None if into_view is None else replace_part(g, into_view, geometry=self.geometry)
+        return [through, *others]
+
+    def describe(self, number: int) -> OpSeen:
+        return OpSeen(number, "copy_slices", "CopySlices", ("self", "src..."), (), ())
+
+    def release(self) -> bool:
+        """Drop the inner node with what it saved."""
+        had = self.inner is not None
+        self.inner = None
+        return had
+
+
+def refresh(view: Tensor) -> None:
+    """Bring a view's ``grad_fn`` up to date with its base, see Note [Views and writes]."""
+    base = view._base
+    if base is None or view._view_version == view._counter[0]:
+        if base is not None and base._requires_grad and view._grad_fn is None:
+            view._requires_grad = True
+        return
+    view._view_version = view._counter[0]
+    if not (base._requires_grad and base._grad_fn is not None):
+        return
+    if view._creation != "default":
+        raise RuntimeError(_forbidden(view))
+    node = start_node(read_part, [base], {"geometry": Geometry.of(base._array, view._array)})
+    node.saved, node.versions = (), ()
+    set_history(node, [view])
+    _move_retained(view)
+    if emit.channel is not None:
+        announce.regenerated(emit.channel, read_part, base, view, node)
+
+
+def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
+    """Run `op` and write its result into the memory of the first tensor, which is returned."""
+    target = tensors[0]
+    untracked = why_untracked(tensors)
+    if not untracked:
+        check_in_place(target)
+    _check_overlap(target._array)
+    result = np.asarray(compute(op, tensors, attrs))
+    _check_fit(result, target._array)
+    channel = emit.channel
+    written = target if untracked or target._base is None else target._base
+    edges = [] if channel is None else announce.edges(channel, [written, *tensors[1:]])
+    inner = None if untracked else _start_in_place(op, tensors, attrs)
+    target._array[...] = result
+    target._counter[0] += 1
+    node = None if inner is None else _rebase(op, inner, target)
+    if channel is not None:
+        announce.in_place(channel, op, target, edges, attrs, node, untracked)
+    return target
+
+
+def check_in_place(target: Tensor) -> None:
+    """Refuse a recorded write to a leaf, to a view of a leaf, or to a view that must not be written."""
+    base = target._base
+    if base is not None:
+        if base._requires_grad and base._grad_fn is None:
+            raise RuntimeError(messages.LEAF_VIEW_IN_PLACE)
+        if target._creation != "default" and (base._requires_grad or target._creation == "multi"):
+            raise RuntimeError(_forbidden(target))
+    elif target._requires_grad and target._grad_fn is None:
+        raise RuntimeError(messages.LEAF_IN_PLACE)
+
+
+def _forbidden(view: Tensor) -> str:
+    if view._creation == "multi":
+        name = "View" if view._grad_fn is None else view._grad_fn.name().partition("Backward")[0]
+        return messages.MULTI_OUTPUT_VIEW.format(output_nr=view._output_nr, name=name)
+    return messages.NO_GRAD_VIEW
+
+
+def _check_overlap(array: Array) -> None:
+    if array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:
+        raise RuntimeError(messages.OVERLAPPING_WRITE)
+
+
+def _check_fit(result: Array, own: Array) -> None:
+    if result.shape != own.shape:
+        raise RuntimeError(messages.OUTPUT_SHAPE.format(own=list(own.shape), result=list(result.shape)))
+    order = "buif"
+    if order.index(result.dtype.kind.replace("u", "i")) > order.index(own.dtype.kind.replace("u", "i")):
+        source, target = of(result).tensor_type, of(own).tensor_type
+        raise RuntimeError(messages.RESULT_CAST.format(source=source, target=target))
+
+
+def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
+    """The op's node, with its inputs saved as they are before the write; self is saved as a copy if a rule needs it."""
+    node = start_node(op, tensors, attrs)
+    before = list(tensors)
+    if op.slots[0] in op.saved_names:
+        before[0] = Tensor._plain(tensors[0]._array.copy())
+    op.save(node, before, [tensors[0]])
+    return node
+
+
+def _rebase(op: Op, inner: Node, target: Tensor) -> Node:
+    """Give the written tensor, or the base of the written view, its new history. Saved outputs take the new version."""
+    inner.versions = tuple(
+        target._counter[0] if i in op.saved_outputs else version for i, version in enumerate(inner.versions)
+    )
+    if target._base is None:
+        set_history(inner, [target])
+        _move_retained(target)
+        return inner
+    return _copy_slices(target, target._base, inner)
+
+
+def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
+    node = CopySlices()
+    node.sequence_nr = next_sequence_nr()
+    node.tensor_hooks = node.retained = node.seen = node.metadata = None
+    node.attrs, node.saved, node.versions = {}, (), ()
+    first: Edge | None = base._edge() if base._requires_grad else None
+    node.next_edges = [first, *inner.next_edges[1:]]
+    inner.next_edges = [first and (_HERE, 0), *inner.next_edges[1:]]
+    inner.outputs = ((view._array.shape, view._array.dtype),)
+    node.geometry = Geometry.of(base._array, view._array)
+    node.inner = inner
+    set_history(node, [base])
+    _move_retained(base)
+    return node
+
+
+def _move_retained(tensor: Tensor) -> None:
+    """``retain_grad`` observes the final value, so it moves along; hooks stay with the value they were made for."""
+    if tensor._retained:
+        tensor._retained = False
+        tensor.retain_grad()
