@@ -29,7 +29,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.arithmetic import computation
+from gviz.explain.arithmetic import computation, shares
 from gviz.numbers import share, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment
@@ -54,7 +54,7 @@ def sentence(timeline: Timeline, n: int) -> str:
     phase = f", {phase_words(moment)}" if moment.phase is not None else ""
     here = actor(moment)
     who = f", node {label(timeline, here)}" if here else ""
-    return f"event {n}{phase}{who}: {happening(timeline, moment)}."
+    return f"event {n}{phase}{who}: {happening(timeline, moment).rstrip('.')}."
 
 
 def actor(moment: Moment) -> int:
@@ -118,7 +118,7 @@ def _gradient(timeline: Timeline, moment: Moment, event: Event) -> str:
         case GradFlowed():
             return _flowed(timeline, moment, event)
         case StepFinished():
-            return "its rule has run"
+            return _ran(timeline, moment, event)
         case GradAccumulated():
             return _accumulated(timeline, moment, event)
         case GradRetained(value=value):
@@ -178,6 +178,16 @@ def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
     before = timeline.at(moment.n - 1).state(event.node)
     old = short(before.outputs[event.output_nr].incoming) if before is not None else ""
     return f"sends {share(event.part)} to {target}: incoming {old} += {share(event.part)}, now {short(total)}{count}"
+
+
+def _ran(timeline: Timeline, moment: Moment, event: StepFinished) -> str:
+    """What the rule has sent, with the sum where a target has several contributions."""
+    sent = []
+    for each in shares(timeline, moment, event.node):
+        if each.part is not None and each.after is not None:
+            total = f", sum {share(each.after)} ({each.nth} of {each.expected})" if each.expected > 1 else ""
+            sent.append(f"{share(each.part)} to {label(timeline, each.operand.node)}{total}")
+    return "its rule has run" + (f" and sent {'; '.join(sent)}" if sent else "")
 
 
 def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> str:
