@@ -62,6 +62,9 @@ SPECS = (
 )
 
 _BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}
+_CAPITALS = {letter.upper(): f"r{letter}" for letter in "snfct"}
+"""The keys of the screen work as commands too: a capital runs backwards."""
+
 _LINE = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*-?|[/@?])\s*(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?\d{1,12}$")
 _COUNTED = tuple(spec.name for spec in SPECS if spec.takes == "[N]")
@@ -71,7 +74,8 @@ LARGEST_COUNT = 10**9
 def parse(text: str) -> Command:
     """Read one line, or raise GvizError that says what was expected.
 
-    ``12`` and ``@12`` mean ``goto 12``; a trailing minus runs a time command backwards (``n- 3``).
+    ``12`` and ``@12`` mean ``goto 12``; a trailing minus (``n- 3``) or a capital (``N 3``) runs a time command
+    backwards.
     """
     text = text.strip().removeprefix(":").strip()
     if re.fullmatch(r"\d+", text):
@@ -80,7 +84,7 @@ def parse(text: str) -> Command:
     if match is None:
         raise _unknown(text)
     word, rest = match.group(1), match.group(2).strip()
-    spec = _spec(word.lower() if word != "@" else "goto")
+    spec = _spec(_CAPITALS.get(word) or ("goto" if word == "@" else word.lower()))
     return _counted(spec, rest) if spec.name in _COUNTED else _checked(spec, rest)
 
 

@@ -222,10 +222,10 @@ class Cursor:
         """Ends and what the program itself says are worth more than the name of the command."""
         if position == 0 or (ran_backward and position == start):
             return "start of recording"
-        event = self.timeline.event(position)
-        if isinstance(event, Failed):
+        event, at_end = self.timeline.event(position), position == len(self.timeline)
+        if isinstance(event, Failed) and not (at_end and position == start):
             return "error"
-        if position == len(self.timeline):
+        if at_end:
             return "end of recording"
         if isinstance(event, Marked):
             return f"mark {shown(event.name)}"

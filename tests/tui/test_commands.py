@@ -11,6 +11,7 @@ from gviz.tui.commands import SPECS, Command, help_lines, parse
         ("n 5", Command("next", 5)),
         ("n- 3", Command("reverse-next", 3)),
         ("c-", Command("reverse-continue")),
+        ("N 3", Command("reverse-next", 3)),
         ("rs 2", Command("reverse-step", 2)),
         ("reverse-finish", Command("reverse-finish")),
         ("phase -1", Command("reverse-phase", 1)),
