@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 View = Literal["graph", "tape", "both"]
@@ -25,18 +26,37 @@ def size_class(width: int, height: int) -> str:
     return "huge" if width >= HUGE else "wide" if width >= WIDE else "narrow"
 
 
-def arranged(width: int, height: int, view: View, tab: str, zoomed: str, leading: str) -> frozenset[str]:
-    """The panels to show. `tab` is in front below, `zoomed` the only one wanted, `leading` that of a small screen."""
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user asked for: a view, the panel in front below it (`asked`: by its digit), one panel only."""
+
+    view: View
+    tab: str
+    asked: bool
+    zoomed: str
+    leading: str
+
+
+def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
+    """The panels to show. On a low screen a graph has the whole column, unless the panel below was asked for."""
     size = size_class(width, height)
     if size == "tiny":
         return frozenset({"small"})
-    if zoomed or size == "single":
-        return frozenset({zoomed or leading})
-    main = {"graph", "tape"} if view == "both" else {view}
+    if wishes.zoomed or size == "single":
+        return frozenset({wishes.zoomed or wishes.leading})
+    main = {"graph", "tape"} if wishes.view == "both" else {wishes.view}
     if has_side_output(width, height):
         return frozenset({"node", "source", "side-output", *main})
-    crowded = view == "both" and height < TALL
-    return frozenset({"node", *main} if crowded else {"node", tab, *main})
+    crowded = "graph" in main and height < TALL and not wishes.asked
+    return frozenset({"node", *main} if crowded else {"node", wishes.tab, *main})
+
+
+def graph_area(width: int, height: int, view: View, nodes: int) -> tuple[int, int]:
+    """The cells inside the graph panel in a view, of a recording with so many nodes."""
+    side = {"huge": 60, "wide": 44, "narrow": 33}.get(size_class(width, height), 0)
+    below = {"huge": 14, "wide": 9}.get(size_class(width, height), 8) if height >= TALL else 0
+    tape = min(nodes + 3, (height - 3 - below) // 2) if view == "both" else 0
+    return width - side - 2, height - 3 - below - tape - 2
 
 
 def has_side_output(width: int, height: int) -> bool:
@@ -49,8 +69,8 @@ def next_view(view: View) -> View:
     return VIEWS[(VIEWS.index(view) + 1) % len(VIEWS)]
 
 
-def opening_view(height: int, *, fits: bool) -> View:
-    """A graph that fits opens on the graph; on a tall screen the tape stands below it; else the tape leads."""
+def opening_view(height: int, *, fits_alone: bool, fits_above_tape: bool) -> View:
+    """A graph that fits opens on the graph, with the tape below where there is room; else the tape leads."""
     if height >= TALL:
-        return "both"
-    return "graph" if fits else "tape"
+        return "graph" if fits_alone and not fits_above_tape else "both"
+    return "graph" if fits_alone else "tape"

@@ -71,14 +71,14 @@ _LEFT = (
     ("{  }", "phase before, next phase"),
     ("<  >", "first, last event   space  play"),
     ("m' '", "bookmark: m a, then ' a   bksp back"),
-    ("g  G", "goto prompt, last node of the tape"),
+    ("g  G", "first, last node of the tape"),
     ("/ , .", "find, next and previous match"),
     (":", "command line (:help lists all)"),
 )
 _RIGHT = (
     ("j k", "next, previous node"),
     ("h l", "to an input, to a user"),
-    ("u d", "up, down the call stack"),
+    ("u d", "up, down the callers"),
     ("v", "graph, tape, both"),
     ("tab 1-5", "panels"),
     ("z", "one panel only"),
@@ -91,7 +91,7 @@ _RIGHT = (
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
     (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"), " bad"),
     ("dashed box: not run yet    freed: what it had saved is released",),
-    ("time moves on lower case, runs back on UPPER CASE; a click",),
+    ("a small letter goes forward, the same letter in CAPITALS back; a click",),
     ("selects, a double click runs there, the bar at the top seeks",),
 )  # fmt: skip
 

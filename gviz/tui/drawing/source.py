@@ -52,12 +52,15 @@ def code_lines(text: str) -> tuple[Line, ...]:
     return (*rows, tuple(spans)) if spans else tuple(rows)
 
 
-def source_line(rows: tuple[Line, ...], number: int, place: Place, digits: int, glyphs: Glyphs) -> Line:
-    """Row `number` (from 1): gutter, line number, code, the expression in reverse video."""
+def gutter(number: int, place: Place, digits: int, glyphs: Glyphs) -> Line:
+    """The left edge of row `number` (from 1): where the program is, and the line number."""
     running = place.running or place.frame.line
-    gutter = f"{glyphs.now if number == running else ' '} "
-    head: tuple[Span, ...] = ((gutter, "now"), (f"{number:>{digits}} ", "muted"))
-    return (*head, *_shown(_marked(rows[number - 1], number, place.frame)))
+    return ((f"{glyphs.now if number == running else ' '} ", "now"), (f"{number:>{digits}} ", "muted"))
+
+
+def source_line(rows: tuple[Line, ...], number: int, place: Place) -> Line:
+    """The code of row `number` (from 1), the expression in reverse video."""
+    return tuple(_shown(_marked(rows[number - 1], number, place.frame)))
 
 
 def first_row(place: Place, count: int, height: int) -> int:
@@ -66,6 +69,12 @@ def first_row(place: Place, count: int, height: int) -> int:
     top, bottom = min(line, running), max(line, running)
     middle = (top + bottom) // 2 if bottom - top < height else line
     return max(0, min(middle - 1 - height // 2, count - height))
+
+
+def first_column(place: Place, width: int) -> int:
+    """The leftmost column (from 0) for a view of `width` cells: 0 unless the expression would be out of sight."""
+    start = place.frame.column
+    return 0 if start < width * 2 // 3 else start - width // 3
 
 
 def _code_style(token: str) -> str:

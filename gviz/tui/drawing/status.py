@@ -44,7 +44,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str) -> list[tuple[str, Li
         ("title", line(f" {clipped(title, 24)} ")),
         ("replay", line((" REPLAY", "muted"))),
         ("phase", line(" ", (phase_name(moment), style))),
-        ("event", line(f"  event {moment.n}/{len(timeline)}")),
+        ("event", line(f"  event {moment.n}")),
     ]
     iterations = timeline.iterations
     if len(iterations) > 1:

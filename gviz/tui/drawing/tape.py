@@ -33,8 +33,8 @@ def columns_for(width: int, largest_node: int) -> Columns:
     room = max(width - 2 - number, 10)
     inputs = 0 if room < 34 else 5 if room < 60 else 9
     room -= inputs
-    node = min(max(room * 30 // 100, 4), 40)
-    note = min(max(room * 22 // 100, 3), 26)
+    node = min(max(room * 33 // 100, 4), 40)
+    note = min(max(room * 22 // 100, 8), 26) if room >= 30 else 0
     value = (room - node - note + 1) // 2
     return Columns(number, node, inputs, value, room - node - note - value, note)
 
