@@ -1,0 +1,35 @@
+"""What widgets tell the screen. Wishes only: a widget never moves the time itself."""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+
+class Seek(Message):
+    """Somebody pointed at an event: go there. Of several in a row only the last counts."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__()
+        self.position = position
+
+    def can_replace(self, message: Message) -> bool:
+        """A drag over the timeline collapses to its latest place."""
+        return isinstance(message, Seek)
+
+
+class NodePointed(Message):
+    """Somebody pointed at a node: select it, and with `run` (a double click) run to its next event."""
+
+    def __init__(self, node: int, *, run: bool = False) -> None:
+        super().__init__()
+        self.node = node
+        self.run = run
+
+
+class Typed(Message):
+    """A line was entered in the prompt that `sign` (``:`` or ``/``) opened."""
+
+    def __init__(self, sign: str, text: str) -> None:
+        super().__init__()
+        self.sign = sign
+        self.text = text

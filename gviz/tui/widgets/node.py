@@ -1,0 +1,53 @@
+"""The node panel."""
+
+from __future__ import annotations
+
+from textual.reactive import reactive
+
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.node import Subject, node_lines
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.widgets.styled import Page
+
+
+class NodePanel(Page):
+    """Five questions about the selected node at the moment."""
+
+    moment: reactive[Moment | None] = reactive(None)
+    selected: reactive[int] = reactive(0)
+    full: reactive[bool] = reactive(False)
+
+    def __init__(self, timeline: Timeline, glyphs: Glyphs, *, id: str = "node") -> None:
+        super().__init__(id=id)
+        self._timeline = timeline
+        self.glyphs = glyphs
+
+    def on_mount(self) -> None:
+        """Name the panel."""
+        self.set_title("3 Node")
+
+    def on_resize(self) -> None:
+        """Break the lines anew."""
+        self._draw()
+
+    def watch_moment(self) -> None:
+        """Another moment: from the top."""
+        self._draw()
+
+    def watch_selected(self) -> None:
+        """Another node: from the top."""
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self._draw()
+
+    def watch_full(self) -> None:
+        """Numbers in full, or short."""
+        self._draw()
+
+    def _draw(self) -> None:
+        moment = self.moment
+        if moment is not None:
+            self.show_fitted(lambda width: node_lines(self._subject(moment, width)))
+
+    def _subject(self, moment: Moment, width: int) -> Subject:
+        return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full)

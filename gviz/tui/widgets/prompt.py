@@ -1,0 +1,70 @@
+"""The prompt that replaces the row of keys while a command or a search is typed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Label
+
+from gviz.tui.commands import SPECS
+from gviz.tui.messages import Typed
+
+
+class Prompt(Horizontal):
+    """One line of input with a sign in front, a history, and Tab completion of command words."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", show=False),
+        Binding("up", "earlier(1)", show=False),
+        Binding("down", "earlier(-1)", show=False),
+        Binding("tab", "complete", show=False, priority=True),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(id="prompt")
+        self._history: list[str] = []
+        self._at = 0
+        self._sign = ":"
+
+    def compose(self) -> ComposeResult:
+        """The sign and the line."""
+        yield Label(":", id="sign", markup=False)
+        yield Input(compact=True, select_on_focus=False, suggester=SuggestFromList([spec.name for spec in SPECS]))
+
+    def ask(self, sign: str, text: str = "") -> None:
+        """Open the prompt with some text already typed."""
+        self._sign, self._at = sign, 0
+        self.query_one(Label).update(sign)
+        entry = self.query_one(Input)
+        entry.value = text
+        entry.cursor_position = len(text)
+        self.display = True
+        entry.focus()
+
+    def action_close(self) -> None:
+        """Leave the prompt without doing anything."""
+        self.display = False
+        self.post_message(Typed("", ""))
+
+    def action_complete(self) -> None:
+        """Take the suggestion."""
+        self.query_one(Input).action_cursor_right()
+
+    def action_earlier(self, steps: int) -> None:
+        """Walk through what was typed before."""
+        self._at = max(0, min(self._at + steps, len(self._history)))
+        entry = self.query_one(Input)
+        entry.value = self._history[-self._at] if self._at else ""
+        entry.cursor_position = len(entry.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Hand the line over and close."""
+        event.stop()
+        if event.value.strip():
+            self._history.append(event.value)
+        self.display = False
+        self.post_message(Typed(self._sign, event.value))

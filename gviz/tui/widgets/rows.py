@@ -1,0 +1,103 @@
+"""The single rows of the screen: status, timeline, keys."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.cursor import Stop
+from gviz.tui.drawing.bar import Landmarks, bar, bar_width, landmarks, position_at
+from gviz.tui.drawing.keys import fitting_keys, key_at, keys_row
+from gviz.tui.drawing.status import status
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, cut, line
+from gviz.tui.messages import Seek
+from gviz.tui.widgets.styled import Row
+
+
+class StatusRow(Row):
+    """Program, phase, event, node, and the reason of the stop."""
+
+    moment: reactive[Moment | None] = reactive(None)
+    stop: reactive[Stop] = reactive(Stop(0, 0, ""))
+
+    def __init__(self, timeline: Timeline, title: str, glyphs: Glyphs) -> None:
+        super().__init__(id="status")
+        self._timeline = timeline
+        self._title = title
+        self.glyphs = glyphs
+
+    def line(self, width: int) -> Line:
+        """The status of the moment."""
+        if self.moment is None:
+            return ()
+        return status(self._timeline, self.moment, self._title, self.stop, width, self.glyphs)
+
+
+class TimelineBar(Row, can_focus=True):
+    """The recording as a bar: a click or a drag seeks."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "screen.travel('reverse-step')", show=False),
+        Binding("right", "screen.travel('step')", show=False),
+        Binding("home", "screen.seek(0)", show=False),
+        Binding("end", "screen.seek(-1)", show=False),
+    ]
+    moment: reactive[Moment | None] = reactive(None)
+
+    def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
+        super().__init__(id="timeline")
+        self._known: Landmarks = landmarks(timeline)
+        self._dragging = False
+        self.glyphs = glyphs
+
+    def line(self, width: int) -> Line:
+        """The bar at the moment."""
+        return bar(self._known, self.moment.n if self.moment is not None else 0, width, self.glyphs)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Seek, and begin a drag."""
+        self._dragging = True
+        self.capture_mouse()
+        self._seek(event.x)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Scrub."""
+        if self._dragging:
+            self._seek(event.x)
+
+    def on_mouse_up(self) -> None:
+        """End a drag."""
+        self._dragging = False
+        self.release_mouse()
+
+    def _seek(self, x: int) -> None:
+        room = bar_width(self._known, self.size.width)
+        self.post_message(Seek(position_at(self._known, x - 1, room)))
+
+
+class KeysRow(Row):
+    """The most needed keys; each can be clicked. A remark takes their place until the next key."""
+
+    remark: reactive[str] = reactive("")
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__(id="keys")
+        self.glyphs = glyphs
+
+    def line(self, width: int) -> Line:
+        """The keys that fit, or the remark."""
+        if self.remark:
+            return cut(line((f" {self.remark}", "error")), width, self.glyphs.cut)
+        return keys_row(fitting_keys(width))
+
+    async def on_click(self, event: events.Click) -> None:
+        """Run what the clicked word stands for."""
+        key = key_at(fitting_keys(self.size.width), event.x)
+        if key is not None:
+            await self.run_action(f"screen.{key.action}")

@@ -1,0 +1,99 @@
+"""The source of the program, following the node and the running line."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from textual.reactive import reactive
+from textual.strip import Strip
+
+from gviz.plain_text import clipped
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, gutter, source_line
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, cells
+from gviz.tui.places import source_place
+from gviz.tui.widgets.styled import Lines, strip_of
+
+
+class SourcePane(Lines):
+    """The exact expression that made the selected node, and the line the program is at."""
+
+    moment: reactive[Moment | None] = reactive(None)
+    selected: reactive[int] = reactive(0)
+    frame: reactive[int] = reactive(0)
+
+    def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
+        super().__init__(id="source")
+        self._timeline = timeline
+        self._place: Place | None = None
+        self._code: tuple[Line, ...] = ()
+        self.glyphs = glyphs
+
+    def row(self, y: int) -> Line:
+        """Row `y` of the file, or of the reason why there is none."""
+        if self._place is None or not self._code:
+            return ((self._excuse(), "muted"),)
+        return source_line(self._code, y + 1, self._place)
+
+    def render_line(self, y: int) -> Strip:
+        """The code scrolls sideways, the line numbers stay."""
+        number = y + int(self.scroll_offset.y) + 1
+        if self._place is None or not 0 < number <= len(self._code):
+            return super().render_line(y)
+        head = strip_of(self, gutter(number, self._place, self._digits, self.glyphs), self.glyphs)
+        code = super().render_line(y).crop(0, max(self.size.width - head.cell_length, 0))
+        return Strip.join([head, code])
+
+    def watch_moment(self) -> None:
+        """The program is elsewhere."""
+        self._follow()
+
+    def watch_selected(self) -> None:
+        """Another node was made elsewhere."""
+        self._follow()
+
+    def watch_frame(self) -> None:
+        """Another caller is looked at."""
+        self._follow()
+
+    def on_resize(self) -> None:
+        """Keep the place in view."""
+        self._follow()
+
+    def _follow(self) -> None:
+        if self.moment is None:
+            return
+        self._place = source_place(self._timeline, self.moment, self.selected, self.frame)
+        text = self._timeline.source(self._place.frame.path) if self._place is not None else None
+        self._code = code_lines(text) if text is not None else ()
+        self._entitle()
+        if self._place is None or not self._code:
+            self.set_count(1)
+            return
+        self.set_count(len(self._code), max(map(cells, self._code)) + self._digits + 4)
+        self._scroll(self._place)
+
+    def _scroll(self, place: Place) -> None:
+        height, width = max(self.scrollable_content_region.height, 1), self.scrollable_content_region.width
+        x, y = first_column(place, width - self._digits - 3), first_row(place, len(self._code), height)
+        self.scroll_to(x=x, y=y, animate=False, force=True, immediate=True)
+
+    @property
+    def _digits(self) -> int:
+        return len(str(len(self._code)))
+
+    def _entitle(self) -> None:
+        where = ""
+        if self._place is not None:
+            frame = self._place.frame
+            where = f" {clipped(PurePath(frame.path).name, 30)}:{frame.line}"
+            if self._place.running and self._place.running != frame.line:
+                where += f", backward :{self._place.running}"
+        self.set_title(f"1 Source{where}")
+
+    def _excuse(self) -> str:
+        if self._place is None:
+            return "no place in the source is known here"
+        return f"the text of {clipped(self._place.frame.path, 200)} is not in the trace"

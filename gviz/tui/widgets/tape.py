@@ -1,0 +1,109 @@
+"""The tape as a list that scrolls: one row per node, drawn when seen."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+from textual.strip import Strip
+
+from gviz.trace.moment import Moment
+from gviz.trace.state import NodeState
+from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.tape import columns_for, heading, row
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line
+from gviz.tui.messages import NodePointed
+from gviz.tui.widgets.styled import Lines, strip_of
+
+
+class Tape(Lines):
+    """All nodes of the recording; the heading stays, the rows scroll."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "screen.neighbour(-1)", show=False),
+        Binding("down", "screen.neighbour(1)", show=False),
+        Binding("pageup,ctrl+b", "page(-1)", show=False),
+        Binding("pagedown,ctrl+f", "page(1)", show=False),
+        Binding("home", "screen.edge(0)", show=False),
+        Binding("end", "screen.edge(-1)", show=False),
+    ]
+    moment: reactive[Moment | None] = reactive(None)
+    selected: reactive[int] = reactive(0)
+
+    def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
+        super().__init__(id="tape")
+        self._timeline = timeline
+        self._states: dict[int, NodeState | None] = {}
+        self.glyphs = glyphs
+
+    def on_mount(self) -> None:
+        """Name the panel and its size."""
+        self.set_title("4 Tape")
+        self.set_count(len(self._timeline.nodes) + 1)
+
+    def row(self, y: int) -> Line:
+        """Row `y`; the first one belongs to the heading, which is drawn over it."""
+        nodes = self._timeline.nodes
+        columns = columns_for(self.scrollable_content_region.width, int(nodes[-1]) if len(nodes) else 0)
+        if y == 0 or self.moment is None:
+            return heading(columns)
+        node = int(nodes[y - 1])
+        spans = row(self._timeline, self.moment, node, self._state(y - 1), columns, self.glyphs)
+        return tuple((text, "selected") for text, _ in spans) if node == self.selected else spans
+
+    def render_line(self, y: int) -> Strip:
+        """The heading in the first line, whatever is scrolled to."""
+        if y == 0:
+            return strip_of(self, self.row(0), self.glyphs).adjust_cell_length(self.size.width, self.rich_style)
+        return super().render_line(y)
+
+    def watch_moment(self) -> None:
+        """Draw anew: every row may have changed."""
+        self._states = {}
+        self.refresh()
+
+    def watch_selected(self, selected: int) -> None:
+        """Follow the selection."""
+        at = self._index(selected)
+        if at is not None:
+            self.show_row(at + 1, margin=2)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Fit the rows to the new width and keep the selection in view."""
+        self.set_count(len(self._timeline.nodes) + 1)
+        self.watch_selected(self.selected)
+
+    def action_page(self, pages: int) -> None:
+        """Select a node one page away."""
+        nodes, at = self._timeline.nodes, self._index(self.selected)
+        if not len(nodes):
+            return
+        target = (at or 0) + pages * max(self.size.height - 2, 1)
+        self.post_message(NodePointed(int(nodes[max(0, min(target, len(nodes) - 1))])))
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the node of a row; a double click runs to it."""
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y == 0:
+            return
+        at = offset.y + int(self.scroll_offset.y) - 1
+        if 0 <= at < len(self._timeline.nodes):
+            self.post_message(NodePointed(int(self._timeline.nodes[at]), run=event.chain == 2))
+
+    def _state(self, at: int) -> NodeState | None:
+        """The state of node number `at` in the tape; a whole screen of them is asked for at once, which is cheaper."""
+        if at not in self._states and self.moment is not None:
+            stretch = range(at, min(at + max(self.size.height, 1), len(self._timeline.nodes)))
+            nodes = [int(self._timeline.nodes[i]) for i in stretch]
+            self._states |= zip(stretch, self.moment.states(nodes), strict=True)
+        return self._states.get(at)
+
+    def _index(self, node: int) -> int | None:
+        nodes = self._timeline.nodes
+        at = bisect_left(nodes, node)
+        return at if at < len(nodes) and nodes[at] == node else None
