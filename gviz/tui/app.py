@@ -1,0 +1,82 @@
+"""The terminal debugger as an application: themes, palette, and what happens when gviz itself fails."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from gviz.trace.timeline import Timeline
+from gviz.tui.commands import SPECS, parse
+from gviz.tui.crash import EXIT_CODE, crash
+from gviz.tui.glyphs import glyphs
+from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.themes import THEMES, semantic_colours, starting_theme
+
+
+class DebuggerApp(App[None]):
+    """One recording in a terminal."""
+
+    CSS_PATH = "app.tcss"
+    TITLE = "gviz"
+    BINDINGS: ClassVar[list[BindingType]] = []
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(self, timeline: Timeline, *, title: str, at: int, ascii: bool, theme: str | None) -> None:
+        if not os.environ.get("NO_COLOR", "set"):
+            del os.environ["NO_COLOR"]  # an empty one means nothing, but Textual takes it for a wish
+        wanted = starting_theme(theme)
+        super().__init__()
+        for known in THEMES:
+            self.register_theme(known)
+        self.theme = wanted
+        self.ascii_only = ascii
+        self.set_class(ascii, "-ascii")
+        self._start = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii))
+        self.failure: BaseException | None = None
+
+    def get_default_screen(self) -> Screen[None]:
+        """The debugger itself."""
+        return self._start
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """The colours of values, gradients and marks for themes that do not know them."""
+        theme = self.current_theme
+        return dict(semantic_colours(dark=theme.dark, ansi=theme.ansi))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every command that needs no argument, beside those of Textual."""
+        yield from super().get_system_commands(screen)
+        for spec in SPECS:
+            if not spec.takes or spec.takes.startswith("["):
+                name = spec.name
+                yield SystemCommand(name, spec.help, lambda name=name: self._start.run_command(parse(name)))
+
+    def _fatal_error(self) -> None:
+        """Keep the error for the report instead of printing its locals, which hold the user's values."""
+        self.failure = self._exception
+        self._return_code = EXIT_CODE
+        self._close_messages_no_wait()
+
+
+def debug(
+    timeline: Timeline, *, title: str, at: int | None = None, ascii: bool = False, theme: str | None = None
+) -> None:
+    """Open the terminal debugger and stay until the user leaves.
+
+    Without `at` it opens where the program failed, else at the first event. Raises GvizError (exit code 70) if gviz
+    itself fails.
+    """
+    app = DebuggerApp(timeline, title=title, at=start_of(timeline) if at is None else at, ascii=ascii, theme=theme)
+    app.run()
+    if app.failure is not None:
+        raise crash(app.failure) from app.failure
+
+
+def start_of(timeline: Timeline) -> int:
+    """Where a viewer begins: at the failure, if the program failed, else at the first event."""
+    return timeline.failures[-1] if timeline.failures else min(1, len(timeline))

@@ -1,0 +1,31 @@
+"""Write the moment that is looked at as a picture, for both front ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gviz.errors import GvizError
+from gviz.plain_text import shown
+from gviz.trace.timeline import Timeline
+
+TIMEOUT = 10.0
+"""Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""
+
+
+def export(timeline: Timeline, n: int, path: str) -> str:
+    """Write moment `n` to a file that does not exist yet, in the format of its suffix; what was done, in a sentence."""
+    from gviz.render.exporters import ExportOptions, exporter_for  # Graphviz is only needed here
+
+    notes: list[str] = []
+    target = Path(path).expanduser()
+    exporter = exporter_for(path)
+    picture = exporter.render(timeline, n, ExportOptions(timeout=TIMEOUT, note=notes.append))
+    data = picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace")
+    try:
+        with target.open("xb") as file:
+            file.write(data)
+    except FileExistsError:
+        raise GvizError(f"{shown(path)} already exists", hint="choose another name") from None
+    except OSError as error:
+        raise GvizError(f"cannot write {shown(path)}", why=error.strerror or str(error)) from error
+    return "; ".join([f"wrote {shown(path)} (event {n})", *notes])

@@ -1,0 +1,1 @@
+"""The screens: the debugger, the help, the inspector."""

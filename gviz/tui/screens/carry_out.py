@@ -1,0 +1,56 @@
+"""The commands of the prompt that concern the screen and not the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.tui.commands import Command, help_lines
+
+if TYPE_CHECKING:
+    from gviz.tui.screens.debugger import DebuggerScreen
+
+_PANELS = {"list": 1, "output": 2, "where": 3, "tape": 4}
+
+
+def carry_out(screen: DebuggerScreen, command: Command) -> None:
+    """Do what a command asks of the screen; raises GvizError where it cannot be done."""
+    acts: dict[str, Callable[[str], None]] = {
+        "quit": lambda _: screen.action_quit(),
+        "help": lambda word: _help(screen, word),
+        "theme": lambda name: _theme(screen, name),
+        "export": lambda path: _export(screen, path),
+        "print": lambda place: _inspect(screen, place),
+    }
+    if command.name in _PANELS:
+        screen.action_panel(_PANELS[command.name])
+    else:
+        acts[command.name](command.argument)
+
+
+def _help(screen: DebuggerScreen, word: str) -> None:
+    if word:
+        screen.say(" ".join(next(help_lines(word)).split()))
+    else:
+        screen.action_help()
+
+
+def _theme(screen: DebuggerScreen, name: str) -> None:
+    known = screen.app.available_themes
+    if name not in known:
+        raise GvizError(f"there is no theme {clipped(name, 30)}", hint=", ".join(sorted(known)[:6]) + " …", exit_code=2)
+    screen.app.theme = name
+
+
+def _inspect(screen: DebuggerScreen, place: str) -> None:
+    screen.run_command(Command("select", 1, place))
+    if not screen.remark:
+        screen.action_inspect()
+
+
+def _export(screen: DebuggerScreen, path: str) -> None:
+    from gviz.tui.export import export
+
+    screen.say(export(screen.timeline, screen.cursor.position, path))

@@ -1,0 +1,307 @@
+"""The main screen. One integer, the position, is the truth: keys move the cursor, everything else follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import Static
+
+from gviz.errors import GvizError
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import LEAST, PANELS, View, Wishes, arranged, graph_area, next_view, opening_view, size_class
+from gviz.tui.commands import Command, parse
+from gviz.tui.cursor import FOLLOWS, Cursor, Stop
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.messages import NodePointed, Seek, Typed
+from gviz.tui.screens.bindings import BINDINGS
+from gviz.tui.screens.carry_out import carry_out
+from gviz.tui.screens.help import HelpScreen
+from gviz.tui.screens.inspector import InspectorScreen
+from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.node import NodePanel
+from gviz.tui.widgets.output import OutputPanel
+from gviz.tui.widgets.prompt import Prompt
+from gviz.tui.widgets.rows import KeysRow, StatusRow, TimelineBar
+from gviz.tui.widgets.source import SourcePane
+from gviz.tui.widgets.tape import Tape
+
+PLAY_SECONDS = 0.4
+
+
+class DebuggerScreen(Screen[None]):
+    """Status, timeline, panels and keys over one recording."""
+
+    BINDINGS: ClassVar[list[BindingType]] = BINDINGS
+    AUTO_FOCUS = None
+    moment: reactive[Moment | None] = reactive(None)
+    selected: reactive[int] = reactive(0)
+    stop: reactive[Stop] = reactive(Stop(0, 0, ""))
+    frame: reactive[int] = reactive(0)
+    full: reactive[bool] = reactive(False)
+    view: reactive[View] = reactive("tape")
+    tab: reactive[str] = reactive("source")
+    zoomed: reactive[str] = reactive("")
+    remark: reactive[str] = reactive("")
+
+    def __init__(self, timeline: Timeline, title: str, position: int, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.timeline = timeline
+        self.cursor = Cursor(timeline, position)
+        self.program = title
+        self.glyphs = glyphs
+        self._awaited = ""
+        self._asked = False
+        self._leading = "tape"
+        self._playing: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """All panels, always; which of them are seen is `arranged`."""
+        timeline, glyphs, here = self.timeline, self.glyphs, DebuggerScreen
+        yield StatusRow(timeline, self.program, glyphs).data_bind(here.moment, here.stop)
+        yield TimelineBar(timeline, glyphs).data_bind(here.moment)
+        with Horizontal(id="body"):
+            with Vertical(id="main"):
+                yield GraphCanvas(timeline, glyphs).data_bind(here.moment, here.selected)
+                yield Tape(timeline, glyphs).data_bind(here.moment, here.selected)
+                yield SourcePane(timeline, glyphs).data_bind(here.moment, here.selected, here.frame)
+                yield OutputPanel(timeline, glyphs).data_bind(here.moment)
+            with Vertical(id="side"):
+                yield NodePanel(timeline, glyphs).data_bind(here.moment, here.selected, here.full)
+                yield OutputPanel(timeline, glyphs, id="side-output").data_bind(here.moment)
+        yield Static(f"terminal too small (need {LEAST[0]}x{LEAST[1]}), q quits", id="small", markup=False)
+        yield KeysRow(glyphs).data_bind(here.remark)
+        yield Prompt()
+
+    def on_mount(self) -> None:
+        """Stand at the starting position."""
+        failed = self.cursor.position in self.timeline.failures
+        self._show(Stop(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
+        self.call_after_refresh(self._open)
+
+    def _open(self) -> None:
+        """Choose the first view, now that the panels know the moment."""
+        (width, height), canvas, nodes = self.app.size, self.query_one(GraphCanvas), len(self.timeline.nodes)
+        fits_alone = canvas.fits(*graph_area(width, height, "graph", nodes))
+        fits_above = canvas.fits(*graph_area(width, height, "both", nodes))
+        self.view = opening_view(height, fits_alone=fits_alone, fits_above_tape=fits_above)
+        self._leading = "graph" if self.view == "graph" else "tape"
+        self._arrange()
+        self._focus(self._leading)
+
+    def on_resize(self) -> None:
+        """Another size may show other panels."""
+        self._arrange()
+
+    def run_command(self, command: Command) -> None:
+        """Carry out a command of the prompt or a key; what cannot be done is said in the bottom row."""
+        self._attempt(
+            lambda: self._show(self.cursor.run(command)) if command.name in FOLLOWS else carry_out(self, command)
+        )
+
+    def _attempt(self, act: Callable[[], None]) -> None:
+        self.remark = ""
+        try:
+            act()
+        except GvizError as error:
+            self.say(error.what + (f" ({error.hint})" if error.hint else ""))
+
+    def say(self, remark: str) -> None:
+        """Say something in the bottom row until the next key."""
+        self.remark = remark
+
+    def _show(self, stop: Stop) -> None:
+        """Let every panel follow the cursor."""
+        self.stop = stop
+        if self.moment is None or self.moment.n != self.cursor.position:
+            self.moment = self.timeline.at(self.cursor.position)
+        if self.selected != self.cursor.selected:
+            self.frame = 0
+        self.selected = self.cursor.selected
+
+    def action_travel(self, name: str) -> None:
+        """Move in time by a step of some size."""
+        self._pause()
+        self.run_command(Command(name))
+
+    def action_travel_to(self, backward: bool) -> None:
+        """To the next (previous) event of the selected node."""
+        self._pause()
+        self.run_command(Command("reverse-to" if backward else "to"))
+
+    def action_seek(self, position: int) -> None:
+        """To an event; -1 is the last."""
+        self._pause()
+        self._attempt(lambda: self._show(self.cursor.seek(len(self.timeline) if position < 0 else position)))
+
+    def action_back(self) -> None:
+        """To the position jumped from last."""
+        self.run_command(Command("back"))
+
+    def action_neighbour(self, steps: int) -> None:
+        """Select the node below or above in the tape."""
+        self._attempt(lambda: self._show(self.cursor.neighbour(steps)))
+
+    def action_edge(self, which: int) -> None:
+        """Select the first or last node of the tape."""
+        if len(self.timeline.nodes):
+            self._attempt(lambda: self._show(self.cursor.select(int(self.timeline.nodes[which]))))
+
+    def action_relative(self, kin: str) -> None:
+        """Select an input or a user of the node; pressed again at the same place, the next one."""
+        self._attempt(lambda: self._show(self.cursor.relative(kin)))
+
+    def action_again(self, backward: bool) -> None:
+        """Repeat the search."""
+        self._attempt(lambda: self._show(self.cursor.again(backward=backward)))
+
+    def action_caller(self, steps: int) -> None:
+        """Look at a caller further up or down in the source."""
+        frames = self.timeline.info(self.selected).frames if self.selected else ()
+        self.frame = max(0, min(self.frame + steps, len(frames) - 1))
+
+    def action_detail(self) -> None:
+        """Numbers in full, or short."""
+        self.full = not self.full
+
+    def action_view(self) -> None:
+        """Graph, tape, both."""
+        self.view = next_view(self.view)
+        self.zoomed, self._asked = "", False
+        self._leading = "graph" if self.view == "graph" else "tape"
+        self._arrange()
+
+    def action_panel(self, digit: int) -> None:
+        """Bring a panel to the front and focus it."""
+        panel = PANELS[digit - 1]
+        if panel in ("source", "output"):
+            self.tab, self._asked = panel, True
+        if self.zoomed:
+            self.zoomed = panel
+        self._leading = panel
+        if panel in ("tape", "graph") and panel != self.view and self.view != "both":
+            self.view = "graph" if panel == "graph" else "tape"
+        self._arrange()
+        self._focus(panel)
+
+    def action_zoom(self) -> None:
+        """The focused panel alone, and back."""
+        focused = self.focused.id if self.focused is not None else ""
+        self.zoomed = "" if self.zoomed else focused if focused in PANELS else self._leading
+        self._arrange()
+
+    def action_leave(self) -> None:
+        """Undo, one after the other: the remark, the zoom."""
+        if self.remark:
+            self.remark = ""
+            return
+        self.zoomed = ""
+        self._arrange()
+
+    def action_prompt(self, sign: str, text: str = "") -> None:
+        """Open the command line or the search."""
+        self._pause()
+        self.remark = ""
+        self.query_one(KeysRow).display = False
+        self.query_one(Prompt).ask(sign, text)
+
+    def action_help(self) -> None:
+        """All keys on one screen."""
+        self.app.push_screen(HelpScreen(self.glyphs))
+
+    def action_inspect(self) -> None:
+        """Everything about the selected node."""
+        if self.moment is not None:
+            self.app.push_screen(InspectorScreen(self.timeline, self.moment, self.selected, self.glyphs))
+
+    def action_play(self) -> None:
+        """Step by itself until a key or the end."""
+        if self._playing is not None:
+            self._pause()
+        else:
+            self._playing = self.set_interval(PLAY_SECONDS, self._play_on)
+
+    def action_await_letter(self, purpose: str) -> None:
+        """The next key names a bookmark."""
+        self._awaited = purpose
+        self.say(
+            "mark: a letter names this position" if purpose == "m" else "go to mark: its letter, ' for the last jump"
+        )
+
+    def action_quit(self) -> None:
+        """Leave."""
+        self.app.exit()
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that was waited for is no command."""
+        purpose, self._awaited = self._awaited, ""
+        if not purpose:
+            return
+        event.stop()
+        event.prevent_default()
+        self.remark = ""
+        if event.character and event.character.isprintable():
+            name = event.character
+            self.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
+
+    def on_seek(self, message: Seek) -> None:
+        """Somebody pointed at an event."""
+        self.action_seek(message.position)
+
+    def on_node_pointed(self, message: NodePointed) -> None:
+        """Somebody pointed at a node."""
+        self._attempt(lambda: self._show(self.cursor.select(message.node)))
+        if message.run:
+            self.action_travel_to(False)
+
+    def on_typed(self, message: Typed) -> None:
+        """A command or a search was typed, or the prompt was left."""
+        self.query_one(KeysRow).display = True
+        self._focus(self._leading)
+        text = message.text.strip()
+        if message.sign == "/" and text:
+            self.run_command(Command("find", 1, text))
+        elif message.sign == ":" and text:
+            self._attempt(lambda: self.run_command(parse(text)))
+
+    def _arrange(self) -> None:
+        """Show the panels that belong to this size and view."""
+        width, height = self.app.size
+        size = size_class(width, height)
+        for name in ("tiny", "single", "portrait", "narrow", "wide", "huge"):
+            self.set_class(name == size, f"-{name}")
+        wishes = Wishes(self.view, self.tab, self._asked, self.zoomed, self._leading)
+        shown = arranged(width, height, wishes)
+        self.query_one(Tape).styles.max_height = len(self.timeline.nodes) + 3 if "graph" in shown else None
+        for panel in (*PANELS, "side-output", "small"):
+            self.query_one(f"#{panel}").display = panel in shown
+        self.query_one("#main").display = not shown.isdisjoint({"graph", "tape", "source", "output"})
+        self.query_one("#side").display = not shown.isdisjoint({"node", "side-output"})
+        for row in ("status", "timeline", "body", "keys"):
+            self.query_one(f"#{row}").display = "small" not in shown
+        if self.focused is None or not self.focused.display:
+            self._focus(self._leading)
+
+    def _focus(self, panel: str) -> None:
+        widget = self.query_one(f"#{panel}")
+        if widget.display:
+            widget.focus(scroll_visible=False)
+
+    def _play_on(self) -> None:
+        stop = self.cursor.travel("step")
+        self._show(stop)
+        if stop.position == stop.start:
+            self._pause()
+
+    def _pause(self) -> None:
+        if self._playing is not None:
+            self._playing.stop()
+            self._playing = None

@@ -1,0 +1,47 @@
+"""Everything about one node, every digit, on the whole screen."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.messages import Seek
+from gviz.tui.widgets.node import NodePanel
+
+
+class InspectorScreen(ModalScreen[None]):
+    """The node panel in full; a click on a number leaves and goes to the event that made it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "leave", show=False)]
+
+    def __init__(self, timeline: Timeline, moment: Moment, node: int, glyphs: Glyphs) -> None:
+        super().__init__()
+        self._timeline, self._moment, self._node, self._glyphs = timeline, moment, node, glyphs
+
+    def compose(self) -> ComposeResult:
+        """One panel."""
+        yield NodePanel(self._timeline, self._glyphs, id="inspector")
+
+    def on_mount(self) -> None:
+        """Fill it."""
+        panel = self.query_one(NodePanel)
+        panel.full = True
+        panel.moment, panel.selected = self._moment, self._node
+        panel.set_title(f"#{self._node} at event {self._moment.n}: esc leaves")
+        panel.focus()
+
+    def action_leave(self) -> None:
+        """Back to the debugger."""
+        self.dismiss()
+
+    def on_seek(self, message: Seek) -> None:
+        """Leave, and let the debugger go there."""
+        message.stop()
+        self.dismiss()
+        self.app.screen_stack[-2].post_message(Seek(message.position))
