@@ -30,6 +30,12 @@ def decode(kind: int, body: bytes) -> Event:
     return _decoders[kind].decode(body)
 
 
+def kind_rows() -> Iterator[tuple[int, str, str]]:
+    """``(number, class, names of its fields)`` of every kind, as a trace file describes itself."""
+    for number, kind in enumerate(KINDS):
+        yield number, kind.__name__, " ".join(kind.__struct_fields__)
+
+
 def subject(event: Event) -> Subject:
     """What the event concerns; a pass concerns its first root."""
     return _SUBJECTS[type(event)](event)

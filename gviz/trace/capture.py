@@ -1,0 +1,106 @@
+"""What the program writes and warns becomes events too, and still goes where it went."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from gviz import emit, site
+from gviz.emit import Channel
+from gviz.events import Event, Printed, Warned
+
+_LARGEST_PIECE = 8192
+
+
+class Overheard:
+    """A text stream that passes everything on, and says it line by line to a recording."""
+
+    def __init__(self, stream: TextIO, name: str, channel: Channel) -> None:
+        self._stream = stream
+        self._name = name
+        self._channel = channel
+        self._line: list[str] = []
+        self._length = 0
+
+    def write(self, text: str) -> int:
+        """Write, and say what has become a line."""
+        written = self._stream.write(text)
+        if emit.channel is self._channel:
+            self._line.append(text)
+            self._length += len(text)
+            if text.endswith(("\n", "\r")) or self._length > _LARGEST_PIECE:
+                self.say()
+        return written
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Flush, and say what is not a line yet."""
+        self._stream.flush()
+        self.say()
+
+    def say(self) -> None:
+        """Say what was written since."""
+        text, self._line, self._length = "".join(self._line), [], 0
+        if text:
+            _say(self._channel, Printed(self._name, text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stream)
+
+
+@contextmanager
+def overhearing(channel: Channel) -> Iterator[None]:
+    """Listen to ``sys.stdout`` and ``sys.stderr`` of this process."""
+    before = sys.stdout, sys.stderr
+    ours = [
+        Overheard(stream, name, channel) for stream, name in zip(before, ("stdout", "stderr"), strict=True) if stream
+    ]
+    for stream in ours:
+        setattr(sys, stream._name, stream)
+    try:
+        yield
+    finally:
+        for stream in ours:
+            stream.say()
+            if getattr(sys, stream._name) is stream:  # else somebody has replaced it, and will put ours back
+                setattr(sys, stream._name, stream._stream)
+
+
+@contextmanager
+def overhearing_warnings(channel: Channel) -> Iterator[None]:
+    """Say every warning that is shown."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        _say(channel, Warned(category.__name__, str(message), channel.stack_number(_caller())))
+        before(message, category, *where, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        if warnings.showwarning is show:
+            warnings.showwarning = before
+
+
+def _caller() -> site.StackKey:
+    """The stack that warned, without the frames of Python's own machinery for warnings."""
+    key = site.stack(3)
+    while key and getattr(key[0], "co_filename", "") == warnings.__file__:
+        key = key[2:]
+    return key
+
+
+def _say(channel: Channel, event: Event) -> None:
+    if emit.channel is channel:
+        channel.say(event)

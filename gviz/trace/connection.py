@@ -1,0 +1,149 @@
+"""Opens a file that may come from a stranger: read-only, with limits, and only if it is a trace and nothing else."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import gviz
+from gviz.errors import GvizError
+from gviz.trace import file_format
+
+SECONDS_A_QUERY = 20.0
+LARGEST_FIELD = 256 << 20
+_MAGIC = b"SQLite format 3\0"
+_ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
+_INSTRUCTIONS_BETWEEN_LOOKS = 100_000
+
+
+class Connection:
+    """A trace file open for reading. Every failure is a GvizError with exit code 3."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        _look_at(path)
+        self._deadline = 0.0
+        self._sqlite = self._connected()
+        try:
+            self._check()
+        except BaseException:
+            self._sqlite.close()
+            raise
+
+    def rows(self, sql: str, parameters: Iterable[object] = ()) -> list[Any]:
+        """The answer to a query, within a limit of time."""
+        self._deadline = time.monotonic() + SECONDS_A_QUERY
+        try:
+            return self._sqlite.execute(sql, tuple(parameters)).fetchall()
+        except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError) as trouble:
+            raise damaged(self.path, str(trouble)) from trouble
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._sqlite.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        try:
+            return self._open("mode=ro")
+        except sqlite3.OperationalError as trouble:
+            if "open" not in str(trouble) and "readonly" not in str(trouble):
+                raise damaged(self.path, str(trouble)) from trouble
+            self._refuse_log()
+        except sqlite3.Error as trouble:
+            raise damaged(self.path, str(trouble)) from trouble
+        try:
+            return self._open("mode=ro&immutable=1")  # there is nothing but this file: safe to read as it is
+        except sqlite3.Error as trouble:
+            raise damaged(self.path, str(trouble)) from trouble
+
+    def _refuse_log(self) -> None:
+        """Raises GvizError if part of the trace is in a write-ahead log, which SQLite could not open here."""
+        log = Path(f"{self.path}-wal")
+        if log.exists() and log.stat().st_size:
+            raise GvizError(
+                f"{self.path} cannot be opened where it is",
+                why="its recording was not closed; the rest of it can only be read in a folder that can be written to",
+                hint=f"copy it to another folder, together with {log.name}",
+                exit_code=3,
+            )
+
+    def _open(self, options: str) -> sqlite3.Connection:
+        uri = f"file:{quote(os.path.abspath(self.path))}?{options}"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_FIELD)
+        connection.set_progress_handler(self._too_late, _INSTRUCTIONS_BETWEEN_LOOKS)
+        self._deadline = time.monotonic() + SECONDS_A_QUERY
+        try:
+            for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "query_only = ON"):
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _too_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def _check(self) -> None:
+        """Raises GvizError unless the file is a trace that this version reads, and defines nothing else."""
+        [(application,)] = self.rows("PRAGMA application_id")
+        [(version,)] = self.rows("PRAGMA user_version")
+        if application != file_format.APPLICATION_ID:
+            raise not_a_trace(self.path, "it is an SQLite database of another program")
+        if version > file_format.FORMAT:
+            raise self._too_new(version)
+        self._sqlite.set_authorizer(_authorize)
+        schema = set(self.rows("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
+        if version < 1 or schema != file_format.expected_schema():
+            raise damaged(self.path, "its tables are not those of a trace")
+
+    def _too_new(self, version: int) -> GvizError:
+        tables = self.rows(
+            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta' AND sql NOT LIKE '%virtual%'"
+        )
+        found = self.rows("SELECT value FROM meta WHERE key = 'gviz'") if tables else []
+        writer = f"gviz {str(found[0][0])[:40]}" if found else "a newer gviz"
+        return GvizError(
+            f"{self.path} was written by {writer} (format {version}); "
+            f"this is {gviz.__version__} (format {file_format.FORMAT})",
+            hint="pip install -U gviz",
+            exit_code=3,
+        )
+
+
+def damaged(path: Path, why: str) -> GvizError:
+    """The error for a trace that does not hold together."""
+    return GvizError(f"{path} is damaged: {why}", hint="record the program again", exit_code=3)
+
+
+def not_a_trace(path: Path, why: str) -> GvizError:
+    """The error for a file of another kind."""
+    return GvizError(f"{path} is not a gviz trace: {why}", hint="gviz record SCRIPT writes one", exit_code=3)
+
+
+def _look_at(path: Path) -> None:
+    """Raises GvizError if there is nothing to open, or not a database at all."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        raise GvizError(
+            f"{path} does not exist", hint="gviz record SCRIPT -o FILE writes a trace", exit_code=3
+        ) from None
+    except IsADirectoryError:
+        raise GvizError(f"{path} is a folder", hint="name a trace in it", exit_code=3) from None
+    except (OSError, ValueError) as trouble:
+        why = trouble.strerror if isinstance(trouble, OSError) else str(trouble)
+        raise GvizError(f"{path} cannot be read: {why}", hint="look at its permissions", exit_code=3) from trouble
+    if head != _MAGIC:
+        raise not_a_trace(path, "it is empty" if not head else "its first bytes are not those of an SQLite file")
+
+
+def _authorize(action: int, *names: str | None) -> int:
+    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY

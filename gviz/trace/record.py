@@ -1,0 +1,169 @@
+"""Recording a program from within: ``with gviz.record("run.gviz"): ...``."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import tokenize
+import traceback
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+import gviz
+from gviz import emit, site
+from gviz.emit import Channel
+from gviz.errors import GvizError
+from gviz.events import Failed, Marked
+from gviz.trace.capture import overhearing, overhearing_warnings
+from gviz.trace.writer import TraceWriter, utc_now
+from gviz.values import INLINE_BYTES
+
+LARGEST_SOURCE = 4 << 20
+
+
+class Recording:
+    """A context manager: what happens in its block is written to the trace at `path`.
+
+    An exception that leaves the block is said as `Failed` and goes on its way. After a fork only the parent records.
+    """
+
+    def __init__(self, path: Path, *, limit: int, source: bool, framework: str) -> None:
+        self.path = path
+        self.framework = framework
+        self._limit = limit
+        self._read_source = read_source if source else None
+        self._writer: TraceWriter | None = None
+        self._open = ExitStack()
+        self._owner = os.getpid()
+
+    def __enter__(self) -> Recording:
+        if emit.channel is not None:
+            raise GvizError("this program is already being recorded", hint="end the first recording before the next")
+        self._owner = os.getpid()
+        writer = self._writer = TraceWriter(self.path, about=_about(self.framework), on_trouble=self._detached)
+        self.channel = Channel(writer.say, limit=self._limit, read_source=self._read_source)
+        self._open.callback(writer.close)
+        self._open.enter_context(emit.listening(self.channel))
+        self._open.enter_context(overhearing_warnings(self.channel))
+        self._open.enter_context(overhearing(self.channel))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if os.getpid() != self._owner:
+            return  # a child that left the block it was forked in
+        if error is not None and not isinstance(error, SystemExit | GeneratorExit):
+            self._fail(error)
+        self._open.close()
+
+    def __len__(self) -> int:
+        """The number of events that have reached the file."""
+        return 0 if self._writer is None else len(self._writer)
+
+    def flush(self) -> None:
+        """Bring everything said so far into the file."""
+        if self._writer is not None:
+            self._writer.flush()
+
+    def _fail(self, error: BaseException) -> None:
+        if emit.channel is self.channel:
+            text = "".join(traceback.format_exception(error))
+            stack = self.channel.stack_number(_raised_at(error.__traceback__))
+            node = self._writer.failing_node(str(error)) if self._writer is not None else 0
+            self.channel.say(Failed(type(error).__name__, str(error), node, stack, text))
+
+    def _detached(self, trouble: str) -> None:
+        if emit.channel is self.channel:
+            emit.detach()
+        print(f"gviz: warning: recording of {self.path} has ended: {trouble}", file=sys.__stderr__)
+
+
+def record(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    limit: int = INLINE_BYTES,
+    source: bool = True,
+    overwrite: bool = False,
+    framework: str = "gviz.engine",
+) -> Recording:
+    """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
+
+    Arrays are kept whole up to `limit` bytes, larger ones as statistics. `source` keeps the text of the program's
+    files in the trace. An existing file is refused with GvizError unless `overwrite`.
+    """
+    where = _in_cache() if path is None else Path(path)
+    if overwrite:
+        _remove(where)
+    elif where.exists():
+        raise GvizError(f"{where} exists already", hint="choose another name, or pass overwrite=True")
+    return Recording(where, limit=limit, source=source, framework=framework)
+
+
+def mark(name: str) -> None:
+    """Name this moment of the recording in progress; does nothing if there is none."""
+    channel = emit.channel
+    if channel is not None:
+        channel.say(Marked(name))
+
+
+def read_source(path: str) -> str | None:
+    """The text of a source file, or None if it cannot be read or is larger than any program."""
+    try:
+        if os.path.getsize(path) > LARGEST_SOURCE:
+            return None
+        with tokenize.open(path) as file:
+            return file.read()
+    except (OSError, SyntaxError, ValueError):  # missing, or not text in the encoding it claims
+        return None
+
+
+def _in_cache() -> Path:
+    from platformdirs import user_cache_path
+
+    folder = user_cache_path("gviz") / "traces"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as trouble:
+        raise GvizError(f"{folder} cannot be made: {trouble.strerror}", hint="give the recording a path") from trouble
+    name = Path(sys.argv[0] or "session").stem or "session"
+    stamp = utc_now()[:19].replace(":", "-")
+    return folder / f"{name}-{stamp}-{os.getpid()}.gviz"
+
+
+def _remove(path: Path) -> None:
+    """Remove a trace, with what a killed recording may have left beside it."""
+    for victim in (path, Path(f"{path}-wal"), Path(f"{path}-shm"), Path(f"{path}-journal")):
+        try:
+            victim.unlink(missing_ok=True)
+        except OSError as trouble:
+            raise GvizError(f"{victim} cannot be replaced: {trouble.strerror}") from trouble
+
+
+def _about(framework: str) -> dict[str, str]:
+    return {
+        "gviz": gviz.__version__,
+        "framework": framework,
+        "python": platform.python_version(),
+        "argv": json.dumps(sys.argv),
+        "started": utc_now(),
+    }
+
+
+def _raised_at(trace: TracebackType | None) -> site.StackKey:
+    """The user's stack at the point where an exception was raised, innermost frame first."""
+    key: list[site.StackKey] = []
+    outer = trace.tb_frame.f_back if trace is not None else None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not site.is_hidden(code.co_filename):
+            key.insert(0, (code, trace.tb_lasti))
+        trace = trace.tb_next
+    while outer is not None:
+        if not site.is_hidden(outer.f_code.co_filename):
+            key.append((outer.f_code, outer.f_lasti))
+        outer = outer.f_back
+    return tuple(part for pair in key for part in pair)

@@ -1,0 +1,53 @@
+-- A gviz trace: everything a program said about its computation graph, in order. Format 1.
+--
+-- Open it with any SQLite client; nothing in it is ever executed. Numbers (of nodes, storages, ops, stacks, scopes and
+-- passes) count from 1 within a trace, 0 means "none". A body is MessagePack: an array of the event's fields, in the
+-- order in which the table `kind` names them. Nested in bodies:
+--   value   [dtype, shape, data, stats, blob]: one array as it was; little-endian elements in C order are in `data`
+--           when small; else `stats` is [min, max, mean, rms, nan, inf, zero], and `blob`, if the elements were kept,
+--           is a row of 16-byte hashes of chunks that hold them together
+--   output  [value, storage, version, view_of, offset, strides]
+--   edge    [node, output_nr]
+--   frame   [path, function, line, end_line, column, end_column]
+--
+-- History of the format (PRAGMA user_version), and what changed in it:
+--   1  the first
+
+CREATE TABLE meta (     -- what is known about the recording as a whole
+    key TEXT PRIMARY KEY,   -- gviz, framework, python, argv (JSON), started, finished (absent if the program was killed)
+    value TEXT NOT NULL     -- as text; times are ISO 8601 in UTC
+);
+
+CREATE TABLE kind (     -- the classes of events, so that a trace explains itself
+    kind INTEGER PRIMARY KEY,   -- the number used below
+    name TEXT NOT NULL,         -- the class, as in gviz/events.py, which documents it
+    fields TEXT NOT NULL        -- the names of what a body holds, in order, separated by blanks
+);
+
+CREATE TABLE definition (   -- events that only introduce a number: OpSeen, StackSeen, SourceSeen
+    id INTEGER PRIMARY KEY,     -- the order in which they were said, from 1
+    kind INTEGER NOT NULL,      -- its class
+    body BLOB NOT NULL          -- its fields, the introduced number or path first
+);
+
+CREATE TABLE event (    -- what happened, in order
+    seq INTEGER PRIMARY KEY,    -- the event's number, from 1, without gaps
+    kind INTEGER NOT NULL,      -- its class
+    node INTEGER NOT NULL,      -- the node it concerns (for the start of a pass: the first root)
+    output_nr INTEGER NOT NULL, -- the output of that node it concerns, from 0
+    pass_nr INTEGER NOT NULL,   -- the backward pass it belongs to
+    time INTEGER NOT NULL,      -- nanoseconds since the recording started
+    thread INTEGER NOT NULL,    -- which thread of the program said it, from 1 in order of appearance
+    body BLOB NOT NULL          -- its fields
+);
+
+CREATE TABLE chunk (    -- elements of large arrays, each piece once, however often it occurred
+    hash BLOB PRIMARY KEY,      -- BLAKE2b of the bytes, 16 bytes long
+    bytes BLOB NOT NULL         -- at most 1 MiB; only the last piece of an array is shorter
+);
+
+CREATE TABLE index_column ( -- columns for fast seeking, written at a clean close; can be rebuilt from the events
+    name TEXT PRIMARY KEY,      -- as in gviz/trace/index.py
+    dtype TEXT NOT NULL,        -- of numpy: <u4 or <i8
+    bytes BLOB NOT NULL         -- the elements
+);

@@ -1,0 +1,256 @@
+"""Writes a trace while the program runs: one list append an event, everything else in batches."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from threading import get_ident
+
+from gviz.errors import GvizError
+from gviz.events import DEFINITIONS, BackwardFinished, Event, StepFinished, StepStarted
+from gviz.trace import file_format
+from gviz.trace.codec import KIND_NUMBERS, decode, encode, kind_rows, subject, with_values
+from gviz.values import INLINE_BYTES, Value, statistics
+
+BATCH = 1000
+FLUSH_SECONDS = 0.05
+CHECKPOINT_SECONDS = 2.0
+MOST_PENDING = 50_000
+_PASS_KINDS = (BackwardFinished, StepStarted, StepFinished)
+
+_clock = time.perf_counter_ns
+_open_writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()
+
+
+class TraceWriter:
+    """One trace being written. `say` is the listener of a `Channel`.
+
+    Events reach the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program stops), and at
+    `close`. Trouble with the file detaches the writer: `on_trouble` is called once with what happened, the program goes
+    on, and the file keeps what was written. After a fork the child's copy does nothing.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, about: Mapping[str, str], on_trouble: Callable[[str], None]
+    ) -> None:
+        self.path = Path(path)
+        self.dead = False
+        self._on_trouble = on_trouble
+        self._pending: deque[tuple[Event, int, int]] = deque()
+        self._lock = threading.RLock()
+        self._flushing = False
+        self._count = 0
+        self._started = _clock()
+        self._threads: dict[int, int] = {}
+        self._chunks: set[bytes] = set()
+        self._connection = _created(self.path, about)
+        self._checkpointed = time.monotonic()
+        self._closing = threading.Event()
+        self._timer = threading.Thread(target=self._flush_by_time, name="gviz trace writer", daemon=True)
+        self._timer.start()
+        _open_writers.add(self)
+
+    def say(self, event: Event) -> None:
+        """Take an event."""
+        self._pending.append((event, _clock(), get_ident()))
+        if len(self._pending) >= BATCH:
+            self._flush_unless_busy()
+
+    def flush(self) -> None:
+        """Bring everything said so far into the file, where other processes see it."""
+        with self._lock:
+            if self._flushing or self.dead:
+                return  # a signal handler or destructor of this thread spoke while it was flushing
+            self._flushing = True
+            try:
+                self._write()
+            except (sqlite3.Error, OSError) as trouble:
+                self._give_up(trouble)
+            finally:
+                self._flushing = False
+
+    def close(self) -> None:
+        """Write the rest and the index, and leave one file. Closing twice is allowed."""
+        if self not in _open_writers:
+            return
+        _open_writers.discard(self)
+        self._closing.set()
+        self._timer.join()
+        self.flush()
+        with self._lock:
+            try:
+                if not self.dead:
+                    self._finish()
+            except (sqlite3.Error, OSError, GvizError) as trouble:
+                self._give_up(trouble)
+            finally:
+                self.dead = True
+                self._connection.close()
+
+    def failing_node(self, error: str) -> int:
+        """The node whose backward rule ended a pass with this error, as the last thing that happened; else 0."""
+        self.flush()
+        if self.dead:
+            return 0
+        sql = "SELECT kind, node, body FROM event WHERE kind IN (?, ?, ?) ORDER BY seq DESC LIMIT 2"
+        with self._lock:
+            rows = self._connection.execute(sql, [KIND_NUMBERS[kind] for kind in _PASS_KINDS]).fetchall()
+        match [(decode(kind, body), node) for kind, node, body in rows]:
+            case [(BackwardFinished(error=said), _), (StepStarted(), node)] if said == error:
+                return int(node)
+        return 0
+
+    def abandon(self) -> None:
+        """Never touch the file again: it belongs to the process that this one was forked from.
+
+        Closing the connection here would fold and delete the parent's write-ahead log, so it is leaked on purpose.
+        """
+        _open_writers.discard(self)
+        self.dead = True
+        self._pending.clear()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _flush_unless_busy(self) -> None:
+        if self.dead:
+            self._pending.clear()
+        elif self._lock.acquire(blocking=len(self._pending) >= MOST_PENDING):
+            try:
+                self.flush()
+            finally:
+                self._lock.release()
+
+    def _flush_by_time(self) -> None:
+        while not self._closing.wait(FLUSH_SECONDS):
+            if self._pending:
+                self.flush()
+            now = time.monotonic()
+            if now - self._checkpointed > CHECKPOINT_SECONDS and not self.dead:
+                self._checkpointed = now
+                self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Fold the write-ahead log into the file now and then, so that neither grows without end."""
+        with self._lock:
+            try:
+                if not self.dead:
+                    self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            except sqlite3.Error as trouble:
+                self._give_up(trouble)
+
+    def _write(self) -> None:
+        taken = [self._pending.popleft() for _ in range(len(self._pending))]
+        if not taken:
+            return
+        rows, definitions = [], []
+        seq = self._count
+        with self._connection as connection:
+            connection.execute("BEGIN")
+            for event, at, thread in taken:
+                body = self._body(event)
+                kind = KIND_NUMBERS[type(event)]
+                if isinstance(event, DEFINITIONS):
+                    definitions.append((kind, body))
+                else:
+                    seq += 1
+                    rows.append((seq, kind, *subject(event), at - self._started, self._thread(thread), body))
+            connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
+            connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._count = seq
+
+    def _thread(self, ident: int) -> int:
+        return self._threads.setdefault(ident, len(self._threads) + 1)
+
+    def _body(self, event: Event) -> bytes:
+        body = encode(event)
+        return body if len(body) <= INLINE_BYTES else encode(with_values(event, self._in_chunks))
+
+    def _in_chunks(self, value: Value) -> Value:
+        """A large value with its elements in chunks of the file."""
+        array = value.array()
+        if array is None or value.data is None or len(value.data) <= INLINE_BYTES:
+            return value
+        size = file_format.CHUNK_BYTES
+        hashes = [self._chunk(value.data[at : at + size]) for at in range(0, len(value.data), size)]
+        return Value(value.dtype, value.shape, None, value.stats or statistics(array), b"".join(hashes))
+
+    def _chunk(self, piece: bytes) -> bytes:
+        name = blake2b(piece, digest_size=file_format.HASH_BYTES).digest()
+        if name not in self._chunks:
+            self._connection.execute("INSERT OR IGNORE INTO chunk VALUES (?, ?)", (name, piece))
+            self._chunks.add(name)
+        return name
+
+    def _finish(self) -> None:
+        from gviz.trace.index import Index
+        from gviz.trace.reader import open_trace
+
+        with open_trace(self.path) as log:
+            index = Index()
+            index.extend(log)
+        columns = [(name, array.dtype.str, array.tobytes()) for name, array in index.arrays()]
+        with self._connection as connection:
+            connection.execute("BEGIN")
+            connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
+            connection.execute("INSERT INTO meta VALUES ('finished', ?)", (utc_now(),))
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+
+    def _give_up(self, trouble: Exception) -> None:
+        if not self.dead:
+            self.dead = True
+            self._closing.set()
+            self._pending.clear()
+            self._on_trouble(f"{trouble}; the trace holds the {self._count} events before")
+
+
+def utc_now() -> str:
+    """The time as a trace keeps it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _created(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
+    """A new file with the tables in it. Raises GvizError if there is one already, or none can be made."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except FileExistsError:
+        raise GvizError(f"{path} exists already", hint="choose another name, or allow it to be replaced") from None
+    except OSError as trouble:
+        raise GvizError(f"{path} cannot be written: {trouble.strerror}") from trouble
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(connection, about)
+    except sqlite3.Error as trouble:
+        connection.close()
+        raise GvizError(f"{path} cannot be written: {trouble}") from trouble
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
+    connection.execute("PRAGMA synchronous = OFF")  # only a power loss can then lose what was flushed
+    connection.execute("BEGIN")
+    file_format.create(connection)
+    connection.executemany("INSERT INTO kind VALUES (?, ?, ?)", kind_rows())
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", about.items())
+    connection.execute("COMMIT")
+    # Only now: a file copied without its log would else hold no tables at all.
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+
+
+def _abandon_all() -> None:
+    for writer in tuple(_open_writers):
+        writer.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)
