@@ -67,6 +67,7 @@ class Index:
         self.lists = {name: ChangeList() for name in LISTS}
         self.tables = {name: np.empty((len(columns), 0), np.int64) for name, columns in TABLES.items()}
         self._chapters = Chapters()
+        self._add_chapters()
         self._context = _Context()
         self._requires: set[int] = set()
         self._plain: set[Edge] = set()  # outputs that cannot have a gradient, of nodes that do
@@ -78,8 +79,7 @@ class Index:
             stop = min(self.count + _BATCH, end) + 1
             _Batch(self, log, self.count + 1, stop).add()
             self.count = stop - 1
-        self.tables["phases"] = _table("phases", self._chapters.rows)
-        self.tables["iterations"] = _table("iterations", [(start,) for start in self._chapters.iterations])
+        self._add_chapters()
 
     def see_node(self, event: e.NodeCreated) -> Iterator[tuple[int, int, int, bool]]:
         """Note whether a node requires a gradient; give its edges ``(source, target, output_nr, carries)``."""
@@ -105,6 +105,10 @@ class Index:
             yield from ((f"{name}.keys", run.keys), (f"{name}.starts", run.starts), (f"{name}.seqs", run.seqs))
         for name, columns in TABLES.items():
             yield from ((f"{name}.{column}", self.tables[name][i]) for i, column in enumerate(columns))
+
+    def _add_chapters(self) -> None:
+        self.tables["phases"] = _table("phases", self._chapters.rows)
+        self.tables["iterations"] = _table("iterations", [(start,) for start in self._chapters.iterations])
 
 
 class _Context:

@@ -10,6 +10,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -205,7 +206,9 @@ class TraceWriter:
             connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
             connection.execute("INSERT INTO meta VALUES ('finished', ?)", (utc_now(),))
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        self._connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+        # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.
+        with suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA journal_mode = DELETE").fetchall()
 
     def _give_up(self, trouble: Exception) -> None:
         if not self.dead:
