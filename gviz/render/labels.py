@@ -8,17 +8,19 @@ from html import escape
 from gviz.plain_text import shown
 from gviz.render.rows import Row
 from gviz.render.scene import Box
-from gviz.render.structure import STATUS_ROOM
 from gviz.render.theme import Theme
 
-CHARACTER = 6
+CHARACTER = 7
 """Points a character takes at the size of a row; what is wider than expected makes its own box wider."""
+STATUS = 66
+"""Points for the state as a word."""
 SMALL = 9
 
 
 def plain(text: str) -> str:
     """User text made harmless for a label; an empty one keeps its line."""
-    return escape(shown(text)) or "&#160;"
+    doubled = escape(shown(text)).replace("\\", r"\\")  # Graphviz puts the key of the box for a single \N
+    return doubled or "&#160;"
 
 
 def coloured(text: str, colour: str, size: int = 0) -> str:
@@ -45,10 +47,10 @@ def box_label(box: Box, theme: Theme) -> str:
 def _head(box: Box, theme: Theme) -> str:
     style = "bad" if {"nan", "error"} & set(box.states) else "muted"
     title = coloured(("► " if "current" in box.states else "") + box.title, theme.texts["title"])
-    room = max(box.width - STATUS_ROOM, 4) * CHARACTER
+    room = max(box.width * CHARACTER - STATUS, CHARACTER)
     return (
         f'<td colspan="2" align="left" width="{room}"><b>{title}</b></td>'
-        f'<td align="right" width="{STATUS_ROOM * CHARACTER}">{coloured(box.status, theme.texts[style], SMALL)}</td>'
+        f'<td align="right" width="{STATUS}">{coloured(box.status, theme.texts[style], SMALL)}</td>'
     )
 
 
