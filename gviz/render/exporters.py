@@ -53,7 +53,7 @@ def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:
     """The scene of moment `n`: the whole graph of the iteration it falls into."""
     if not 0 <= n <= len(timeline):
         raise GvizError(f"there is no event {n}", hint=f"events are numbered 1 to {len(timeline)}", exit_code=2)
-    if not timeline.iterations:
+    if not timeline.nodes:
         raise GvizError("this trace holds no graph", why="the program made no tensors", exit_code=2)
     return scene(structure(timeline, timeline.iteration_at(n), options), timeline, timeline.at(n))
 

@@ -129,7 +129,7 @@ def _incoming(width: int, state: NodeState, now: Now) -> Row:
     output = state.outputs[0]
     row = _arriving("incoming", width, state, 0, now)
     arrived = f"{row.text} ({len(output.parts)} of {output.expected})"
-    if output.expected < 2 or not output.parts or len(arrived) + len(row.label) >= width:
+    if output.expected < 2 or not output.parts or len(arrived) + len(row.label) + 3 > width:
         return row
     return Row(arrived, row.style, row.label)
 

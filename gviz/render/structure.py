@@ -19,8 +19,8 @@ LinkKind = Literal["forward", "gradient", "view"]
 Output = tuple[int, int]
 
 MAX_TITLE = 28
-STATUS_ROOM = 12
-"""Characters right of the title in which the state stands as a word."""
+STATUS_ROOM = 14
+"""Characters beside the title, for the mark of the current node and the state as a word."""
 
 MAX_OUTPUTS = 4
 """An op with more outputs shows so many and says how many there are."""

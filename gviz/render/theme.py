@@ -69,7 +69,7 @@ DARK = Theme(
         "value": "#a5d65a",
         "grad": "#82b4ff",
         "sum": "#f0a3d6",
-        "bad": "#ff8078",
+        "bad": "#ff8a83",
     },
     paints={
         "leaf": Paint("#0f2440", "#5ba3f5"),
