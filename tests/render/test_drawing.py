@@ -1,0 +1,58 @@
+"""Graphviz in its own process: it draws, it is stopped, and what it says is passed on."""
+
+import pytest
+
+from gviz.errors import GvizError
+from gviz.render.drawing import TooSlowError, complaints, draw, has_font
+
+
+@pytest.mark.parametrize(("kind", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_it_draws(kind, start):
+    assert draw("digraph { a -> b }", kind).startswith(start)
+
+
+def test_text_beyond_ascii_arrives():
+    assert "Größe 重み".encode() in draw('digraph { a [label="Größe 重み"] }', "svg")
+
+
+@pytest.mark.parametrize(
+    ("dot", "why"), [("digraph {", "syntax error"), ("digraph { a [label=<<b>x</i>>] }", "mismatched tag")]
+)
+def test_what_graphviz_says_is_passed_on(dot, why):
+    with pytest.raises(GvizError, match="Graphviz cannot draw this graph") as caught:
+        draw(dot, "svg")
+    assert why in caught.value.why
+    assert "Traceback" not in caught.value.why
+
+
+def test_it_is_stopped_when_its_time_is_over():
+    tangle = "; ".join(f"n{i} -> n{i * j % 997}" for i in range(1, 997) for j in (3, 5, 7, 11))
+    with pytest.raises(TooSlowError, match=r"did not finish in 0\.3 s"):
+        draw(f"digraph {{ {tangle} }}", "svg", timeout=0.3)
+
+
+def test_no_dot_on_the_path_is_ever_called(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert draw("digraph { a }", "svg")
+
+
+def test_a_library_of_the_same_name_in_the_working_folder_is_not_taken(monkeypatch, tmp_path):
+    (tmp_path / "pygraphviz.py").write_text("raise SystemExit('taken')")
+    monkeypatch.chdir(tmp_path)
+    assert draw("digraph { a }", "svg")
+
+
+def test_notes_about_fonts_are_no_complaint():
+    assert complaints("Fontconfig warning: x\nWarning: graph has 2000 nodes\n") == []
+    assert complaints("Fontconfig error: y\nError: bad\n in label\nTraceback (most recent\n z") == [
+        "Error: bad",
+        "in label",
+    ]
+
+
+def test_a_machine_with_and_without_fonts(monkeypatch, tmp_path):
+    assert isinstance(has_font(), bool)
+    config = tmp_path / "fonts.conf"
+    config.write_text(f"<?xml version='1.0'?><fontconfig><dir>{tmp_path}</dir></fontconfig>")
+    monkeypatch.setenv("FONTCONFIG_FILE", str(config))
+    assert not has_font()

@@ -1,0 +1,160 @@
+"""Every exporter on every log: files of the right kind that say what the scene says."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from render import golden
+from render.logs import LOGS, Script, recurrent, two_shares
+from render.pictures import groups, words
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.render import picture
+from gviz.render.exporters import EXPORTERS, ExportOptions, exporter_for, last_moment, moment_scene
+from gviz.render.scene import Options
+
+BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}
+BEGINNINGS = {"svg": "<?xml", "dot": "digraph {", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "txt": "demo.py"}
+
+
+def export(kind, script, n=None, **options):
+    timeline = script.timeline
+    return BY_NAME[kind].render(timeline, len(timeline) if n is None else n, ExportOptions(**options))
+
+
+@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize("exporter", EXPORTERS, ids=BY_NAME)
+def test_every_exporter_writes_every_log(exporter, log):
+    notes = []
+    timeline = LOGS[log]().timeline
+    out = exporter.render(timeline, len(timeline), ExportOptions(note=notes.append))
+    assert isinstance(out, bytes) == exporter.binary
+    assert out.startswith(BEGINNINGS[exporter.name])
+    assert not [note for note in notes if "layout" in note]
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_an_svg_shows_every_word_of_the_scene(log):
+    timeline = LOGS[log]().timeline
+    drawn = moment_scene(timeline, len(timeline), Options())
+    nodes = groups(export("svg", LOGS[log]()), "node")
+    assert len(nodes) == len(drawn.boxes)
+    for box in drawn.boxes:
+        said = words(next(group for name, group in nodes.items() if name.endswith(f"-{box.key}")))
+        title = f"► {box.title}" if "current" in box.states else box.title
+        assert title in said
+        assert all(text in said for row in box.rows for text in (row.text, row.label) if text)
+        assert not box.status or box.status in said
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_golden_text(log):
+    golden.check(f"{log}.txt", export("txt", LOGS[log]()))
+
+
+def places(svg):
+    return {
+        name.partition("-n")[2]: re.search(r' (?:points|d)="([^"]+)"', picture_of(group)).group(1)
+        for name, group in groups(svg, "node").items()
+    }
+
+
+def picture_of(group):
+    return ElementTree.tostring(group, encoding="unicode")
+
+
+def test_no_step_moves_a_box():
+    script = two_shares()
+    every = [places(export("svg", script, n)) for n in range(len(script.timeline) + 1)]
+    assert all(place == every[0] for place in every)
+
+
+def test_the_same_moment_is_the_same_file():
+    for kind in ("svg", "dot", "png", "txt"):
+        assert export(kind, two_shares()) == export(kind, two_shares())
+
+
+def test_an_svg_says_in_words_what_it_shows():
+    svg = export("svg", two_shares())
+    assert 'role="img"' in svg
+    assert "computation graph at event 29/29" in svg
+    assert "x leaf #1, done, value 3, incoming -14 (2 of 2), .grad -14" in svg
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_past_its_budget_a_picture_is_simpler_and_says_so(monkeypatch, kind):
+    monkeypatch.setattr(picture, "LAYOUT_BOXES", 10)
+    notes = []
+    out = export(kind, recurrent(8), note=notes.append)
+    assert notes == ["26 boxes: drawn with a simple layout"]
+    if kind == "svg":
+        assert len(groups(out, "node")) == 26
+        assert len(groups(out, "edge")) == 25
+
+
+def test_when_graphviz_takes_too_long_the_picture_is_simpler_and_says_so(monkeypatch):
+    programs = []
+
+    def draw(dot, kind, *, program="dot", timeout):
+        programs.append(program)
+        if program == "dot":
+            raise picture.TooSlowError("too slow")
+        return b"drawn"
+
+    monkeypatch.setattr(picture, "draw", draw)
+    notes = []
+    assert export("png", two_shares(), timeout=2, note=notes.append) == b"drawn"
+    assert programs == ["dot", "nop2"]
+    assert notes == ["Graphviz needed more than 2 s: drawn with a simple layout"]
+
+
+def test_notes_go_to_standard_error(monkeypatch, capsys):
+    monkeypatch.setattr(picture, "LAYOUT_BOXES", 1)
+    export("svg", two_shares())
+    assert capsys.readouterr() == ("", "gviz: note: 5 boxes: drawn with a simple layout\n")
+
+
+def test_what_nobody_could_read_is_refused(monkeypatch):
+    monkeypatch.setattr(picture, "PICTURE_BOXES", 3)
+    with pytest.raises(GvizError, match="5 boxes cannot be read"):
+        export("svg", two_shares())
+    assert export("txt", two_shares())
+
+
+def test_a_machine_without_fonts_is_told(monkeypatch, tmp_path):
+    config = tmp_path / "fonts.conf"
+    config.write_text(f"<?xml version='1.0'?><fontconfig><dir>{tmp_path}</dir></fontconfig>")
+    monkeypatch.setenv("FONTCONFIG_FILE", str(config))
+    notes = []
+    export("png", two_shares(), note=notes.append)
+    assert notes == ["this machine has no font, so the png has no text; an svg is complete"]
+    notes.clear()
+    assert "loss = Add #5" in export("svg", two_shares(), note=notes.append)
+    assert not notes
+
+
+def test_a_suffix_names_its_exporter():
+    assert [exporter_for(f"a.b{suffix}").name for suffix in (".svg", ".GV", ".dot", ".png")] == [
+        "svg",
+        "dot",
+        "dot",
+        "png",
+    ]
+    with pytest.raises(GvizError, match=r"cannot tell the format of 'out\.jpeg'") as caught:
+        exporter_for("out.jpeg")
+    assert caught.value.exit_code == 2
+
+
+def test_moments_that_do_not_exist_are_refused():
+    with pytest.raises(GvizError, match="there is no event 99"):
+        export("dot", two_shares(), 99)
+    with pytest.raises(GvizError, match="holds no graph"):
+        export("dot", Script(), 0)
+
+
+def test_the_last_moment_is_before_the_graph_is_taken_down():
+    script = two_shares()
+    end = len(script.timeline)
+    script.say(e.Printed("stdout", "done\n"), *(e.NodeFreed(node) for node in range(1, 6)))
+    assert last_moment(script.timeline) == end

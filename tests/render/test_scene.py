@@ -1,0 +1,213 @@
+"""What a scene says about a moment: the words and states of boxes and lines."""
+
+import numpy as np
+import pytest
+from render.logs import LOGS, Script, recurrent, two_shares
+
+from gviz import events as e
+from gviz.render.scene import Options, scene, structure
+
+
+def at(script, n=None, **options):
+    timeline = script.timeline
+    n = len(timeline) if n is None else n
+    return scene(structure(timeline, timeline.iteration_at(n), Options(**options)), timeline, timeline.at(n))
+
+
+def box(drawn, key):
+    return next(box for box in drawn.boxes if box.key == key)
+
+
+def rows(drawn, key):
+    return [f"{row.label} {row.text}".strip() for row in box(drawn, key).rows]
+
+
+def moment_of(script, event_type, number=0, **fields):
+    """The number of an event: the `number`-th of its type with these fields."""
+    timeline = script.timeline
+    found = [
+        n
+        for n in range(1, len(timeline) + 1)
+        if isinstance(timeline.event(n), event_type)
+        and all(getattr(timeline.event(n), name) == expected for name, expected in fields.items())
+    ]
+    return found[number]
+
+
+def test_a_node_not_made_yet_is_pending():
+    script = two_shares()
+    first = at(script, moment_of(script, e.NodeCreated, node=3))
+    assert (box(first, "n4").states, box(first, "n4").status) == (("pending",), "pending")
+    assert rows(first, "n4") == ["value ·", "grad ·"]
+    assert (box(first, "n3").status, "current" in box(first, "n3").states) == ("now", True)
+    assert box(first, "n3").title == "a = Mul #3"
+
+
+def test_a_contribution_is_shown_as_an_addition_while_it_arrives():
+    script = two_shares()
+    first = at(script, moment_of(script, e.GradFlowed, 0, node=3))
+    second = at(script, moment_of(script, e.GradFlowed, 1, node=3))
+    after = at(script, moment_of(script, e.StepFinished, node=4))
+    assert rows(first, "n3")[1] == "grad += 1"
+    assert rows(second, "n3")[1] == "grad 1 += 3"
+    assert box(second, "n3").rows[1].style == "sum"
+    assert rows(after, "n3")[1] == "grad 4"
+    assert box(after, "n3").rows[1].style == "grad"
+
+
+def test_a_leaf_keeps_its_grad_until_the_pass_accumulates():
+    script = two_shares()
+    waiting = at(script, moment_of(script, e.StepFinished, node=4))
+    assert rows(waiting, "n1") == ["value 3", "incoming -6 (1 of 2)", ".grad None"]
+    assert box(waiting, "n1").status == "waiting"
+    complete = at(script, moment_of(script, e.GradFlowed, 1, node=1))
+    assert rows(complete, "n1") == ["value 3", "incoming -6 += -8", ".grad None"]
+    done = at(script)
+    assert rows(done, "n1") == ["value 3", "incoming -14 (2 of 2)", ".grad -14"]
+    assert box(done, "n1").status == "done"
+
+
+def test_accumulation_across_passes_is_an_addition_to_grad():
+    script = Script()
+    x = script.leaf("x", 2.0)
+    y = script.op("mul", (x, x), 4.0, "y")
+    for number, total in ((1, None), (2, 8.0)):
+        flows = [(0, x, 2.0, None), (1, x, 2.0, 4.0)]
+        script.backward(y, [(y, 1.0, flows)], accumulate=[(x, 4.0, total)], pass_nr=number)
+    adding = at(script, moment_of(script, e.GradAccumulated, 1))
+    assert rows(adding, "n1")[-1] == ".grad 4 += 4"
+    assert rows(at(script), "n1")[-1] == ".grad 8"
+
+
+def test_gradient_lines_run_against_the_data_and_carry_their_share():
+    script = two_shares()
+    now = at(script, moment_of(script, e.GradFlowed, 1, node=3))
+    lines = {(line.source, line.target): line for line in now.edges if line.kind == "gradient"}
+    assert (lines["n4", "n3"].label, lines["n4", "n3"].states) == ("+= 3", ("flowed", "now"))
+    assert (lines["n5", "n3"].label, lines["n5", "n3"].states) == ("+= 1", ("flowed",))
+    assert (lines["n3", "n2"].label, lines["n3", "n2"].states) == ("", ("pending",))
+
+
+def test_a_square_has_one_line_per_use():
+    script = Script()
+    x = script.leaf("x", 2.0)
+    y = script.op("mul", (x, x), 4.0, "y")
+    script.backward(y, [(y, 1.0, [(0, x, 2.0, None), (1, x, 2.0, 4.0)])], accumulate=[(x, 4.0, None)])
+    lines = [(line.source, line.target, line.kind, line.slot) for line in at(script).edges]
+    assert lines == [
+        ("n1", "n2", "forward", 0), ("n2", "n1", "gradient", 0),
+        ("n1", "n2", "forward", 1), ("n2", "n1", "gradient", 1),
+    ]  # fmt: skip
+
+
+def test_roles_follow_how_a_node_was_made():
+    roles = {b.title: b.role for b in at(LOGS["linear_model"]()).boxes}
+    assert roles == {
+        "fc.weight param #1": "parameter", "fc.bias param #2": "parameter", "data const #3": "constant",
+        "h = Matmul #4": "op", "y = Add #5": "op", "0.5": "constant", "Mul #7": "op", "loss = Sum #8": "root",
+    }  # fmt: skip
+
+
+def test_lines_tell_shapes_broadcasts_outputs_and_cuts():
+    model = {(line.source, line.target): line for line in at(LOGS["linear_model"]()).edges}
+    assert model["n1", "n4"].label == "(3,4)"
+    assert model["n2", "n5"].label == "(4,)→(2,4)"
+    assert model["n4", "n5"].label == "(2,4)"
+    assert "cut" in model["n3", "n4"].states
+    odd = {(line.source, line.target): line for line in at(LOGS["odd_ops"]()).edges}
+    assert odd["n5", "n6"].label == "out 0 (2,)"
+    assert "cut" in odd["n5", "n6"].states
+    assert (odd["n2", "n3"].kind, odd["n2", "n3"].label) == ("view", "view")
+
+
+def test_views_writes_and_untracked_ops_say_so():
+    drawn = at(LOGS["odd_ops"]())
+    assert "view" in box(drawn, "n3").states
+    assert "inplace" in box(drawn, "n4").states
+    assert "inplace" not in box(drawn, "n3").states
+    assert rows(drawn, "n4")[-1] == "written in place"
+    assert rows(drawn, "n2")[0] == "value v1 (2,3) [0 .. 5]"
+    assert rows(drawn, "n6")[-1] == "not tracked: detach"
+    assert [row.split()[0] for row in rows(drawn, "n5")] == ["value", "value", "grad", "grad"]
+    before = at(LOGS["odd_ops"](), 4)
+    assert rows(before, "n2")[0] == "value (2,3) not stored"
+
+
+def test_the_first_nan_and_the_failure_are_marked():
+    drawn = at(LOGS["broken"]())
+    assert (box(drawn, "n2").status, box(drawn, "n3").status) == ("! first nan", "! error")
+    assert "error" not in box(drawn, "n1").states
+    assert box(drawn, "n2").rows[0].style == "bad"
+
+
+def test_a_shared_leaf_gets_one_chip_per_further_use_in_large_graphs():
+    drawn = at(recurrent(6))
+    chips = [b for b in drawn.boxes if b.role == "chip"]
+    assert [chip.key for chip in chips] == [f"n1@n{3 + 2 * step}.1" for step in range(1, 6)]
+    assert {chip.title for chip in chips} == {"W_hh #1"}
+    assert sum(line.source == "n1" for line in drawn.edges) == 1
+    assert not [b for b in at(recurrent(6), split_above=100).boxes if b.role == "chip"]
+    assert not [b for b in at(recurrent(2)).boxes if b.role == "chip"]
+
+
+def test_a_chip_tells_its_share_and_the_total():
+    script = Script()
+    w = script.parameter("w", 1.0)
+    h = script.op("mul", (w, script.constant(2.0)), 2.0)
+    for _ in range(6):
+        h = script.op("mul", (h, w), 2.0)
+        h = script.op("tanh", (h,), 2.0)
+    last = h - 1
+    script.backward(h, [(h, 1.0, [(0, last, 5.0, None)]), (last, 5.0, [(1, w, 10.0, None), (0, last - 1, 5.0, None)])])
+    assert rows(at(script), f"n1@n{last}.1") == ["adds 10", "total 10"]
+
+
+def test_an_older_node_is_a_box_without_inputs():
+    script = two_shares()
+    script.op("sin", (3,), 0.5, "late")
+    drawn = at(script)
+    assert [b.title for b in drawn.boxes] == ["a = Mul #3", "late = Sin #6"]
+    assert rows(drawn, "n3")[-1] == "from iteration 1"
+    assert [(line.source, line.target) for line in drawn.edges if line.kind == "forward"] == [("n3", "n6")]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_no_moment_changes_what_there_is_or_outgrows_its_room(name):
+    timeline = LOGS[name]().timeline
+    shape = structure(timeline, timeline.iterations[0])
+    for n in range(len(timeline) + 1):
+        drawn = scene(shape, timeline, timeline.at(n))
+        assert [b.key for b in drawn.boxes] == [place.key for place in shape.places]
+        assert len(drawn.edges) == len(shape.links)
+        for b in drawn.boxes:
+            assert 1 + len(b.rows) <= b.height
+            assert all(len(row.label) + bool(row.label) + len(row.text) <= b.width for row in b.rows), b
+
+
+def test_a_long_name_and_wide_numbers_stay_in_their_room():
+    script = Script()
+    x = script.leaf("a_very_long_name_" * 4, -0.33333)
+    y = script.op("mul", (x, x), 1234.5678e-20, "y")
+    flows = [(0, x, -1.2345e-12, None), (1, x, -1.2345e-12, -2.469e-12)]
+    script.backward(y, [(y, 1.0, flows)], accumulate=[(x, -2.469e-12, -2.469e-12)])
+    for n in range(len(script.timeline) + 1):
+        for b in at(script, n).boxes:
+            assert len(b.title) + 4 <= b.width <= 50
+            assert all(len(row.label) + 1 + len(row.text) <= b.width for row in b.rows), b
+
+
+def test_the_caption_tells_where_in_time():
+    script = two_shares()
+    n = moment_of(script, e.StepStarted, node=4)
+    assert at(script, n).caption == f"event {n}/{len(script.timeline)}, backward pass 1, b = Mul #4, demo.py:4"
+    assert at(script, n).title == "demo.py"
+
+
+def test_a_tensor_gradient_tells_its_length():
+    script = Script()
+    x = script.leaf("x", np.ones(8))
+    y = script.op("sum", (x,), 8.0, "y")
+    script.backward(y, [(y, 1.0, [(0, x, np.ones(8), None)])], accumulate=[(x, np.ones(8), None)])
+    drawn = at(script)
+    assert rows(drawn, "n1")[-1].endswith("|g| 2.83")
+    assert next(line.label for line in drawn.edges if line.kind == "gradient") == "+= |g| 2.83"

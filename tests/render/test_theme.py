@@ -1,0 +1,83 @@
+"""Both themes are readable, and one SVG can carry both."""
+
+import pytest
+from render.logs import two_shares
+
+from gviz.errors import GvizError
+from gviz.render.exporters import EXPORTERS, ExportOptions
+from gviz.render.theme import DARK, LIGHT, THEMES, stylesheet, theme_named
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_every_text_is_readable_on_every_fill(theme):
+    for colour in theme.texts.values():
+        assert contrast(colour, theme.canvas) >= 4.5
+        for paint in theme.paints.values():
+            assert contrast(colour, paint.fill) >= 4.5, (colour, paint)
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_every_outline_and_line_is_visible_on_the_canvas(theme):
+    assert contrast(theme.edge, theme.canvas) >= 3
+    assert all(contrast(paint.border, theme.canvas) >= 4.4 for paint in theme.paints.values())
+
+
+def test_the_themes_colour_the_same_things():
+    assert LIGHT.texts.keys() == DARK.texts.keys()
+    assert LIGHT.paints.keys() == DARK.paints.keys()
+
+
+def test_no_colour_of_the_light_theme_stands_for_two_of_the_dark():
+    fills = {(LIGHT.paints[name].fill, DARK.paints[name].fill) for name in LIGHT.paints}
+    borders = {(LIGHT.paints[name].border, DARK.paints[name].border) for name in LIGHT.paints}
+    lines = {(LIGHT.edge, DARK.edge), *((LIGHT.texts[name], DARK.texts[name]) for name in LIGHT.texts)}
+    for pairs in (fills, borders, lines - {(LIGHT.texts["title"], DARK.texts["title"])}):
+        assert len({light for light, _ in pairs}) == len(pairs)
+
+
+def test_an_unknown_theme_is_a_usage_error():
+    with pytest.raises(GvizError, match="no theme is called 'blue'") as caught:
+        theme_named("blue")
+    assert caught.value.exit_code == 2
+
+
+def svg(theme):
+    timeline = two_shares().timeline
+    return EXPORTERS[0].render(timeline, 18, ExportOptions(theme=theme))
+
+
+def test_an_automatic_svg_maps_every_colour_it_uses():
+    picture, sheet = svg("auto"), stylesheet("#p", LIGHT, DARK)
+    assert "@media (prefers-color-scheme:dark)" in picture
+    drawn = picture.partition("</style>")[2]
+    used = {part[:7] for part in drawn.split('"') if part.startswith("#") and len(part) == 7}
+    assert used
+    assert all(f'"{colour}"]' in sheet for colour in used)
+
+
+def test_a_chosen_theme_is_drawn_as_it_is():
+    assert "@media" not in svg("dark")
+    assert DARK.canvas in svg("dark")
+    assert LIGHT.canvas not in svg("dark")
+
+
+def test_two_pictures_on_one_page_do_not_share_ids():
+    timeline = two_shares().timeline
+    pictures = [EXPORTERS[0].render(timeline, n, ExportOptions()) for n in (3, 18)]
+    ids = [{part.partition('"')[0] for part in picture.split(' id="')[1:]} for picture in pictures]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    rules = [line for line in pictures[0].splitlines() if line.endswith("}") and line.startswith(("#", "."))]
+    assert len(rules) > 20
+    assert all(rule.startswith("#gviz-") for rule in rules)
