@@ -99,7 +99,7 @@ def box_lines(face: Face, frame: Frame) -> tuple[Line, ...]:
 def _top(face: Face, frame: Frame, kind: Border, style: str) -> Line:
     """The upper border with the title and, as far as there is room, the note."""
     if frame.width < 5:
-        return ((clipped(kind.corners[0] + face.title, frame.width - 1, ascii=True), style), (kind.corners[1], style))
+        return ((set_cell_size(kind.corners[0] + face.title, frame.width - 1), style), (kind.corners[1], style))
     bad = "error" in face.states
     before = "!" if bad else "[" if frame.selected else " "
     after = "]" if frame.selected else " "
@@ -108,23 +108,14 @@ def _top(face: Face, frame: Frame, kind: Border, style: str) -> Line:
     rest = kind.top * (frame.width - 4 - cell_len(title) - cell_len(note))
     shown = "error" if bad else "selected" if frame.selected else "muted" if style == "muted" else "title"
     noted = "error" if bad else "current" if "current" in face.states else "muted"
-    return (
-        (kind.corners[0], style),
-        (before, style),
-        (title, shown),
-        (after + rest, style),
-        (note, noted),
-        (
-            kind.corners[1],
-            style,
-        ),
-    )
+    left: Line = ((kind.corners[0], style), (before, style), (title, shown), (after + rest, style))
+    return (*left, (note, noted), (kind.corners[1], style))
 
 
 def _note(note: str, room: int) -> str:
     """The note between blanks, or as many of its last words as there is room for."""
     words = note.removeprefix("! ").split()
-    while words and cell_len(" ".join(words)) > room - 1:
+    while words and cell_len(" ".join(words)) > room:
         words.pop(0)
     return f" {' '.join(words)} " if words else ""
 

@@ -21,6 +21,7 @@ BAND = 16
 KEPT_BANDS = 256
 PLAIN = EDGE_STATES.index("plain")
 NO_FACE = Face("")
+SAME_STYLE = np.array([EDGE_STYLES.index(style) for style in EDGE_STYLES], np.uint8)  # states that look alike
 
 
 class Canvas:
@@ -146,9 +147,10 @@ def _runs(characters: Array, states: Array) -> Iterator[Run]:
     if text.isspace():
         yield text, ""
         return
+    styles = SAME_STYLE[states]
     start = 0
-    for stop in [*(np.flatnonzero(np.diff(states)) + 1).tolist(), len(text)]:
-        yield text[start:stop], EDGE_STYLES[states[start]]
+    for stop in [*(np.flatnonzero(np.diff(styles)) + 1).tolist(), len(text)]:
+        yield text[start:stop], EDGE_STYLES[styles[start]]
         start = stop
 
 

@@ -12,7 +12,7 @@ SPREAD = 4
 
 def start(grid: Grid, item: int) -> int:
     """The column at which the lines of an item leave it downwards."""
-    return grid.x[item] + grid.width[item] // 2 if item < grid.boxes else grid.x[item]
+    return grid.x[item] + (grid.width[item] - 1) // 2
 
 
 def ends(grid: Grid, box: int, spine: set[int], tops: Mapping[int, int]) -> list[int]:

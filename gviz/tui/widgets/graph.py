@@ -59,8 +59,8 @@ class GraphCanvas(ScrollView, can_focus=True):
     }
     """
     ALLOW_SELECT = False
-    moment: reactive[Moment | None] = reactive(None)
-    selected: reactive[int] = reactive(0)
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
         super().__init__(id="graph")
