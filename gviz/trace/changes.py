@@ -40,11 +40,13 @@ class Run:
         keys = np.concatenate([np.repeat(run.keys, np.diff(run.starts)) for run in (self, later)])
         return Run.of(keys, np.concatenate([self.seqs, later.seqs]))
 
-    def holds_together(self) -> bool:
-        """Whether the three arrays can be searched: what comes from a file may be anything."""
+    def holds_together(self, last: int) -> bool:
+        """Whether this can be searched and names events ``1..last`` only: what comes from a file may be anything."""
         keys, starts, seqs = self.keys, self.starts, self.seqs
         fits = len(starts) == len(keys) + 1 and int(starts[0]) == 0 and int(starts[-1]) == len(seqs)
-        return fits and bool((keys[1:] > keys[:-1]).all()) and bool((starts[1:] >= starts[:-1]).all())
+        if not fits or (len(seqs) and not 1 <= int(seqs.min()) <= int(seqs.max()) <= last):
+            return False
+        return bool((keys[1:] > keys[:-1]).all()) and bool((starts[1:] > starts[:-1]).all())
 
     def counts(self, keys: Array, upto: int) -> Array:
         """How many events up to `upto` each of many keys has: one binary search for all of them at once."""

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import gviz
 from gviz.errors import GvizError
+from gviz.plain_text import clipped, shown
 from gviz.trace import file_format
 
 SECONDS_A_QUERY = 20.0
@@ -19,6 +20,7 @@ LARGEST_FIELD = 256 << 20
 _MAGIC = b"SQLite format 3\0"
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 _INSTRUCTIONS_BETWEEN_LOOKS = 100_000
+_LONGEST_REASON = 200
 
 
 class Connection:
@@ -65,11 +67,11 @@ class Connection:
         """Raises GvizError if part of the trace is in a write-ahead log, which SQLite could not open here."""
         log = Path(f"{self.path}-wal")
         if log.exists() and log.stat().st_size:
-            raise GvizError(
-                f"{self.path} cannot be opened where it is",
-                why="its recording was not closed; the rest of it can only be read in a folder that can be written to",
-                hint=f"copy it to another folder, together with {log.name}",
-                exit_code=3,
+            raise _refusal(
+                self.path,
+                "cannot be opened where it is",
+                f"copy it to another folder, together with {shown(log.name)}",
+                "its recording was not closed; the rest of it can only be read in a folder that can be written to",
             )
 
     def _open(self, options: str) -> sqlite3.Connection:
@@ -95,7 +97,7 @@ class Connection:
         [(application,)] = self.rows("PRAGMA application_id")
         [(version,)] = self.rows("PRAGMA user_version")
         if application != file_format.APPLICATION_ID:
-            raise not_a_trace(self.path, "it is an SQLite database of another program")
+            raise _not_a_trace(self.path, "it is an SQLite database of another program")
         if version > file_format.FORMAT:
             raise self._too_new(version)
         self._sqlite.set_authorizer(_authorize)
@@ -108,23 +110,22 @@ class Connection:
             "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta' AND sql NOT LIKE '%virtual%'"
         )
         found = self.rows("SELECT value FROM meta WHERE key = 'gviz'") if tables else []
-        writer = f"gviz {str(found[0][0])[:40]}" if found else "a newer gviz"
-        return GvizError(
-            f"{self.path} was written by {writer} (format {version}); "
-            f"this is {gviz.__version__} (format {file_format.FORMAT})",
-            hint="pip install -U gviz",
-            exit_code=3,
-        )
+        writer = f"gviz {clipped(str(found[0][0]), 40)}" if found else "a newer gviz"
+        what = f"was written by {writer} (format {version}); this is {gviz.__version__} (format {file_format.FORMAT})"
+        return _refusal(self.path, what, "pip install -U gviz")
 
 
 def damaged(path: Path, why: str) -> GvizError:
     """The error for a trace that does not hold together."""
-    return GvizError(f"{path} is damaged: {why}", hint="record the program again", exit_code=3)
+    return _refusal(path, f"is damaged: {clipped(why, _LONGEST_REASON)}", "record the program again")
 
 
-def not_a_trace(path: Path, why: str) -> GvizError:
-    """The error for a file of another kind."""
-    return GvizError(f"{path} is not a gviz trace: {why}", hint="gviz record SCRIPT writes one", exit_code=3)
+def _not_a_trace(path: Path, why: str) -> GvizError:
+    return _refusal(path, f"is not a gviz trace: {why}", "gviz record SCRIPT writes one")
+
+
+def _refusal(path: Path, what: str, hint: str, why: str = "") -> GvizError:
+    return GvizError(f"{shown(str(path))} {what}", why=why, hint=hint, exit_code=3)
 
 
 def _look_at(path: Path) -> None:
@@ -133,16 +134,14 @@ def _look_at(path: Path) -> None:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
     except FileNotFoundError:
-        raise GvizError(
-            f"{path} does not exist", hint="gviz record SCRIPT -o FILE writes a trace", exit_code=3
-        ) from None
+        raise _refusal(path, "does not exist", "gviz record SCRIPT -o FILE writes a trace") from None
     except IsADirectoryError:
-        raise GvizError(f"{path} is a folder", hint="name a trace in it", exit_code=3) from None
+        raise _refusal(path, "is a folder", "name a trace in it") from None
     except (OSError, ValueError) as trouble:
         why = trouble.strerror if isinstance(trouble, OSError) else str(trouble)
-        raise GvizError(f"{path} cannot be read: {why}", hint="look at its permissions", exit_code=3) from trouble
+        raise _refusal(path, f"cannot be read: {why}", "look at its permissions") from trouble
     if head != _MAGIC:
-        raise not_a_trace(path, "it is empty" if not head else "its first bytes are not those of an SQLite file")
+        raise _not_a_trace(path, "it is empty" if not head else "its first bytes are not those of an SQLite file")
 
 
 def _authorize(action: int, *names: str | None) -> int:

@@ -12,7 +12,7 @@ from gviz.trace.changes import ChangeList, Run
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.passes import carries_gradient
-from gviz.trace.phases import DECIDING, Chapters
+from gviz.trace.phases import DECIDING, PHASE_KINDS, Chapters
 from gviz.values import Array
 
 
@@ -247,13 +247,20 @@ def restored(arrays: Mapping[str, Array]) -> Index | None:
     index = Index()
     try:
         index.count = int(arrays["count"][0])
-        for name in LISTS:
-            run = Run(arrays[f"{name}.keys"], arrays[f"{name}.starts"], arrays[f"{name}.seqs"])
-            if not run.holds_together():
-                return None
-            index.lists[name] = ChangeList(run)
         for name, columns in TABLES.items():
             index.tables[name] = np.array([arrays[f"{name}.{column}"] for column in columns], np.int64)
+        for name in LISTS:
+            run = Run(arrays[f"{name}.keys"], arrays[f"{name}.starts"], arrays[f"{name}.seqs"])
+            rows = index.tables["edges"].shape[1] if name.startswith("edges") else index.count
+            if not run.holds_together(rows):
+                return None
+            index.lists[name] = ChangeList(run)
     except (KeyError, IndexError, ValueError, OverflowError):
         return None
-    return index
+    return index if _tables_hold_together(index.tables) else None
+
+
+def _tables_hold_together(tables: Mapping[str, Array]) -> bool:
+    if not tables["iterations"].size or any((table < 0).any() for table in tables.values()):
+        return False
+    return bool((tables["phases"][0] < len(PHASE_KINDS)).all())

@@ -1,0 +1,320 @@
+"""A file may be anything: the answer is one clear GvizError with exit code 3, or the truth; never a crash or a hang."""
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from histories import ACTIONS, tell
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.trace import connection, file_format, load
+from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.reader import open_trace
+from gviz.trace.writer import TraceWriter
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """The bytes of a trace with a bit of everything in it."""
+    path = tmp_path_factory.mktemp("sound") / "run.gviz"
+    draw = random.Random(7)
+    writer = TraceWriter(path, about={"gviz": "0.1.0"}, on_trouble=pytest.fail)
+    for event in tell([(draw.choice(ACTIONS), *(draw.randrange(41) for _ in range(3))) for _ in range(60)]):
+        writer.say(event)
+    writer.close()
+    return path.read_bytes()
+
+
+@pytest.fixture
+def path(tmp_path, sound):
+    path = tmp_path / "run.gviz"
+    path.write_bytes(sound)
+    return path
+
+
+def change(path, *statements):
+    database = sqlite3.connect(path)
+    for sql, *parameters in statements:
+        database.execute(sql, parameters)
+    database.commit()
+    database.close()
+
+
+def look_at_everything(path):
+    timeline = load(path)
+    try:
+        for n in range(len(timeline) + 1):
+            timeline.at(n).states(timeline.nodes)
+        for node in timeline.nodes:
+            timeline.info(node), timeline.users(node), timeline.events_of(node)
+        for iteration in timeline.iterations:
+            timeline.nodes_of(iteration)
+        return (
+            timeline.phases,
+            timeline.marks,
+            timeline.first_bad(),
+            timeline.node_ends,
+            timeline.printed(len(timeline)),
+        )
+    finally:
+        timeline._log.close()
+
+
+def survived(path):
+    """Either it can be looked at, or it is refused as it should be."""
+    try:
+        look_at_everything(path)
+    except GvizError:
+        refused(path)
+
+
+def refused(path):
+    with pytest.raises(GvizError) as caught:
+        look_at_everything(path)
+    assert caught.value.exit_code == 3
+    assert all("\n" not in line for line in caught.value.lines())
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"", "it is empty"), (b"GIF89a and more", "first bytes"), (b"SQLite format 3\0", "damaged"),
+     (b"SQLite format 3\0" + b"\xff" * 5000, "damaged")],
+)  # fmt: skip
+def test_other_files_are_not_traces(tmp_path, content, why):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert why in refused(path).what
+
+
+def test_a_missing_file_says_how_to_get_one(tmp_path):
+    error = refused(tmp_path / "none.gviz")
+    assert error.what.endswith("does not exist")
+    assert error.hint
+
+
+def test_a_folder_is_not_a_trace(tmp_path):
+    assert refused(tmp_path).what.endswith("is a folder")
+
+
+def test_a_name_that_cannot_be_a_path_is_refused():
+    refused(Path("nul\0byte"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_no_permission_says_so(path):
+    path.chmod(0)
+    assert "Permission denied" in refused(path).what
+
+
+def test_a_database_of_another_program_is_not_a_trace(tmp_path):
+    change(tmp_path / "other.db", ("CREATE TABLE t (x)",))
+    assert "of another program" in refused(tmp_path / "other.db").what
+
+
+def test_a_newer_format_names_both_versions(path):
+    change(
+        path,
+        ("UPDATE meta SET value = '9.9' WHERE key = 'gviz'",),
+        (f"PRAGMA user_version = {file_format.FORMAT + 4}",),
+    )
+    error = refused(path)
+    assert f"was written by gviz 9.9 (format {file_format.FORMAT + 4}); this is" in error.what
+    assert error.hint == "pip install -U gviz"
+
+
+ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        [("CREATE VIEW more AS SELECT 1",)],
+        [("CREATE TRIGGER t AFTER INSERT ON event BEGIN DELETE FROM meta; END",)],
+        [("CREATE VIRTUAL TABLE more USING fts5(x)",)],
+        [("CREATE TABLE more (x)",)],
+        [("CREATE INDEX more ON event (length(body))",)],
+        [("DROP TABLE event",), (f"CREATE VIEW event AS {ENDLESS} SELECT x AS seq, 1 AS kind FROM r",)],
+        [("DROP TABLE chunk",)],
+        [("ALTER TABLE event ADD COLUMN more DEFAULT 0",)],
+    ],
+    ids=lambda statements: statements[-1][0][:30],
+)
+def test_a_schema_that_is_not_ours_is_refused_unread(path, statements):
+    change(path, *statements)
+    assert "its tables are not those of a trace" in refused(path).what
+
+
+def test_a_newer_file_whose_meta_never_ends_is_given_up(path, monkeypatch):
+    monkeypatch.setattr(connection, "SECONDS_A_QUERY", 0.2)
+    change(
+        path,
+        ("DROP TABLE meta",),
+        (f"CREATE VIEW meta AS {ENDLESS} SELECT 'x' AS key, x AS value FROM r",),
+        ("PRAGMA user_version = 9",),
+    )
+    before = time.monotonic()
+    refused(path)
+    assert time.monotonic() - before < 60
+
+
+def test_a_query_has_an_end(path, monkeypatch):
+    monkeypatch.setattr(connection, "SECONDS_A_QUERY", 0.2)
+    with open_trace(path) as log, pytest.raises(GvizError, match="interrupted"):
+        log._connection.rows("SELECT count(*) FROM event a, event b, event c, event d, event e, event f")
+
+
+@pytest.mark.parametrize(
+    "sql", ["ATTACH 'other.db' AS o", "DELETE FROM event", "PRAGMA writable_schema = ON", "CREATE TABLE x (y)"]
+)
+def test_a_trace_that_is_open_answers_nothing_but_queries(path, sql):
+    with open_trace(path) as log, pytest.raises(GvizError, match="not authorized"):
+        log._connection.rows(sql)
+
+
+def body_of(kind, *fields):
+    return KIND_NUMBERS[kind], msgspec.msgpack.encode(fields)
+
+
+MARKED = KIND_NUMBERS[e.Marked]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        body_of(e.GradSet, 1, 0, "x", ("float64", (10**9,), b"\0" * 8, None, None)),
+        body_of(e.GradSet, 1, 0, "x", ("float64", (-1,), b"\0" * 8, None, None)),
+        body_of(e.GradSet, 1, 0, "x", ("float64", (1,) * 65, b"\0" * 8, None, None)),
+        body_of(e.GradSet, 1, 0, "x", ("object", (1,), b"\0" * 8, None, None)),
+        body_of(e.GradSet, 1),
+        body_of(e.GradSet, 2, 0, "x", None),
+        body_of(e.Marked, 5),
+        (MARKED, b"\xdb\xff\xff\xff\xff"),
+        (MARKED, b"\x91" * 100_000),
+        (MARKED, "text"),
+        body_of(e.OpSeen, 1, "x", "x", (), (), ()),
+        (99, b"\x90"),
+        (-1, b"\x90"),
+        ("NodeCreated", b"\x90"),
+        body_of(e.NodeCreated, 1, 1, "op", ((-5, 0),), (), (), True, "", 1, 1, (0, 0)),
+        body_of(e.NodeCreated, 1, 1, "op", ((2**62, 0),), (), (), True, "", 1, 1, (0, 0)),
+        body_of(e.NodeCreated, 1, 1, "what", (), (), (), True, "", 1, 1, (0, 0)),
+    ],
+    ids=range(17),
+)
+def test_a_body_that_is_no_event_is_damage(path, kind, body):
+    change(
+        path,
+        ("DELETE FROM index_column",),
+        ("UPDATE event SET kind = ?, node = 1, output_nr = 0, pass_nr = 0, body = ? WHERE seq = 2", kind, body),
+    )
+    assert "is damaged" in refused(path).what
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM event WHERE seq = 3",
+        "UPDATE event SET seq = 4000000000000 WHERE seq = (SELECT max(seq) FROM event)",
+        "UPDATE event SET node = 'x' WHERE seq = 3",
+        "UPDATE event SET node = -1 WHERE seq = 3",
+        "UPDATE event SET node = 1 << 60 WHERE seq = 3",
+        "UPDATE event SET pass_nr = NULL WHERE seq = 3",
+        "UPDATE definition SET body = 'x'",
+        "UPDATE definition SET kind = 0",
+    ],
+)
+def test_rows_that_do_not_hold_together_are_damage(path, sql):
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA ignore_check_constraints = ON")
+    try:
+        database.execute("DELETE FROM index_column")
+        database.execute(sql)
+    except sqlite3.IntegrityError:
+        pytest.skip("the schema itself forbids it")
+    finally:
+        database.commit()
+        database.close()
+    assert "is damaged" in refused(path).what
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["kind.seqs", "node.keys", "node.starts", "created.seqs", "edges.target", "phases.kind", "context.pass_nr",
+     "edges_to.seqs", "iterations.start", "count"],
+)  # fmt: skip
+@pytest.mark.parametrize("content", [b"", b"\0" * 4, b"\xff" * 400, b"\1\0\0\0" * 100, b"odd"])
+def test_an_index_that_lies_is_rebuilt_or_refused(path, sound, name, content):
+    change(path, ("UPDATE index_column SET bytes = ? WHERE name = ?", content, name))
+    survived(path)
+
+
+def test_an_index_with_other_dtypes_is_not_used(path, sound):
+    truth = look_at_everything(path)
+    change(path, ("UPDATE index_column SET dtype = 'O'",))
+    assert look_at_everything(path) == truth
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_flipped_and_missing_bytes_are_survived(tmp_path, sound, seed):
+    draw = random.Random(seed)
+    damaged = bytearray(sound)
+    for _ in range(draw.choice((1, 4, 40))):
+        damaged[draw.randrange(len(damaged))] ^= 1 << draw.randrange(8)
+    if seed % 3 == 0:
+        del damaged[draw.randrange(len(damaged)) :]
+    path = tmp_path / "run.gviz"
+    path.write_bytes(damaged)
+    survived(path)
+
+
+def test_a_trace_copied_without_its_log_opens_with_what_it_has(tmp_path):
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer.say(e.Marked("here"))
+    writer.flush()
+    copy = tmp_path / "copy.gviz"
+    copy.write_bytes((tmp_path / "run.gviz").read_bytes())
+    writer.close()
+    assert len(load(copy)) == 0
+
+
+UNWRITABLE = """
+import os, sys
+from gviz.errors import GvizError
+from gviz.trace.reader import open_trace
+os.setuid(65534)
+try:
+    print(len(open_trace(sys.argv[1])))
+except GvizError as error:
+    print(error.exit_code, "could be written" if "written to" in error.why else error.lines())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
+def test_an_unfinished_trace_in_a_folder_without_write_permission_is_explained(tmp_path):
+    path = tmp_path / "run.gviz"
+    writer = TraceWriter(path, about={}, on_trouble=pytest.fail)
+    writer.say(e.Marked("here"))
+    writer.flush()
+    other = tmp_path / "sealed"
+    other.mkdir()
+    for name in ("run.gviz", "run.gviz-wal"):
+        (other / name).write_bytes((tmp_path / name).read_bytes())
+    writer.close()
+    for folder in [other, *other.parents[:3]]:
+        if str(folder).startswith("/tmp/"):
+            folder.chmod(0o755)
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", UNWRITABLE, str(other / "run.gviz")], capture_output=True, text=True, cwd=root
+    )
+    if "Permission denied" in done.stderr:
+        pytest.skip("nobody cannot reach this folder at all")
+    assert done.stdout == "3 could be written\n", done.stderr
