@@ -26,6 +26,7 @@ STYLES = (
     "leaf", "parameter", "chip", "constant", "op", "root",
 )  # fmt: skip
 AHEAD = 16
+EMPTY = " no nodes were recorded"
 KEPT_ITERATIONS = 4
 KEPT_STRIPS = 2000
 MARGIN = Spacing(2, 4, 2, 4)
@@ -87,7 +88,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         if len(self._timeline.nodes_of(iteration)) * 16 > width * height:
             return False  # no need to lay out what cannot fit
         layout = self._drawing_of(iteration.index).canvas.layout
-        return layout.width <= width and layout.height <= height
+        return 0 < layout.width <= width and layout.height <= height
 
     def watch_moment(self, before: Moment | None, moment: Moment | None) -> None:
         """Show the moment, with the box it concerns in view."""
@@ -119,7 +120,8 @@ class GraphCanvas(ScrollView, can_focus=True):
         left, top = self.scroll_offset
         width, row = self.size.width, y + int(top)
         if self._drawing is None or row >= self._drawing.canvas.layout.height:
-            return Strip.blank(width, self.rich_style)
+            said = EMPTY if y == 0 and self._drawing is not None and not self._drawing.shape.places else ""
+            return Strip([Segment(said, self._style("muted"))]).adjust_cell_length(width, self.rich_style)
         if row not in self._dressed:
             self._dress()
         if left != self._strips_left or len(self._strips) > KEPT_STRIPS:

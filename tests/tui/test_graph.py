@@ -1,0 +1,224 @@
+"""The graph canvas in a small application: selection, following, panning, and what is painted anew."""
+
+import pytest
+from render.logs import LOGS, Script, two_shares
+from textual.app import App
+
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.glyphs import ASCII, UNICODE
+from gviz.tui.themes import semantic_colours
+from gviz.tui.widgets.graph import GraphCanvas
+
+
+class Stage(App):
+    """The canvas alone; keeps what it says."""
+
+    def __init__(self, timeline, glyphs=UNICODE):
+        super().__init__()
+        self.timeline, self.glyphs, self.said = timeline, glyphs, []
+
+    def get_theme_variable_defaults(self):
+        return dict(semantic_colours(dark=True))
+
+    def compose(self):
+        yield GraphCanvas(self.timeline, self.glyphs)
+
+    def on_mount(self):
+        self.graph.focus()
+
+    @property
+    def graph(self):
+        return self.query_one(GraphCanvas)
+
+    def go(self, n):
+        self.graph.moment = self.timeline.at(n)
+
+    def on_node_pointed(self, message):
+        self.said.append((message.node, message.run))
+
+    def rows(self):
+        height = self.graph.size.height
+        return ["".join(segment.text for segment in self.graph.render_line(y)) for y in range(height)]
+
+
+def tall(blocks=60):
+    s = Script()
+    h = s.leaf("x", 1.0)
+    for _ in range(blocks):
+        h = s.op("sin", (h,), 0.5)
+    return s.timeline
+
+
+def place_of(app, node):
+    return app.graph._place(node)
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("name", LOGS)
+async def test_every_moment_of_every_log_can_be_shown(name, glyphs):
+    app = Stage(LOGS[name]().timeline, glyphs)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for n in range(len(app.timeline) + 1):
+            app.go(n)
+            await pilot.pause()
+            assert all(len(row) >= 80 for row in app.rows())
+        assert any("#1" in row for row in app.rows()) or app.graph.scroll_offset.y
+
+
+async def test_the_box_the_moment_concerns_is_always_in_view():
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        for n in [*range(1, len(app.timeline), 7), 2]:
+            app.go(n)
+            await pilot.pause()
+            node = app.timeline.at(n).node
+            assert any(f"Sin #{node} " in row or f"x leaf #{node} " in row for row in app.rows())
+
+
+async def test_the_view_stays_while_the_box_is_in_it():
+    app = Stage(tall())
+    async with app.run_test(size=(60, 40)) as pilot:
+        app.go(20)
+        await pilot.pause()
+        before = app.graph.scroll_offset
+        app.go(19)
+        await pilot.pause()
+        assert app.graph.scroll_offset == before
+
+
+async def test_a_step_repaints_only_the_rows_that_look_different(monkeypatch):
+    app = Stage(two_shares().timeline)
+    async with app.run_test(size=(100, 40)) as pilot:
+        app.go(2)
+        await pilot.pause()
+        painted = []
+        refresh = GraphCanvas.refresh
+        monkeypatch.setattr(
+            GraphCanvas,
+            "refresh",
+            lambda self, *regions, **o: (painted.extend(regions), refresh(self, *regions, **o))[1],
+        )
+        app.go(3)
+        await pilot.pause()
+        boxes = [place_of(app, app.timeline.at(n).node) for n in (2, 3)]
+        rows = {region.y for region in painted}
+        assert rows
+        assert len(rows) <= sum(place.height + 3 for place in boxes)
+        painted.clear()
+        app.go(3)
+        await pilot.pause()
+        assert painted == []
+
+
+async def test_a_click_points_at_the_node_and_a_double_click_runs_to_it():
+    app = Stage(two_shares().timeline)
+    async with app.run_test(size=(100, 40)) as pilot:
+        app.go(3)
+        await pilot.pause()
+        place = place_of(app, 3)
+        await pilot.click(GraphCanvas, offset=(place.x + 2, place.y + 1))
+        await pilot.pause()
+        assert app.said == [(3, False)]
+        await pilot.click(GraphCanvas, offset=(place.x + 2, place.y + 1), times=2)
+        await pilot.pause()
+        assert app.said[-1] == (3, True)
+        count = len(app.said)
+        await pilot.click(GraphCanvas, offset=(place.right + 1, place.y - 1))
+        assert len(app.said) == count
+
+
+async def test_a_click_counts_from_what_is_scrolled_to():
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.go(len(app.timeline))
+        await pilot.pause()
+        node = app.timeline.at(len(app.timeline)).node
+        place, scroll = place_of(app, node), app.graph.scroll_offset
+        assert scroll.y > 0
+        await pilot.click(GraphCanvas, offset=(place.x + 1 - scroll.x, place.y - scroll.y))
+        assert app.said == [(node, False)]
+
+
+async def test_the_selection_is_bracketed_and_comes_into_view():
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.go(len(app.timeline))
+        app.graph.selected = 3
+        await pilot.pause()
+        assert any("[Sin #3]" in row for row in app.rows())
+
+
+async def test_a_drag_pans_and_does_not_select():
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.go(1)
+        await pilot.pause()
+        await pilot.mouse_down(GraphCanvas, offset=(5, 10))
+        await pilot.hover(GraphCanvas, offset=(5, 4))
+        await pilot.mouse_up(GraphCanvas, offset=(5, 4))
+        await pilot.pause()
+        assert app.graph.scroll_offset.y == 6
+        assert app.said == []
+
+
+async def test_shift_and_arrows_pan():
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.go(1)
+        await pilot.pause()
+        await pilot.press("shift+down", "shift+down")
+        assert app.graph.scroll_offset.y == 8
+        await pilot.press("shift+up")
+        assert app.graph.scroll_offset.y == 4
+
+
+async def test_left_and_right_select_the_box_beside():
+    s = Script()
+    x, w = s.leaf("x", 3.0), s.leaf("w", 2.0)
+    s.op("mul", (x, w), 6.0)
+    app = Stage(s.timeline)
+    async with app.run_test(size=(100, 40)) as pilot:
+        app.go(3)
+        app.graph.selected = x
+        await pilot.press("right")
+        assert app.said == [(w, False)]
+        await pilot.press("left")
+        assert len(app.said) == 1
+        app.graph.selected = w
+        await pilot.press("left")
+        assert app.said[-1] == (x, False)
+
+
+async def test_a_new_theme_repaints_in_its_colours():
+    app = Stage(two_shares().timeline)
+    async with app.run_test(size=(100, 40)) as pilot:
+        app.go(len(app.timeline))
+        await pilot.pause()
+
+        def colours():
+            return {segment.style.color for y in range(20) for segment in app.graph.render_line(y)}
+
+        before = colours()
+        app.theme = "textual-light"
+        await pilot.pause()
+        assert colours() != before
+
+
+async def test_nothing_to_show_is_said():
+    app = Stage(Timeline(MemoryLog([])))
+    async with app.run_test(size=(40, 10)) as pilot:
+        app.go(0)
+        await pilot.pause()
+        assert [row.strip() for row in app.rows()] == ["no nodes were recorded", *[""] * 9]
+        assert not app.graph.fits(80, 24)
+
+
+async def test_it_knows_whether_it_fits():
+    app = Stage(two_shares().timeline)
+    async with app.run_test(size=(40, 10)) as pilot:
+        app.go(1)
+        await pilot.pause()
+        assert app.graph.fits(100, 60)
+        assert not app.graph.fits(20, 60)
+        assert not app.graph.fits(100, 8)
