@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
 
 Grad = Any
-"""A gradient in a running pass: an array, or a `Tensor` if the pass builds a graph (``create_graph``)."""
+"""A gradient in a running pass: an array or numpy scalar, or a `Tensor` if the pass builds a graph."""
 
 Hook = Callable[["Tensor"], "Tensor | None"]
 Edge = tuple["Node", int]
@@ -60,7 +60,7 @@ class Node:
     outputs: tuple[Metadata, ...]
     next_edges: Sequence[Edge | None]
     saved: tuple[Tensor | None, ...] | None
-    versions: tuple[int, ...]
+    versions: Sequence[int]
     attrs: dict[str, Any]
     sequence_nr: int
     metadata: dict[str, Any] | None
@@ -94,19 +94,20 @@ class Node:
         """The node's operation as an event."""
         return self.op.describe(number)
 
-    def saved_arrays(self) -> list[Array | None]:
-        """The saved arrays, checked to be what they were. Raises RuntimeError if freed or modified since."""
+    def saved_arrays(self) -> list[Any]:
+        """The saved arrays (scalars where they have no dimensions), checked to be what they were. Raises RuntimeError if freed or modified since."""
         saved = self.saved
         if saved is None:
             raise RuntimeError(messages.SECOND_BACKWARD)
-        arrays: list[Array | None] = []
+        arrays: list[Any] = []
         for tensor, version in zip(saved, self.versions, strict=True):
             if tensor is None:
                 arrays.append(None)
             elif tensor._counter[0] != version:
                 raise RuntimeError(self._modified(tensor, len(arrays)))
             else:
-                arrays.append(tensor._array)
+                array = tensor._array
+                arrays.append(array if array.ndim else array[()])  # scalar arithmetic is ten times as fast
         return arrays
 
     def saved_tensors(self) -> list[Tensor | None]:

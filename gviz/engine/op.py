@@ -135,6 +135,7 @@ class Op:
         self.in_place = in_place
         self.untracked = untracked or ("" if self.rules else "dtype")
         self.examples = examples
+        self.is_operator = getattr(forward, "__module__", "") == "_operator"
         self._compile()
         REGISTRY.append(self)
 
@@ -170,6 +171,8 @@ class Op:
         if self.several or self.variadic or any(call and call.attrs for call in calls):
             return lambda node, grads, create_graph: self._vjp(node, grads, create_graph)
         rules = [(call.vjp, call.pick) if call else (_no_rule, itemgetter(slice(0))) for call in calls]
+        if not self.saved_names:
+            return _vjp_of_nothing_saved([rule for rule, _ in rules])
 
         def vjp(node: Node, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
             g = grads[0]
@@ -201,17 +204,14 @@ class Op:
 
     def save(self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """Keep in `node` what the rules of its edges name, with the versions of now."""
-        if not self.saved_names:
-            node.saved = node.versions = ()
-            return
         candidates = inputs if not self.saved_outputs else (*inputs, *[t._alias() for t in outputs])
         saved = self._pick_saved(candidates)
-        if None in node.next_edges:
+        if None in node.next_edges:  # what only the missing edges' rules need is not saved
             pairs = zip(node.next_edges, self.calls, strict=False)
             wanted = {name for edge, call in pairs if edge and call for name in call.needs}
             saved = tuple([t if n in wanted else None for n, t in zip(self.saved_names, saved, strict=True)])
         node.saved = saved
-        node.versions = tuple([0 if t is None else t._counter[0] for t in saved])
+        node.versions = [0 if t is None else t._counter[0] for t in saved]
 
     def saved_attribute(self, node: Node, name: str) -> Any:
         """``grad_fn._saved_<name>``: a saved tensor (checked) or an attribute. AttributeError if there is none."""
@@ -252,6 +252,16 @@ def _parse(signature: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
     return name, slots, attrs
 
 
+def _vjp_of_nothing_saved(rules: list[Callable[..., Grad]]) -> Callable[..., Sequence[Grad | None]]:
+    def vjp(node: Node, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+        g = grads[0]
+        if g is None:
+            return [None] * len(rules)
+        return [None if edge is None else rule(g) for edge, rule in zip(node.next_edges, rules, strict=True)]
+
+    return vjp
+
+
 def _no_rule(g: Grad) -> Grad:
     raise AssertionError("an edge exists only where a rule does")
 
@@ -277,23 +287,22 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = _NO_ATTRS) -> Any:
         outputs = [new_tensor(np.asarray(array)) for array in result]
     else:
         outputs = [new_tensor(result if result.__class__ is np.ndarray else np.asarray(result))]
-    untracked = op.untracked or why_untracked(tensors)
     if op.memory != "new":
         _share(op.memory, tensors[0], outputs)
-    node = None
-    if not untracked:
-        node = start_node(op, tensors, attrs)
-        op.save(node, tensors, outputs)
-        set_history(node, outputs, op.differentiable_outputs)
+    node = _record(op, tensors, attrs, outputs) if thread.grad_enabled and not op.untracked else None
     channel = emit.channel
     if channel is not None:
+        untracked = "" if node is not None else op.untracked or why_untracked(tensors)
         announce.operation(channel, op, tensors, attrs, outputs, node, untracked)
     return tuple(outputs) if op.several else outputs[0]
 
 
 def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
     """The op's forward on the tensors' arrays. RuntimeError, in PyTorch's words, for shapes that do not fit."""
-    arrays = [t._array for t in tensors]
+    if op.is_operator:
+        arrays = [a if (a := t._array).ndim else a[()] for t in tensors]  # scalar arithmetic is ten times as fast
+    else:
+        arrays = [t._array for t in tensors]
     if op.promotes and (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
         arrays = promoted(arrays, op.promotes)
     try:
@@ -306,29 +315,47 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
 
 def why_untracked(tensors: Sequence[Tensor]) -> str:
     """Why autograd would not record an operation on these tensors now; empty if it would."""
+    if all(edge is None for edge in edges_of(tensors)):
+        return "inputs"
+    return "" if thread.grad_enabled else "no_grad"
+
+
+def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
+    """Where the gradients of these tensors go; None for those that require none."""
+    edges: list[Edge | None] = []
     for t in tensors:
         if t._base is not None:
             t._refresh()
-        if t._requires_grad:
-            return "" if thread.grad_enabled else "no_grad"
-    return "inputs"
-
-
-def start_node(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
-    """A node with its edges and attributes; saving, outputs and history are the caller's."""
-    node = op.node_class()
-    node.sequence_nr = next_sequence_nr()
-    node.tensor_hooks = node.retained = node.seen = node.metadata = None
-    edges: list[Edge | None] = []
-    for t in tensors:
         grad_fn = t._grad_fn
         if grad_fn is not None:
             edges.append((grad_fn, t._output_nr))
         else:
             edges.append(t._edge() if t._requires_grad else None)
-    node.next_edges = edges
+    return edges
+
+
+def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor]) -> Node | None:
+    """Make the node of an operation and let its outputs come from it; None if no input requires grad."""
+    edges = edges_of(tensors)
+    for edge in edges:
+        if edge is not None:
+            node = start_node(op, edges, tensors, attrs)
+            if op.saved_names:
+                op.save(node, tensors, outputs)
+            set_history(node, outputs, op.differentiable_outputs)
+            return node
+    return None
+
+
+def start_node(op: Op, edges: list[Edge | None], tensors: Sequence[Tensor], attrs: Attrs) -> Node:
+    """A node with its edges and attributes; saving, outputs and history are the caller's."""
+    node = op.node_class()
+    node.sequence_nr = next_sequence_nr()
+    node.tensor_hooks = node.retained = node.seen = node.metadata = None
+    node.saved = node.versions = ()
     if op.partial:
-        node.next_edges = [e if call else None for e, call in zip(node.next_edges, op.calls, strict=True)]
+        edges = [e if call else None for e, call in zip(edges, op.calls, strict=True)]
+    node.next_edges = edges
     if op.shape_slots:
         attrs = attrs | {name: tensors[i]._array.shape for i, name in op.shape_slots}
     if op.keeps_sizes:

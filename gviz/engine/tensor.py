@@ -32,18 +32,14 @@ class Tensor(Methods):
     __slots__ = (
         "__dict__",
         "__weakref__",
-        "_accumulator",
         "_array",
         "_base",
         "_counter",
         "_creation",
         "_grad",
         "_grad_fn",
-        "_grad_of",
-        "_hooks",
         "_output_nr",
         "_requires_grad",
-        "_retained",
         "_seen",
         "_storage",
         "_view_version",
@@ -54,15 +50,16 @@ class Tensor(Methods):
     _output_nr: int
     _requires_grad: bool
     _counter: list[int]
-    _accumulator: weakref.ref[AccumulateGrad] | None
     _base: Tensor | None
     _view_version: int
     _creation: str
-    _hooks: dict[int, list[Hook]] | None
-    _retained: bool
-    _grad_of: weakref.ref[Tensor] | None
     _seen: Seen | None
     _storage: int
+    # Few tensors have these, so they are not slots: making a tensor must be cheap.
+    _accumulator: weakref.ref[AccumulateGrad] | None = None
+    _hooks: dict[int, list[Hook]] | None = None
+    _grad_of: weakref.ref[Tensor] | None = None
+    _retained: bool = False
     _is_parameter: ClassVar[bool] = False
     _is_number: ClassVar[bool] = False
     __array_priority__ = 1000  # numpy leaves mixed expressions to us
@@ -336,8 +333,8 @@ def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__ne
     """An untracked tensor around `array`, which it does not copy."""
     t: Tensor = _new(cls)
     t._array = array
-    t._grad = t._grad_fn = t._accumulator = t._base = t._seen = t._hooks = t._grad_of = None
-    t._requires_grad = t._retained = False
+    t._grad = t._grad_fn = t._base = t._seen = None
+    t._requires_grad = False
     t._output_nr = 0
     t._counter = [0]
     return t

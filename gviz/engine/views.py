@@ -17,7 +17,7 @@ from gviz import emit
 from gviz.engine import announce, messages
 from gviz.engine.dtypes import of
 from gviz.engine.node import Edge, Grad, Node, next_sequence_nr
-from gviz.engine.op import Attrs, Op, compute, set_history, start_node, why_untracked
+from gviz.engine.op import Attrs, Op, compute, edges_of, set_history, start_node, why_untracked
 from gviz.engine.ops.strided import Geometry, read_part, replace_part
 from gviz.engine.tensor import Tensor
 from gviz.events import OpSeen
@@ -71,8 +71,8 @@ def refresh(view: Tensor) -> None:
         return
     if view._creation != "default":
         raise RuntimeError(_forbidden(view))
-    node = start_node(read_part, [base], {"geometry": Geometry.of(base._array, view._array)})
-    node.saved, node.versions = (), ()
+    attrs = {"geometry": Geometry.of(base._array, view._array)}
+    node = start_node(read_part, edges_of([base]), [base], attrs)
     set_history(node, [view])
     _move_retained(view)
     if emit.channel is not None:
@@ -135,11 +135,12 @@ def _check_fit(result: Array, own: Array) -> None:
 
 def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
     """The op's node, with its inputs saved as they are before the write; self is saved as a copy if a rule needs it."""
-    node = start_node(op, tensors, attrs)
+    node = start_node(op, edges_of(tensors), tensors, attrs)
     before = list(tensors)
     if op.slots[0] in op.saved_names:
         before[0] = Tensor._plain(tensors[0]._array.copy())
-    op.save(node, before, [tensors[0]])
+    if op.saved_names:
+        op.save(node, before, [tensors[0]])
     return node
 
 

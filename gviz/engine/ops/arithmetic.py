@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ add: Op = Op(
     "add(self, other)",
     grad_fn="AddBackward0",
     formula="self + other",
-    forward=np.add,
+    forward=operators.add,
     rules=(Rule("self", "g", lambda g: g), Rule("other", "g", lambda g: g)),
     promotes=True,
     in_place=True,
@@ -46,7 +47,7 @@ sub: Op = Op(
     "sub(self, other)",
     grad_fn="SubBackward0",
     formula="self - other",
-    forward=np.subtract,
+    forward=operators.sub,
     rules=(Rule("self", "g", lambda g: g), Rule("other", "-g", lambda g: -g)),
     promotes=True,
     in_place=True,
@@ -65,7 +66,7 @@ mul: Op = Op(
     "mul(self, other)",
     grad_fn="MulBackward0",
     formula="self * other",
-    forward=np.multiply,
+    forward=operators.mul,
     rules=(
         Rule("self", "g * other", lambda g, other: g * other),
         Rule("other", "g * self", lambda g, self: g * self),
@@ -78,7 +79,7 @@ div: Op = Op(
     "div(self, other)",
     grad_fn="DivBackward0",
     formula="self / other",
-    forward=np.true_divide,
+    forward=operators.truediv,
     rules=(
         Rule("self", "g / other", lambda g, other: g / other),
         Rule("other", "-g * self / other**2", lambda g, self, other: -g * (self / other) / other),
@@ -91,7 +92,7 @@ neg: Op = Op(
     "neg(self)",
     grad_fn="NegBackward0",
     formula="-self",
-    forward=np.negative,
+    forward=operators.neg,
     rules=(Rule("self", "-g", lambda g: -g),),
     in_place=True,
     examples=lambda: [Example((normal(2, 3),), {})],
