@@ -16,7 +16,6 @@ import numpy as np
 from gviz.emit import Seen
 from gviz.engine import dtypes, messages
 from gviz.events import OpSeen
-from gviz.values import Array
 
 if TYPE_CHECKING:
     from gviz.engine.op import Op
@@ -95,7 +94,7 @@ class Node:
         return self.op.describe(number)
 
     def saved_arrays(self) -> list[Any]:
-        """The saved arrays (scalars where they have no dimensions), checked to be what they were. Raises RuntimeError if freed or modified since."""
+        """The saved arrays, scalars where they have no dimensions. RuntimeError if freed or modified since."""
         saved = self.saved
         if saved is None:
             raise RuntimeError(messages.SECOND_BACKWARD)

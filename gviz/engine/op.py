@@ -299,10 +299,8 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = _NO_ATTRS) -> Any:
 
 def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
     """The op's forward on the tensors' arrays. RuntimeError, in PyTorch's words, for shapes that do not fit."""
-    if op.is_operator:
-        arrays = [a if (a := t._array).ndim else a[()] for t in tensors]  # scalar arithmetic is ten times as fast
-    else:
-        arrays = [t._array for t in tensors]
+    # Arithmetic on numpy scalars is ten times as fast as on 0-dimensional arrays.
+    arrays = [a if (a := t._array).ndim else a[()] for t in tensors] if op.is_operator else [t._array for t in tensors]
     if op.promotes and (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
         arrays = promoted(arrays, op.promotes)
     try:
