@@ -38,5 +38,5 @@ $(READY): pyproject.toml
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gviz needs Python 3.11 or newer: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[test]"
 	@touch $@

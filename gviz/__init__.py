@@ -1,3 +1,43 @@
-"""gviz: an interactive computation-graph visualizer and debugger."""
+"""gviz: an interactive computation-graph visualizer and debugger.
+
+`record` writes a trace of what happens in a ``with`` block, `mark` names a moment of it, `load` opens a trace to ask it
+questions, `show` opens the debugger on one. Everything is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gviz.trace import load
+    from gviz.trace.record import mark, record
+    from gviz.trace.timeline import Timeline
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "load", "mark", "record", "show"]
+
+_HOMES = {"load": "gviz.trace", "mark": "gviz.trace.record", "record": "gviz.trace.record"}
+
+
+def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None = None) -> None:
+    """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
+
+    Without a terminal it goes line by line.
+    """
+    from gviz.cli.debugger import show as open_debugger
+
+    open_debugger(trace, at=at)
+
+
+if not TYPE_CHECKING:  # a type checker knows the names from above, and should miss any other
+
+    def __getattr__(name):
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,7 @@
 """What the README says exists."""
 
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,15 @@ def test_paths_exist():
 def test_lessons_are_listed_in_order():
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", README, re.MULTILINE)
     assert rows == [(lesson.name, lesson.title()) for lesson in lessons.lessons()]
+
+
+def test_the_queries_answer(tmp_path):
+    connection = sqlite3.connect(":memory:")
+    connection.executescript((ROOT / "gviz/trace/schema.sql").read_text())
+    queries = re.findall(r'sqlite3 train.gviz "(.*)"', README)
+    assert len(queries) == 3
+    for query in queries:
+        assert connection.execute(query).description
 
 
 def test_the_python_example_runs(tmp_path):

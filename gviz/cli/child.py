@@ -7,7 +7,6 @@ program does. The standard streams are the terminal's, inherited.
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from contextlib import AbstractContextManager
 from types import CodeType
@@ -31,7 +30,7 @@ def main() -> None:
     except BaseException as error:
         runner.show_from_own_frames(error)
         raise
-    atexit.register(_close, recording, os.getpid())
+    atexit.register(_close, recording)
     _run(what, target, recording)
 
 
@@ -52,13 +51,12 @@ def _run(what: order.Order, target: runner.Target, recording: AbstractContextMan
 def _recording(what: order.Order) -> AbstractContextManager[object]:
     from gviz.trace.record import record
 
-    return record(what.trace)
+    return record(what.trace, source=what.keep_source, limit=what.limit)
 
 
-def _close(recording: AbstractContextManager[object], owner: int) -> None:
+def _close(recording: AbstractContextManager[object]) -> None:
     """End the recording after everything the program left for the end: it was registered first, so it runs last."""
-    if os.getpid() == owner:
-        recording.__exit__(None, None, None)
+    recording.__exit__(None, None, None)
 
 
 def _choose_engine(engine: order.Engine, code: CodeType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,11 +22,18 @@ def debug(trace: Path, settings: Settings, *, title: str, at: str | None = None)
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        start = moment(timeline, at) if at else _opening(timeline)
-        if terminal.why_plain(settings):
-            _line_by_line(timeline, start)
-        else:
-            _full_screen(timeline, start, settings, title=title)
+        _debug(timeline, settings, title, moment(timeline, at) if at else None)
+
+
+def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None) -> None:
+    """`gviz.show`: the debugger from within a program."""
+    from gviz.trace import load
+
+    settings = Settings.from_environment()
+    if isinstance(trace, str | os.PathLike):
+        _debug(load(trace), settings, Path(trace).name, at)
+    else:
+        _debug(trace, settings, "gviz", at)
 
 
 def walk(trace: Path) -> None:
@@ -36,7 +44,7 @@ def walk(trace: Path) -> None:
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout)
+        plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, at=0)
 
 
 def moment(timeline: Timeline, text: str) -> int:
@@ -46,8 +54,14 @@ def moment(timeline: Timeline, text: str) -> int:
     return Cursor(timeline, 0).event_at(text)
 
 
-def _opening(timeline: Timeline) -> int:
-    return timeline.failures[-1] if timeline.failures else min(1, len(timeline))
+def _debug(timeline: Timeline, settings: Settings, title: str, at: int | None) -> None:
+    from gviz import tui
+    from gviz.tui import plain
+
+    if terminal.why_plain(settings):
+        plain.debug(timeline, None, sys.stdin, sys.stdout, at=at)
+    else:
+        tui.debug(timeline, title=title, at=at, ascii=terminal.needs_ascii(settings), theme=settings.theme)
 
 
 def _steps(timeline: Timeline) -> Iterator[str]:
@@ -57,16 +71,3 @@ def _steps(timeline: Timeline) -> Iterator[str]:
     while following != position:
         yield "next"
         position, following = following, next_node(timeline, following)
-
-
-def _line_by_line(timeline: Timeline, start: int) -> None:
-    from gviz.tui import plain
-
-    plain.debug(timeline, None, sys.stdin, sys.stdout, at=start)
-
-
-def _full_screen(timeline: Timeline, start: int, settings: Settings, *, title: str) -> None:
-    from gviz import tui
-
-    terminal.forget_empty_no_color()
-    tui.debug(timeline, title=title, at=start, ascii=terminal.needs_ascii(settings), theme=terminal.theme(settings))

@@ -9,7 +9,7 @@ import click
 
 from gviz.cli import debugger, lessons, terminal
 from gviz.cli.picture import write_picture
-from gviz.cli.session import record_program
+from gviz.cli.session import Program, record_program
 from gviz.cli.settings import Settings, display_options
 
 
@@ -27,7 +27,7 @@ def command(settings: Settings, name: str | None, list_all: bool) -> int:
         _list()
         return 0
     lesson = lessons.find(name)
-    recorded = record_program([str(lesson.path)], as_module=False, engine="builtin", output=None)
+    recorded = record_program(Program((str(lesson.path),), engine="builtin"))
     why_plain = terminal.why_plain(settings)
     if why_plain and not settings.plain and not sys.stdin.isatty():
         _walk(recorded.trace, why_plain)

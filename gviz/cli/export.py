@@ -9,7 +9,7 @@ import click
 from gviz.cli import outputs
 from gviz.cli.order import Engine
 from gviz.cli.picture import write_picture
-from gviz.cli.session import engine_option, is_trace, record_program
+from gviz.cli.session import Program, engine_option, is_trace, record_program
 
 
 @click.command("export")
@@ -40,6 +40,6 @@ def command(
         trace = source
         if not is_trace(source):
             own = Path(folder) / f"{source.stem}.gviz"
-            trace = record_program([str(source), *arguments], as_module=False, engine=engine, output=own).trace
+            trace = record_program(Program((str(source), *arguments), engine=engine, output=own)).trace
         write_picture(trace, output, at=at, theme=theme, force=force)
     click.echo(f"wrote {output}", err=True)

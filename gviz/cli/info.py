@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from gviz.cli import crash, lessons, places, terminal
+from gviz.cli import lessons, places, terminal
 from gviz.cli.settings import Settings
+from gviz.cli.versions import versions
 from gviz.errors import GvizError
 
 SCHEMA = 1
@@ -27,7 +28,12 @@ def command(settings: Settings, kind: str) -> None:
 
 
 def _facts(settings: Settings) -> dict[str, dict[str, Any]]:
-    return {"versions": crash.versions(), "paths": _paths(), "terminal": _terminal(settings), "pictures": _pictures()}
+    return {
+        "versions": versions(),
+        "paths": _paths(),
+        "terminal": _terminal(settings),
+        "pictures": _pictures(),
+    }
 
 
 def _paths() -> dict[str, str]:

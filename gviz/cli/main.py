@@ -17,7 +17,7 @@ from gviz.plain_text import shown
 COMMANDS = ("demo", "run", "record", "open", "show", "export", "info")
 """Every command, in the order of the help; each is the file of its name beside this one."""
 
-_BUG, _INTERRUPTED, _CLOSED_PIPE = 70, 130, 141
+_INTERRUPTED, _CLOSED_PIPE = 130, 141
 
 
 class Commands(click.Group):
@@ -56,7 +56,7 @@ def _no_command(name: str) -> GvizError:
 
 def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from gviz.cli.crash import versions
+        from gviz.cli.versions import versions
 
         click.echo("\n".join(f"{name} {version}" for name, version in versions().items()))
         context.exit()
@@ -105,8 +105,11 @@ def run_command(arguments: Sequence[str]) -> int:
         _say([f"gviz: error: {error.strerror or error}"], settings)
         return 1
     except Exception as error:
-        _say(_bug_lines(error), settings)
-        return _BUG
+        from gviz.tui.crash import crash
+
+        report = crash(error)
+        _say(report.lines(), settings)
+        return report.exit_code
     return code if isinstance(code, int) else 0
 
 
@@ -129,16 +132,6 @@ def _usage_lines(error: click.ClickException) -> list[str]:
     lines = [f"gviz: error: {error.format_message()}"]
     context = getattr(error, "ctx", None)
     return [*lines, f"hint: {context.command_path} --help"] if context else lines
-
-
-def _bug_lines(error: Exception) -> list[str]:
-    from gviz.cli.crash import write_report
-
-    what = f"gviz: error: a bug in gviz ({type(error).__name__})"
-    try:
-        return [what, f"  report, without any of your values: {write_report(error)}", "hint: --debug shows where"]
-    except (OSError, GvizError) as no_report:
-        return [what, f"  no report could be written: {no_report}", "hint: --debug shows where"]
 
 
 def _say(lines: Sequence[str], settings: Settings) -> None:

@@ -11,11 +11,16 @@ Engine = Literal["auto", "builtin", "torch"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Where the trace goes, which engine ``import torch`` means, whether a module is run."""
+    """Where the trace goes, which engine ``import torch`` means, whether a module is run.
+
+    `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own).
+    """
 
     trace: str
     engine: Engine = "auto"
     as_module: bool = False
+    keep_source: bool = True
+    limit: int = 0
 
     def text(self) -> str:
         """The order as one argument."""

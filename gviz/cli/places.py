@@ -1,4 +1,4 @@
-"""Where gviz puts what nobody gave a name: traces in the user's cache, crash reports in the user's logs."""
+"""Where gviz puts what nobody gave a name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from gviz.errors import GvizError
 
 KEPT = 20
-"""So many traces and reports are kept; the oldest go first."""
+"""So many traces are kept; the oldest go first."""
 
 
 def cached_traces() -> list[Path]:
@@ -25,14 +25,6 @@ def new_trace(program: str) -> Path:
     stem = f"{_stem(program)}-{time.strftime('%Y%m%d-%H%M%S')}"
     names = chain([f"{stem}.gviz"], (f"{stem}-{number}.gviz" for number in count(2)))
     return next(folder / name for name in names if not (folder / name).exists())
-
-
-def new_report() -> Path:
-    """A path in the log folder for a crash report; makes room for it."""
-    folder = _made(reports())
-    for old in sorted(folder.glob("crash-*.txt"), key=_written, reverse=True)[KEPT - 1 :]:
-        old.unlink(missing_ok=True)
-    return folder / f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**6:06}.txt"
 
 
 def remove_trace(path: Path) -> None:

@@ -6,24 +6,23 @@ from pathlib import Path
 
 import click
 
-from gviz.cli.order import Engine
-from gviz.cli.session import SCRIPT_CONTEXT, record_program, script_arguments
+from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
 
 
 @click.command("record", context_settings=SCRIPT_CONTEXT)
-@script_arguments
-def command(program: tuple[str, ...], as_module: bool, engine: Engine, output: Path | None, force: bool) -> int:
+@takes_program
+def command(program: Program) -> int:
     """Run a script and write its trace, without opening the debugger.
 
     The script runs as `python SCRIPT ARGS...` would run it; its exit code is gviz's. Options of gviz stand before
     SCRIPT. Without -o the trace goes to the cache folder, where `gviz open` finds the newest.
     """
-    recorded = record_program(program, as_module=as_module, engine=engine, output=output, force=force)
-    report_written(recorded.trace)
+    recorded = record_program(program)
+    _report(recorded.trace)
     return recorded.exit_code
 
 
-def report_written(trace: Path) -> None:
+def _report(trace: Path) -> None:
     """Say on stderr what was written, and how to look at it."""
     from gviz.numbers import bytes_text
     from gviz.trace.reader import open_trace

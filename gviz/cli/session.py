@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,19 @@ SCRIPT_CONTEXT = {"allow_interspersed_args": False}
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """What to run, and how it is recorded. `limit` is the size in bytes up to which whole arrays are kept."""
+
+    argv: tuple[str, ...]
+    as_module: bool = False
+    engine: Engine = "auto"
+    output: Path | None = None
+    force: bool = False
+    keep_source: bool = True
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """The trace of a program that ran, and the program's exit code."""
 
@@ -27,41 +41,55 @@ class Recorded:
     exit_code: int
 
 
-def script_arguments(command: _Command) -> _Command:
-    """Add ``[-m] SCRIPT [ARGS]...``, ``--engine``, ``-o`` and ``--force`` to a command."""
-    for decorate in (
-        click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="SCRIPT [ARGS]..."),
-        click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
-        click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the trace in this file."),
-        engine_option,
-        click.option("-m", "as_module", is_flag=True, help="Run a module, as python -m does."),
-    ):
-        command = decorate(command)
-    return command
+class NothingRecorded(GvizError):
+    """The program could not be started; the recording process has said why."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__("nothing was recorded", exit_code=code or 1)
 
 
-def engine_option(command: _Command) -> _Command:
-    """Add ``--engine``."""
-    return click.option(
-        "--engine",
-        type=click.Choice(["auto", "builtin", "torch"]),
-        default="auto",
-        help="What `import torch` means: gviz's own engine (builtin), PyTorch (torch), or the first only where PyTorch "
-        "is not installed (auto).",
-    )(command)
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["auto", "builtin", "torch"]),
+    default="auto",
+    help="What `import torch` means: gviz's own engine (builtin), PyTorch (torch), or the first only where PyTorch is "
+    "not installed (auto).",
+)
+
+_OPTIONS = (
+    click.option("-m", "as_module", is_flag=True, help="Run a module, as python -m does."),
+    engine_option,
+    click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the trace in this file."),
+    click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
+    click.option("--values", "limit", type=click.IntRange(0), default=0, metavar="BYTES", help="Keep whole arrays up to "
+                 "this size (1024); of larger ones their statistics."),
+    click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
+    click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="SCRIPT [ARGS]..."),
+)  # fmt: skip
 
 
-def record_program(
-    program: Sequence[str], *, as_module: bool, engine: Engine, output: Path | None, force: bool = False
-) -> Recorded:
-    """Run a program to its end and record it, into `output` or a new trace in the cache."""
+def takes_program(command: _Command) -> Callable[..., Any]:
+    """Give a command ``[-m] SCRIPT [ARGS]...`` and the options of recording, all as one `Program`."""
+
+    @wraps(command)
+    def with_program(*arguments: Any, no_source: bool, **options: Any) -> Any:
+        return command(*arguments, Program(**options, keep_source=not no_source))
+
+    for option in reversed(_OPTIONS):
+        with_program = option(with_program)
+    return with_program
+
+
+def record_program(program: Program) -> Recorded:
+    """Run a program to its end and record it, into its `output` or a new trace in the cache."""
     from gviz.cli.recording import run_recorded
 
-    if output is not None:
-        outputs.refuse_existing(output, force=force)
-        places.remove_trace(output)
-    trace = output or places.new_trace(program[0])
-    code = run_recorded(Order(str(trace.absolute()), engine=engine, as_module=as_module), program)
+    if program.output is not None:
+        outputs.refuse_existing(program.output, force=program.force)
+        places.remove_trace(program.output)
+    trace = program.output or places.new_trace(program.argv[0])
+    order = Order(str(trace.absolute()), program.engine, program.as_module, program.keep_source, program.limit)
+    code = run_recorded(order, program.argv)
     if not trace.exists():
         raise NothingRecorded(code)
     return Recorded(trace, code)
@@ -74,10 +102,3 @@ def is_trace(path: Path) -> bool:
             return file.read(16) == b"SQLite format 3\0"
     except OSError:
         return path.suffix == ".gviz"
-
-
-class NothingRecorded(GvizError):
-    """The program could not be started or left no trace; the recording process has said why."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__("nothing was recorded", exit_code=code or 1)

@@ -26,16 +26,3 @@ def needs_ascii(settings: Settings) -> bool:
     from gviz.tui.glyphs import wants_ascii
 
     return settings.ascii or wants_ascii()
-
-
-def theme(settings: Settings) -> str | None:
-    """The theme asked for; without colours the one that sends no colour codes at all."""
-    if os.environ.get("NO_COLOR"):
-        return "gviz-ansi"
-    return settings.theme
-
-
-def forget_empty_no_color() -> None:
-    """Drop ``NO_COLOR=``, which by its standard means nothing but which Textual obeys."""
-    if os.environ.get("NO_COLOR") == "":
-        del os.environ["NO_COLOR"]

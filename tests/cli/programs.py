@@ -25,8 +25,8 @@ def recorded(*arguments, cwd, flags=(), **options):
     return code, out, re.sub(r"wrote .*\nopen it with: .*\n", "", err)
 
 
-def _outcome(command, cwd, stdin="", env=None):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
+def _outcome(command, cwd, stdin="", env=None, path=""):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(path), str(ROOT)])), **(env or {})}
     done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, env=environment, timeout=60)
     return done.returncode, _without_addresses(done.stdout), _without_addresses(done.stderr)
 

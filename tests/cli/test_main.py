@@ -104,7 +104,7 @@ def test_a_bug_leaves_a_report_without_values(monkeypatch, capsys, tmp_path):
     assert "in buggy" in report
     assert "ValueError" in report
     err = capsys.readouterr().err
-    assert "a bug in gviz (ValueError)" in err
+    assert "gviz has a bug: ValueError" in err
     assert "Traceback" not in err
 
 

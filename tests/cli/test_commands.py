@@ -1,0 +1,209 @@
+"""Each command on a real trace of a real program."""
+
+import json
+import re
+
+import pytest
+from cli.programs import gviz
+
+PROGRAM = """\
+import gviz.engine as torch
+a = torch.tensor(3.0, requires_grad=True)
+b = a * a + a
+b.backward()
+print("grad", a.grad)
+"""
+
+FAILING = PROGRAM + "b.backward()\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A program, one that fails, and their traces."""
+    folder = tmp_path_factory.mktemp("commands")
+    for name, text in (("program", PROGRAM), ("failing", FAILING)):
+        (folder / f"{name}.py").write_text(text)
+        gviz("record", "-o", f"{name}.gviz", f"{name}.py", cwd=folder)
+    return folder
+
+
+def alone(tmp_path):
+    """Folders of one's own for cache and reports."""
+    return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "state")}
+
+
+def test_record_says_what_it_wrote(folder, tmp_path):
+    code, out, err = gviz("record", "-o", str(tmp_path / "t.gviz"), "program.py", cwd=folder)
+    assert (code, out) == (0, "grad tensor(7.)\n")
+    assert re.fullmatch(r"wrote .*t\.gviz \(\d+ events, .* [KM]iB\)\nopen it with: gviz open .*t\.gviz\n", err)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.gviz"]
+
+
+def test_record_keeps_the_exit_code_and_the_trace_of_a_failure(folder, tmp_path):
+    code, _, err = gviz("record", "-o", str(tmp_path / "t.gviz"), "failing.py", cwd=folder)
+    assert code == 1
+    assert "RuntimeError: Trying to backward through the graph a second time" in err
+    assert (tmp_path / "t.gviz").is_file()
+
+
+def test_existing_traces_are_refused(folder):
+    before = (folder / "program.gviz").read_bytes()
+    code, _, err = gviz("record", "-o", "program.gviz", "program.py", cwd=folder)
+    assert (code, err) == (1, "gviz: error: program.gviz already exists\nhint: --force writes over it\n")
+    assert (folder / "program.gviz").read_bytes() == before
+
+
+def test_without_output_the_trace_goes_to_the_cache_and_open_finds_it(folder, tmp_path):
+    code, _, err = gviz("record", "program.py", cwd=folder, env=alone(tmp_path))
+    assert code == 0
+    assert f"wrote {tmp_path}/cache/gviz/traces/program-" in err
+    code, out, _ = gviz("open", "--plain", cwd=folder, env=alone(tmp_path))
+    assert code == 0
+    assert "event 1" in out
+
+
+def test_the_cache_keeps_the_newest(folder, tmp_path, monkeypatch):
+    from gviz.cli import places
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for _ in range(places.KEPT + 5):
+        places.new_trace("a/b c\x1b.py").touch()
+    assert len(places.cached_traces()) == places.KEPT
+    assert re.fullmatch(r"b_c_-\d{8}-\d{6}(-\d+)?\.gviz", places.cached_traces()[0].name)
+
+
+def test_run_reads_commands_from_a_pipe_after_the_program(folder, tmp_path):
+    code, out, _ = gviz("run", "program.py", cwd=folder, stdin="goto end\nq\n", env=alone(tmp_path))
+    assert code == 0
+    assert out.startswith("grad tensor(7.)\n")
+    assert "end" in out
+
+
+def test_run_opens_where_the_program_failed_and_keeps_its_exit_code(folder, tmp_path):
+    code, out, _ = gviz("run", "failing.py", cwd=folder, env=alone(tmp_path))
+    assert code == 1
+    assert "a second time" in out
+
+
+@pytest.mark.parametrize(("name", "word"), [("program.gviz", "event 1"), ("program.py", "grad tensor(7.)")])
+def test_a_file_stands_for_its_command(folder, tmp_path, name, word):
+    code, out, _ = gviz(name, cwd=folder, env=alone(tmp_path))
+    assert code == 0
+    assert word in out
+
+
+def test_a_trace_is_known_by_its_header(folder, tmp_path):
+    (tmp_path / "renamed.py").write_bytes((folder / "program.gviz").read_bytes())
+    code, out, _ = gviz("renamed.py", cwd=tmp_path)
+    assert code == 0
+    assert "event 1" in out
+
+
+def test_show_stats(folder):
+    code, out, _ = gviz("show", "program.gviz", cwd=folder)
+    assert code == 0
+    assert re.search(r"^nodes +3$", out, re.MULTILINE)
+    assert re.search(r"^backward passes +1$", out, re.MULTILINE)
+    assert re.search(r"^NodeCreated +3$", out, re.MULTILINE)
+
+
+def test_show_tape(folder):
+    code, out, _ = gviz("show", "program.gviz", "tape", cwd=folder)
+    assert code == 0
+    heading, *rows = out.splitlines()
+    assert heading.split()[:2] == ["#", "node"]
+    assert [row.split()[0] for row in rows] == ["1", "2", "3"]
+    assert "12" in rows[2]
+
+
+def test_show_events_are_numbered_sentences(folder):
+    _, out, _ = gviz("show", "program.gviz", "events", cwd=folder)
+    numbers = [int(re.match(r"event (\d+)", line)[1]) for line in out.splitlines()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("place", ["3", "#3", "b"])
+def test_show_node(folder, place):
+    code, out, err = gviz("show", "program.gviz", "node", place, cwd=folder)
+    assert (code, err) == (0, "")
+    assert "#3" in out
+
+
+@pytest.mark.parametrize("page", [("stats",), ("tape",), ("events",), ("node", "1")])
+def test_show_as_json(folder, page):
+    code, out, err = gviz("show", "program.gviz", *page, "--format", "json", cwd=folder)
+    assert (code, err) == (0, "")
+    document = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert document["schema"] == 1
+    assert document[page[0]]
+
+
+def test_show_at_a_moment(folder):
+    def grads(at):
+        _, out, _ = gviz("show", "program.gviz", "tape", "--at", at, "--format", "json", cwd=folder)
+        [leaf] = json.loads(out)["tape"][0]["outputs"]
+        return leaf["grad"] and leaf["grad"]["elements"]
+
+    assert (grads("1"), grads("end")) == (None, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("show", "program.gviz", "node"), "needs a NODE"),
+        (("show", "program.gviz", "tape", "--at", "99999"), "99999"),
+        (("show", "program.gviz", "tape", "--at", "nan"), "nan"),
+        (("show", "program.gviz", "node", "zzz"), "zzz"),
+        (("export", "program.gviz", "-o", "x.jpeg"), "suffixes"),
+        (("export", "program.gviz", "-o", "x.svg", "--at", "99999"), "99999"),
+    ],
+)
+def test_wrong_moments_nodes_and_suffixes(folder, arguments, words):
+    code, out, err = gviz(*arguments, cwd=folder)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert not (folder / "x.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("svg", b"<?xml"), ("dot", b"digraph"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("txt", b"")]
+)
+def test_export_every_format(folder, tmp_path, suffix, start):
+    output = tmp_path / f"graph.{suffix}"
+    code, out, err = gviz("export", "program.gviz", "-o", str(output), cwd=folder)
+    assert (code, out) == (0, "")
+    assert err.endswith(f"wrote {output}\n")
+    assert output.read_bytes().startswith(start)
+    assert output.stat().st_size > 100
+    assert [path.name for path in tmp_path.iterdir()] == [output.name]
+
+
+def test_export_of_a_script_and_of_a_moment(folder, tmp_path):
+    first, last = tmp_path / "first.txt", tmp_path / "last.txt"
+    assert gviz("export", "program.py", "-o", str(first), "--at", "2", cwd=folder)[:2] == (0, "grad tensor(7.)\n")
+    assert gviz("export", "program.py", "-o", str(last), cwd=folder)[0] == 0
+    assert first.read_text() != last.read_text()
+
+
+def test_export_refuses_and_cleans_up(folder, tmp_path):
+    (tmp_path / "graph.svg").write_text("mine")
+    assert gviz("export", "program.gviz", "-o", str(tmp_path / "graph.svg"), cwd=folder)[0] == 1
+    assert (tmp_path / "graph.svg").read_text() == "mine"
+    assert gviz("export", "program.gviz", "-o", str(tmp_path / "no" / "graph.svg"), cwd=folder)[0] == 1
+    assert gviz("export", "program.gviz", "-f", "-o", str(tmp_path / "graph.svg"), cwd=folder)[0] == 0
+    assert (tmp_path / "graph.svg").read_text() != "mine"
+
+
+def test_demo_lists_and_walks_the_lessons(tmp_path):
+    code, out, err = gviz("demo", "--list", cwd=tmp_path)
+    assert (code, err) == (0, "")
+    numbers = [line.split()[0] for line in out.splitlines()]
+    assert numbers == sorted(numbers)
+    assert numbers[0] == "01"
+    code, out, err = gviz("demo", cwd=tmp_path, env=alone(tmp_path))
+    assert code == 0
+    assert out.count("\nevent ") > 3
+    [picture] = re.findall(r"wrote (.*\.svg)", err)
+    assert picture.startswith(str(tmp_path))
+    assert "<svg" in open(picture).read()
+    assert "line by line" in err

@@ -1,0 +1,95 @@
+"""``import torch`` means gviz's engine for one run, and only where it should."""
+
+import pytest
+from cli.programs import python, recorded
+
+from gviz.cli.torch_name import SHAPED, is_imported_by
+
+WITHOUT_TORCH = """\
+import sys
+from importlib.machinery import PathFinder
+class Hidden(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name == "torch" else PathFinder.find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hidden
+"""
+
+USES_TORCH = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional
+from torch import optim
+from torch.nn import functional as F
+print(torch.__name__, nn is torch.nn, F is torch.nn.functional, optim.__name__)
+x = torch.tensor(2.0, requires_grad=True)
+(x * x).backward()
+print(x.grad)
+"""
+
+ENGINE_SAYS = "gviz.engine True True gviz.engine.optim\ntensor(4.)\n"
+
+
+def test_builtin(tmp_path):
+    (tmp_path / "program.py").write_text(USES_TORCH)
+    assert recorded("--engine", "builtin", "program.py", cwd=tmp_path) == (0, ENGINE_SAYS, "")
+
+
+def test_only_for_this_run(tmp_path):
+    (tmp_path / "program.py").write_text("import gviz.engine, sys\nprint('torch' in sys.modules)")
+    assert recorded("program.py", cwd=tmp_path) == (0, "False\n", "")
+
+
+def test_what_the_engine_does_not_have(tmp_path):
+    (tmp_path / "program.py").write_text("import torch\nimport torch.utils.data")
+    code, _, err = recorded("--engine", "builtin", "program.py", cwd=tmp_path)
+    assert code == 1
+    assert err.endswith("ModuleNotFoundError: gviz's engine has no torch.utils\n")
+
+
+def test_every_shaped_module_is_the_engines(tmp_path):
+    imports = "\n".join(f"import {name}; print(sys.modules['{name}'].__name__)" for name in SHAPED)
+    (tmp_path / "program.py").write_text(f"import sys\n{imports}")
+    code, out, err = recorded("--engine", "builtin", "program.py", cwd=tmp_path)
+    assert (code, err) == (0, "")
+    assert out.split() == [name.replace("torch", "gviz.engine") for name in SHAPED]
+
+
+def test_auto_without_torch_says_so_once(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_TORCH)
+    (tmp_path / "program.py").write_text(USES_TORCH)
+    code, out, err = recorded("program.py", cwd=tmp_path, path=tmp_path)
+    assert (code, out) == (0, ENGINE_SAYS)
+    assert err == "gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run\n"
+
+
+def test_auto_with_torch_says_that_nothing_is_recorded(tmp_path):
+    (tmp_path / "torch.py").write_text("name = 'real'")
+    (tmp_path / "program.py").write_text("import torch\nprint(torch.name)")
+    code, out, err = recorded("program.py", cwd=tmp_path)
+    assert (code, out) == (0, "real\n")
+    assert "cannot record yet" in err
+    assert "hint: --engine builtin" in err
+
+
+def test_a_program_without_torch_is_left_alone(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_TORCH)
+    (tmp_path / "program.py").write_text("try:\n    __import__('torch')\nexcept ImportError as e:\n    print(e)")
+    assert recorded("program.py", cwd=tmp_path, path=tmp_path) == python("program.py", cwd=tmp_path, path=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "imported"),
+    [
+        ("import torch", True),
+        ("import os, torch.nn as nn", True),
+        ("from torch.nn import functional", True),
+        ("def f():\n    class A:\n        def g(self):\n            import torch", True),
+        ("import torchvision", False),
+        ("torch = 1\ntorch.nn", False),
+        ("from . import torch", False),
+        ("'import torch'", False),
+    ],
+)
+def test_is_imported_by(text, imported):
+    assert is_imported_by(compile(text, "x", "exec")) is imported
