@@ -37,16 +37,21 @@ def _weight(grid: Grid, feeder: int, spine: set[int]) -> float:
 
 def spread(wishes: Sequence[tuple[float, float]], left: int, right: int) -> list[int]:
     """Columns from `left` to `right` nearest to the wishes, apart from each other if there is room."""
-    gaps = max(1, len(wishes) - 1)
-    if right - left >= gaps + 2:
-        left, right = left + 1, right - 1  # corners of the box stay clear
     if len(wishes) == 1:
-        return [min(max(int(wishes[0][0]), left), right)]
-    step = min(SPREAD, (right - left) // gaps)
-    bounded = [(min(max(column, left), right), weight) for column, weight in wishes]
-    columns = isotonic(bounded, [step * rank for rank in range(len(wishes))])
+        return [_near(wishes[0][0], left, right)]
     last = len(wishes) - 1
+    step = min(SPREAD, (right - left) // last)
+    bounded = [(float(_near(column, left, right)), weight) for column, weight in wishes]
+    columns = isotonic(bounded, [step * rank for rank in range(len(wishes))])
     return [min(max(column, left + step * rank), right - step * (last - rank)) for rank, column in enumerate(columns)]
+
+
+def _near(column: float, left: int, right: int) -> int:
+    """The column itself if it lies over the box, else one near the corner but clear of it."""
+    if left <= column <= right:
+        return int(column)
+    clear = min(1, (right - left) // 2)
+    return left + clear if column < left else right - clear
 
 
 def _avoid(columns: list[int], nets: list[int], left: int, right: int, tops: Mapping[int, int]) -> None:

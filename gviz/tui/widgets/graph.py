@@ -137,7 +137,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         place = self._place(node)
         if place is None or not self.size:
             return
-        region = Region(place.x, place.y, place.width, place.height)
+        region = Region(place.x + self._margin, place.y, place.width, place.height)
         if not self._view.contains_region(region):
             self.scroll_to_region(region, spacing=MARGIN, animate=False, force=True, immediate=True)
 
@@ -180,9 +180,16 @@ class GraphCanvas(ScrollView, can_focus=True):
         offset = event.get_content_offset(self)
         if offset is None or self._drawing is None or self._dragged:
             return
-        node = self._drawing.node_at(offset.x + int(self.scroll_offset.x), offset.y + int(self.scroll_offset.y))
+        node = self._drawing.node_at(
+            offset.x + int(self.scroll_offset.x) - self._margin, offset.y + int(self.scroll_offset.y)
+        )
         if node:
             self.post_message(NodePointed(node, run=event.chain == 2))
+
+    @property
+    def _margin(self) -> int:
+        """The blank columns left of a graph that is narrower than the panel."""
+        return 0 if self._drawing is None else max((self.size.width - self._drawing.canvas.layout.width) // 2, 0)
 
     @property
     def _view(self) -> Region:
