@@ -139,6 +139,11 @@ def random_uniform(low: float, high: float, shape: tuple[int, ...]) -> Array:
     return _generator.uniform(low, high, shape)
 
 
+def random_normal(mean: float, std: float, shape: tuple[int, ...]) -> Array:
+    """Normal random numbers from the engine's stream, as an array."""
+    return _generator.normal(mean, std, shape)
+
+
 def _elements(data: Any, dtype: DType | None) -> Array:
     """`data` as an array: Python floats in the default dtype, integers as int64."""
     if isinstance(data, (list, tuple)):

@@ -21,7 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class ThreadState(threading.local):
     """What the engine knows about the running thread.
 
-    `scopes` are the module calls it is in, outermost first; `during` the backward step it runs, as (pass, node).
+    `scopes` are the module calls it is in, outermost first, `modules` the modules called, with their paths; `during` is
+    the backward step it runs, as (pass, node).
     """
 
     grad_enabled: bool = True
@@ -29,7 +30,7 @@ class ThreadState(threading.local):
 
     def __init__(self) -> None:
         self.scopes: list[int] = []
-        self.scope_names: list[str] = []
+        self.modules: list[tuple[object, str]] = []
 
 
 thread = ThreadState()

@@ -15,6 +15,7 @@ from gviz.engine.ops.pointwise import log, reciprocal
 from gviz.engine.surface import Number, derive, derive_all, front, in_place, number, operand, operator, reflected
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
+from gviz.values import Array
 
 Runner = Callable[[Op, Sequence[Tensor], dict[str, Any]], Any]
 
@@ -121,7 +122,7 @@ add_scaled: Op = Op(
     "add(self, other, *, alpha=1)",
     grad_fn="AddBackward0",
     formula="self + alpha * other",
-    forward=lambda self, other, alpha: np.add(self, np.multiply(alpha, other, dtype=other.dtype)),
+    forward=lambda self, other, alpha: _add_scaled(self, other, alpha),
     rules=(Rule("self", "g", lambda g: g), Rule("other", "g * alpha", lambda g, alpha: g * alpha)),
     promotes=True,
     in_place=True,
@@ -217,6 +218,14 @@ def rtruediv(self: Tensor, other: Number) -> Tensor:
     """A number divided by a tensor: its reciprocal times the number, as PyTorch does it."""
     result: Tensor = reciprocal(self) * other
     return result
+
+
+def _add_scaled(self: Array, other: Array, alpha: Number) -> Array:
+    """`self` + `alpha` * `other`, rounded once in float32, as the fused instruction PyTorch uses."""
+    if self.dtype == other.dtype == np.float32:
+        wide = np.multiply(other, float(np.float32(alpha)), dtype=np.float64)
+        return np.add(self, wide).astype(np.float32)
+    return np.add(self, np.multiply(alpha, other, dtype=other.dtype))
 
 
 def _scaled(run: Runner, op: Op, self: Tensor, other: Tensor | Number, alpha: Number) -> Tensor:

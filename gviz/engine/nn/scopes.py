@@ -1,0 +1,56 @@
+"""Turns module calls into events; used only while somebody listens.
+
+A scope's name is the module's path: the class of the outermost module called, then the names of the modules within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gviz import emit
+from gviz.emit import Channel
+from gviz.engine import announce
+from gviz.engine.modes import thread
+from gviz.events import Named, ScopeEntered, ScopeLeft
+
+if TYPE_CHECKING:
+    from gviz.engine.nn.module import Module
+
+
+@contextmanager
+def call(channel: Channel, module: Module) -> Iterator[None]:
+    """A module's forward runs inside, and ends, be it by an exception."""
+    if not thread.modules:
+        name_parameters(channel, module)
+    path = _path(module)
+    scope = channel.next_scope()
+    channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__))
+    thread.scopes.append(scope)
+    thread.modules.append((module, path))
+    try:
+        yield
+    finally:
+        thread.scopes.pop()
+        thread.modules.pop()
+        if emit.channel is channel:
+            channel.say(ScopeLeft(scope))
+
+
+def name_parameters(channel: Channel, root: Module) -> None:
+    """Say each parameter's path in the model, once per recording."""
+    for name, parameter in root.named_parameters():
+        mark = announce.seen(channel, parameter)
+        if parameter._named is not mark:
+            parameter._named = mark
+            channel.say(Named(mark.node, name))
+
+
+def _path(module: Module) -> str:
+    """The module's path in the innermost running module that contains it; its class's name if none does."""
+    for outer, path in reversed(thread.modules):
+        for name, inner in outer.named_modules():  # type: ignore[attr-defined]  # modules, which `modes` cannot know
+            if inner is module:
+                return f"{path}.{name}" if name else path
+    return type(module).__name__
