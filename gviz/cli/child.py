@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import atexit
 import sys
-from contextlib import AbstractContextManager
 from types import CodeType
 
 from gviz.cli import order, runner, torch_name
 from gviz.errors import GvizError
+from gviz.trace.record import Recording, record  # now, while the program's own folder is not on the path yet
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
         if what.engine == "builtin":
             torch_name.install()
         target = runner.find(sys.argv[2:], as_module=what.as_module)
-        recording = _recording(what)
+        recording = record(what.trace, source=what.keep_source, limit=what.limit)
         recording.__enter__()
     except GvizError as error:
         _say(*error.lines())
@@ -34,7 +34,7 @@ def main() -> None:
     _run(what, target, recording)
 
 
-def _run(what: order.Order, target: runner.Target, recording: AbstractContextManager[object]) -> None:
+def _run(what: order.Order, target: runner.Target, recording: Recording) -> None:
     try:
         code = runner.load(target)
         _choose_engine(what.engine, code)
@@ -48,13 +48,7 @@ def _run(what: order.Order, target: runner.Target, recording: AbstractContextMan
         raise
 
 
-def _recording(what: order.Order) -> AbstractContextManager[object]:
-    from gviz.trace.record import record
-
-    return record(what.trace, source=what.keep_source, limit=what.limit)
-
-
-def _close(recording: AbstractContextManager[object]) -> None:
+def _close(recording: Recording) -> None:
     """End the recording after everything the program left for the end: it was registered first, so it runs last."""
     recording.__exit__(None, None, None)
 

@@ -28,5 +28,6 @@ def _report(trace: Path) -> None:
     from gviz.trace.reader import open_trace
 
     with open_trace(trace) as log:
-        click.echo(f"wrote {trace} ({len(log):,} events, {bytes_text(trace.stat().st_size)})", err=True)
+        count = f"{len(log):,} event{'s' * (len(log) != 1)}"
+    click.echo(f"wrote {trace} ({count}, {bytes_text(trace.stat().st_size)})", err=True)
     click.echo(f"open it with: gviz open {trace}", err=True)

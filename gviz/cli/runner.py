@@ -113,6 +113,8 @@ def _find_container(name: str) -> Target | None:
 
 
 def _find_script(name: str) -> Target:
+    if not os.access(name, os.R_OK):
+        raise GvizError(f"cannot read {name}", why="permission denied", exit_code=3)
     if not sys.flags.safe_path:
         sys.path.insert(0, os.path.dirname(os.path.realpath(name)))
     return Target(os.path.abspath(name), None, None)
@@ -124,12 +126,9 @@ def _code(target: Target) -> CodeType:
         if not isinstance(code, CodeType):
             raise GvizError(f"{target.path} holds no Python code", exit_code=3)
         return code
-    try:
-        with open(target.path, "rb") as file:
-            compiled = pkgutil.read_code(file) if target.path.endswith(".pyc") else None
-            text = b"" if compiled else file.read()
-    except OSError as error:
-        raise GvizError(f"cannot read {target.path}", why=error.strerror or "", exit_code=3) from error
+    with open(target.path, "rb") as file:
+        compiled = pkgutil.read_code(file) if target.path.endswith(".pyc") else None
+        text = b"" if compiled else file.read()
     return compiled or compile(text, target.path, "exec", dont_inherit=True)
 
 

@@ -41,13 +41,6 @@ class Recorded:
     exit_code: int
 
 
-class NothingRecorded(GvizError):
-    """The program could not be started; the recording process has said why."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__("nothing was recorded", exit_code=code or 1)
-
-
 engine_option = click.option(
     "--engine",
     type=click.Choice(["auto", "builtin", "torch"]),
@@ -61,8 +54,8 @@ _OPTIONS = (
     engine_option,
     click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the trace in this file."),
     click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
-    click.option("--values", "limit", type=click.IntRange(0), default=0, metavar="BYTES", help="Keep whole arrays up to "
-                 "this size (1024); of larger ones their statistics."),
+    click.option("--values", "limit", type=int, default=0, metavar="BYTES",
+                 help="Keep whole arrays up to this size (1024); of larger ones their statistics."),
     click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
     click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="SCRIPT [ARGS]..."),
 )  # fmt: skip
@@ -91,7 +84,9 @@ def record_program(program: Program) -> Recorded:
     order = Order(str(trace.absolute()), program.engine, program.as_module, program.keep_source, program.limit)
     code = run_recorded(order, program.argv)
     if not trace.exists():
-        raise NothingRecorded(code)
+        if code in (0, *range(128, 256)):
+            raise GvizError("nothing was recorded", exit_code=code or 1)
+        raise click.exceptions.Exit(code)  # the recording process has said why
     return Recorded(trace, code)
 
 

@@ -71,7 +71,6 @@ ENDS = {
     "quiet interrupt": "import signal\ntry:\n    signal.raise_signal(2)\nexcept KeyboardInterrupt:\n    print('no')",
     "fork": "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nprint('parent' if pid else 'child')",
     "warning": "import warnings\nwarnings.warn('careful')",
-    "deep": "def f(n):\n    f(n + 1)\nimport sys\nsys.setrecursionlimit(60)\nf(0)",
 }
 
 
