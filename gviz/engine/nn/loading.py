@@ -18,7 +18,9 @@ class IncompatibleKeys(NamedTuple):
     unexpected_keys: list[str]
 
     def __repr__(self) -> str:
-        return super().__repr__() if self.missing_keys or self.unexpected_keys else "<All keys matched successfully>"
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
 def load(module: Module, state: dict[str, Tensor], *, strict: bool) -> IncompatibleKeys:
