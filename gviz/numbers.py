@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from gviz.values import Array, Stats, Value
 
 NO_VALUE = "·"
@@ -135,10 +137,18 @@ def norm(value: Value) -> float | None:
 
 def bad_text(value: Value | None) -> str:
     """What is not a number in a value: ``3 nan, 1 inf``; empty if all is well or nothing is known."""
-    stats = value.statistics() if value is not None else None
+    if value is None or _all_finite(value):
+        return ""
+    stats = value.statistics()
     if stats is None:
         return ""
     return ", ".join(f"{count} {name}" for count, name in ((stats.nan, "nan"), (stats.inf, "inf")) if count)
+
+
+def _all_finite(value: Value) -> bool:
+    """Whether that is certain without statistics, which take ten times as long."""
+    array = value.array() if value.stats is None else None
+    return array is not None and (array.dtype.kind not in "fc" or bool(np.isfinite(array).all()))
 
 
 def fitting(forms: Iterable[str], width: int | None) -> str:

@@ -15,7 +15,7 @@ from gviz.render.drawing import Picture, has_font
 from gviz.render.picture import Drawn, drawn
 from gviz.render.scene import Options, Scene, scene, structure
 from gviz.render.svg import svg
-from gviz.render.text import text
+from gviz.render.text import drawing, text
 from gviz.render.theme import theme_named
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:
         raise GvizError(f"there is no event {n}", hint=f"events are numbered 1 to {len(timeline)}", exit_code=2)
     if not timeline.nodes:
         raise GvizError("this trace holds no graph", why="the program made no tensors", exit_code=2)
-    return scene(structure(timeline, timeline.iteration_at(n), options), timeline, timeline.at(n))
+    return scene(structure(timeline, timeline.iteration_at(n), options), timeline, timeline.at(n), tooltips=True)
 
 
 def last_moment(timeline: Timeline) -> int:
@@ -76,7 +76,9 @@ def _svg(timeline: Timeline, n: int, options: ExportOptions) -> str:
 
 
 def _text(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    return text(moment_scene(timeline, n, options.drawing))
+    drawn = moment_scene(timeline, n, options.drawing)
+    shape = structure(timeline, timeline.iteration_at(n), options.drawing)
+    return text(drawn, drawing(shape, drawn, timeline.at(n)))
 
 
 def _raster(picture: Picture) -> Callable[[Timeline, int, ExportOptions], bytes]:

@@ -30,12 +30,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """A moment and the one before it, which tells what the event has changed."""
+    """A moment and the one before it, which tells what the event has changed.
+
+    `first_bad` is the node in which the first nan or inf has appeared by now, or 0.
+    """
 
     timeline: Timeline
     moment: Moment
     before: Moment
     states: Mapping[int, NodeState | None]
+    first_bad: int
 
     def old_sum(self, node: int, output_nr: int) -> Value | None:
         """What had arrived at an output before this event."""

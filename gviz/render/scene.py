@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from gviz.numbers import full, shape_text, share
+from gviz.numbers import full, share
 from gviz.plain_text import shown
 from gviz.render.rows import Now, Row, Style, chip_rows, node_rows
 from gviz.render.states import State, states_of, status
@@ -100,37 +97,35 @@ class Scene:
     levels: int
 
 
-def scene(shape: Structure, timeline: Timeline, moment: Moment) -> Scene:
-    """The structure as it is at the moment."""
+def scene(shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False) -> Scene:
+    """The structure as it is at the moment. Tooltips take time, and are only made if they are asked for."""
     nodes = list(dict.fromkeys(place.node for place in shape.places))
     states = dict(zip(nodes, moment.states(nodes), strict=True))
-    now = Now(timeline, moment, timeline.at(max(moment.n - 1, 0)), states)
-    boxes = tuple(_box(place, shape, now) for place in shape.places)
+    now = Now(timeline, moment, timeline.at(max(moment.n - 1, 0)), states, _first_bad(timeline, moment))
+    boxes = tuple(_box(place, shape, now, tooltips=tooltips) for place in shape.places)
     places = {place.key: place for place in shape.places}
     edges = tuple(_edge(link, places, now) for link in shape.links)
     return Scene(boxes, edges, _picture_title(timeline, shape), caption(timeline, moment), shape.levels)
 
 
-def _box(place: Place, shape: Structure, now: Now) -> Box:
+def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
     info, state = now.timeline.info(place.node), now.states[place.node]
     if place.role == "chip":
         held: tuple[State, ...] = () if state is not None else ("pending",)
         return _boxed(place, held, "", chip_rows(place, state), f"{place.title}: the same tensor as box #{place.node}")
     iteration = now.timeline.iterations[shape.iteration]
-    first_bad = _first_bad(now)
-    held = states_of(info, state, now, first_bad)
+    held = states_of(info, state, now)
     rows = node_rows(place, info, state, now, remark(now.timeline, info, iteration))
-    return _boxed(place, held, status(info, held, now, first_bad), rows, tooltip(info, state))
+    return _boxed(place, held, status(info, held, now), rows, tooltip(info, state) if tooltips else "")
 
 
 def _boxed(place: Place, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str) -> Box:
     return Box(place.key, place.node, place.role, held, place.title, word, rows, tip, place.width, place.height)
 
 
-def _first_bad(now: Now) -> int:
-    """The node in which the first nan or inf has appeared by now, or 0."""
-    seq = now.timeline.first_bad()
-    return now.timeline.at(seq).node if 0 < seq <= now.moment.n else 0
+def _first_bad(timeline: Timeline, moment: Moment) -> int:
+    seq = timeline.first_bad()
+    return timeline.at(seq).node if 0 < seq <= moment.n else 0
 
 
 def tooltip(info: NodeInfo, state: NodeState | None) -> str:
@@ -161,8 +156,7 @@ def _edge(link: Link, places: Mapping[str, Place], now: Now) -> Edge:
     held: tuple[EdgeState, ...] = () if now.states[target.node] is not None else ("pending",)
     if not link.tracked:
         held = (*held, "cut")
-    label = "view" if link.kind == "view" else edge_label(now.timeline, source.node, target.node, link.output_nr)
-    return Edge(link.source, link.target, link.kind, link.output_nr, link.slot, label, held)
+    return Edge(link.source, link.target, link.kind, link.output_nr, link.slot, link.label, held)
 
 
 def _gradient(link: Link, node: int, user: int, now: Now) -> Edge:
@@ -174,31 +168,6 @@ def _gradient(link: Link, node: int, user: int, now: Now) -> Edge:
     held: tuple[EdgeState, ...] = ("flowed", "now") if part.seq == now.moment.n else ("flowed",)
     label = f"+= {share(part.value, 14)}"
     return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, held)
-
-
-def edge_label(timeline: Timeline, node: int, user: int, output_nr: int) -> str:
-    """What goes over a line: which of several outputs, its shape if it is no scalar, and whether it is broadcast."""
-    outputs = timeline.info(node).created.outputs
-    value = outputs[output_nr].value
-    words = [f"out {output_nr}"] if len(outputs) > 1 else []
-    if value is not None and value.shape:
-        words.append(shape_text(value.shape) + _broadcast(timeline, user, value.shape))
-    return " ".join(words)
-
-
-def _broadcast(timeline: Timeline, user: int, shape: tuple[int, ...]) -> str:
-    """``→(8,3)`` where elementwise arithmetic widens an input, because backward sums there."""
-    created = timeline.info(user).created
-    result = created.outputs[0].value if len(created.outputs) == 1 else None
-    inputs = [timeline.info(node).created.outputs[nr].value for node, nr in created.inputs]
-    shapes = [value.shape for value in inputs if value is not None]
-    if result is None or len(shapes) < 2 or prod(result.shape) <= prod(shape):
-        return ""
-    try:
-        widened = np.broadcast_shapes(*shapes)
-    except ValueError:
-        return ""
-    return f"→{shape_text(widened)}" if widened == result.shape else ""
 
 
 def caption(timeline: Timeline, moment: Moment) -> str:

@@ -30,8 +30,8 @@ WORDS: tuple[tuple[State, str], ...] = (
 """The word of the state that matters most is shown; first come first shown."""
 
 
-def states_of(info: NodeInfo, state: NodeState | None, now: Now, first_bad: int) -> tuple[State, ...]:
-    """All states of a node; `first_bad` is the node in which the first nan or inf appeared (0: none)."""
+def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State, ...]:
+    """All states of a node."""
     if state is None:
         return ("pending",)
     failed = now.moment.failed
@@ -42,9 +42,9 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now, first_bad: int)
         "done": state.step == "done",
         "saved": state.saved == "held",
         "released": state.saved == "freed",
-        "freed": state.freed > 0,
+        "freed": state.freed > 0 and info.created.kind != "constant",
         "nan": any(bad_text(output.value) or bad_text(output.incoming) for output in state.outputs),
-        "error": (failed is not None and failed.node == info.node) or first_bad == info.node,
+        "error": (failed is not None and failed.node == info.node) or now.first_bad == info.node,
         "inplace": writes_in_place(now.timeline, info.created),
         "view": any(output.view_of for output in info.created.outputs),
         "untracked": bool(info.created.untracked),
@@ -52,10 +52,10 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now, first_bad: int)
     return tuple(name for name, holds in facts.items() if holds)
 
 
-def status(info: NodeInfo, held: tuple[State, ...], now: Now, first_bad: int) -> str:
+def status(info: NodeInfo, held: tuple[State, ...], now: Now) -> str:
     """The word for the state that matters most; empty where there is nothing to say."""
     failed = now.moment.failed
-    if first_bad == info.node and not (failed is not None and failed.node == info.node):
+    if now.first_bad == info.node and not (failed is not None and failed.node == info.node):
         return "! first nan" if "nan" in held else "! nan"
     word = next((word for name, word in WORDS if name in held), "")
     return "complete" if word == "running" and info.created.kind != "op" else word

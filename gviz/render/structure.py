@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from gviz.events import BackwardStarted, NodeCreated, StorageWritten
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped
+from gviz.render.line_labels import line_label
 from gviz.trace.state import Iteration, NodeInfo
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Link:
     output_nr: int
     slot: int
     tracked: bool = True
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,9 @@ def structure(timeline: Timeline, iteration: Iteration, options: Options | None 
     chips = _chips(infos, own, options or Options())
     places = [_place(timeline, info, iteration, roots, backward=backward) for info in infos.values()]
     places += [_chip(infos[node], user, slot) for (user, slot), node in chips.items()]
-    links = tuple(_links(infos, own, chips, backward=backward))
-    return Structure(iteration.index, tuple(places), links, _levels(infos, own))
+    links = list(_links(infos, own, chips, backward=backward))
+    links += _other_ways(timeline, iteration, infos, links) if backward else []
+    return Structure(iteration.index, tuple(places), tuple(links), _levels(infos, own))
 
 
 def box_key(node: int) -> str:
@@ -135,20 +138,37 @@ def _chips(infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Opti
 
 def _links(
     infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], chips: Mapping[Output, int], *, backward: bool
-) -> Iterable[Link]:
+) -> Iterator[Link]:
     for info in own:
-        user = box_key(info.node)
         bases = {output.view_of for output in info.created.outputs} - {0, info.node}
         for slot, (node, output_nr) in enumerate(info.created.inputs):
-            if node not in infos:
-                continue
-            source = _chip_key(node, info.node, slot) if (info.node, slot) in chips else box_key(node)
-            tracked = takes_gradient(infos[node]) and info.created.requires_grad and not info.created.untracked
-            yield Link(source, user, "view" if node in bases else "forward", output_nr, slot, tracked)
-            if tracked and backward:
-                yield Link(source, user, "gradient", output_nr, slot)
+            if node in infos:
+                source = _chip_key(node, info.node, slot) if (info.node, slot) in chips else box_key(node)
+                link = _link(infos, info, (node, output_nr), source, slot, view=node in bases)
+                yield link
+                if link.tracked and backward:
+                    yield replace(link, kind="gradient", label="")
         for base in sorted(bases - {node for node, _ in info.created.inputs} & infos.keys()):
-            yield Link(box_key(base), user, "view", 0, -1, tracked=False)
+            yield Link(box_key(base), box_key(info.node), "view", 0, -1, tracked=False, label="view")
+
+
+def _link(infos: Mapping[int, NodeInfo], user: NodeInfo, edge: Output, source: str, slot: int, *, view: bool) -> Link:
+    node, output_nr = edge
+    tracked = takes_gradient(infos[node]) and user.created.requires_grad and not user.created.untracked
+    label = "view" if view else line_label(infos, node, output_nr, user)
+    return Link(source, box_key(user.node), "view" if view else "forward", output_nr, slot, tracked, label)
+
+
+def _other_ways(
+    timeline: Timeline, iteration: Iteration, infos: Mapping[int, NodeInfo], links: Iterable[Link]
+) -> Iterator[Link]:
+    """The ways of gradients that no data went: a write in place into a view sends its gradient to the base."""
+    known = {(link.target, link.slot) for link in links if link.kind == "gradient"}
+    for state in filter(None, timeline.at(iteration.end).states(list(infos))):
+        for output_nr, output in enumerate(state.outputs):
+            for part in output.parts:
+                if part.source in infos and (box_key(part.source), part.slot) not in known:
+                    yield Link(box_key(state.node), box_key(part.source), "gradient", output_nr, part.slot)
 
 
 def takes_gradient(info: NodeInfo) -> bool:

@@ -6,6 +6,7 @@ from render.logs import LOGS, Script, recurrent, two_shares
 
 from gviz import events as e
 from gviz.render.scene import Options, scene, structure
+from gviz.render.text import text
 
 
 def at(script, n=None, **options):
@@ -86,6 +87,29 @@ def test_gradient_lines_run_against_the_data_and_carry_their_share():
     assert (lines["n4", "n3"].label, lines["n4", "n3"].states) == ("+= 3", ("flowed", "now"))
     assert (lines["n5", "n3"].label, lines["n5", "n3"].states) == ("+= 1", ("flowed",))
     assert (lines["n3", "n2"].label, lines["n3", "n2"].states) == ("", ("pending",))
+
+
+def test_a_gradient_that_goes_another_way_than_the_data_has_a_line():
+    script = Script()
+    x = script.leaf("x", 2.0)
+    y = script.op("exp", (x,), 7.0, "y")
+    z = script.op("mul", (y, y), 49.0, "z")
+    script.backward(z, [(z, 1.0, [(2, x, 5.0, None)])], accumulate=[(x, 5.0, None)])
+    drawn = at(script)
+    assert [(line.source, line.target, line.label) for line in drawn.edges if "flowed" in line.states] == [
+        ("n3", "n1", "+= 5")
+    ]
+    assert "  z = Mul #3 -> x leaf #1: gradient += 5, another way than the data" in text(drawn)
+
+
+def test_tooltips_are_made_when_asked_for():
+    timeline = two_shares().timeline
+    shape, moment = structure(timeline, timeline.iterations[0]), timeline.at(len(timeline))
+    assert not any(b.tooltip for b in scene(shape, timeline, moment).boxes)
+    tip = box(scene(shape, timeline, moment, tooltips=True), "n1").tooltip
+    assert tip.splitlines() == [
+        "x leaf #1", "value: 3  float32 ()", "incoming gradient: -14  float32 ()", ".grad: -14  float32 ()", "demo.py:1"
+    ]  # fmt: skip
 
 
 def test_a_square_has_one_line_per_use():

@@ -1,0 +1,42 @@
+"""What stands over a line: which output it leads on, the shape of what flows, and where a shape is widened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from gviz.numbers import shape_text
+from gviz.trace.state import NodeInfo
+
+Shape = tuple[int, ...]
+
+
+def line_label(infos: Mapping[int, NodeInfo], node: int, output_nr: int, user: NodeInfo) -> str:
+    """The label of a line from an output of `node` to its user; empty for the only output, a scalar."""
+    outputs = infos[node].created.outputs
+    shape = _shape(infos, node, output_nr)
+    words = [f"out {output_nr}"] if len(outputs) > 1 else []
+    if shape:
+        words.append(shape_text(shape) + _broadcast(infos, user, shape))
+    return " ".join(words)
+
+
+def _shape(infos: Mapping[int, NodeInfo], node: int, output_nr: int) -> Shape | None:
+    value = infos[node].created.outputs[output_nr].value if node in infos else None
+    return value.shape if value is not None else None
+
+
+def _broadcast(infos: Mapping[int, NodeInfo], user: NodeInfo, shape: Shape) -> str:
+    """``→(8,3)`` where elementwise arithmetic widens an input, because backward sums there."""
+    outputs = user.created.outputs
+    result = outputs[0].value if len(outputs) == 1 else None
+    if result is None or len(user.created.inputs) < 2 or prod(result.shape) <= prod(shape):
+        return ""
+    shapes = [_shape(infos, node, output_nr) for node, output_nr in user.created.inputs]
+    try:
+        widened = np.broadcast_shapes(*(known for known in shapes if known is not None))
+    except ValueError:
+        return ""
+    return f"→{shape_text(widened)}" if widened == result.shape else ""
