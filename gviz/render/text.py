@@ -1,20 +1,33 @@
-"""A scene as plain text: one line per box in order of creation, then the lines between them."""
+"""A scene as plain text: drawn with characters while it is small, a line per box, and the lines between them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from gviz.render.cells import Canvas
+from gviz.render.cells.moments import laid_out, look
 from gviz.render.scene import Box, Edge, Scene
+from gviz.render.structure import Structure
+from gviz.trace.moment import Moment
+
+DRAWN_BOXES = 100
 
 HEADS = ("node", "value", "gradient", "state", "remark")
 
 
-def text(scene: Scene) -> str:
-    """The whole scene as a table of boxes and a list of edges."""
+def text(scene: Scene, drawing: str = "") -> str:
+    """The whole scene as a table of boxes and a list of edges, below its drawing if there is one."""
     boxes = [box for box in scene.boxes if box.role != "chip"]
-    parts = [f"{scene.title}  {scene.caption}", *_table([HEADS, *map(_cells, boxes)])]
+    parts = [f"{scene.title}  {scene.caption}", "", *([drawing, ""] if drawing else [])]
     edges = list(_edges(scene, {box.key: box.title for box in scene.boxes}))
-    return "\n".join([*parts, *(["", "edges", *edges] if edges else [])]) + "\n"
+    return "\n".join([*parts, *_table([HEADS, *map(_cells, boxes)]), *(["", "edges", *edges] if edges else [])]) + "\n"
+
+
+def drawing(shape: Structure, scene: Scene, moment: Moment) -> str:
+    """The graph drawn with characters, as in the terminal; empty where it would be too large to follow."""
+    if len(scene.boxes) > DRAWN_BOXES:
+        return ""
+    return Canvas(laid_out(shape), look(scene, moment)).text()
 
 
 def _cells(box: Box) -> tuple[str, ...]:
@@ -40,7 +53,10 @@ def _edges(scene: Scene, titles: dict[str, str]) -> Iterable[str]:
     back = {(edge.target, edge.source, edge.slot): edge.label for edge in scene.edges if edge.kind == "gradient"}
     for edge in scene.edges:
         if edge.kind != "gradient":
-            yield _edge(edge, titles, back.get((edge.source, edge.target, edge.slot), ""))
+            yield _edge(edge, titles, back.pop((edge.source, edge.target, edge.slot), ""))
+    for (maker, user, _), label in back.items():
+        if label:
+            yield f"  {titles[user]} -> {titles[maker]}: gradient {label}, another way than the data"
 
 
 def _edge(edge: Edge, titles: dict[str, str], gradient: str) -> str:

@@ -13,6 +13,7 @@ from gviz.errors import GvizError
 from gviz.render import picture
 from gviz.render.exporters import EXPORTERS, ExportOptions, exporter_for, last_moment, moment_scene
 from gviz.render.scene import Options
+from gviz.render.text import text
 
 BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}
 BEGINNINGS = {"svg": "<?xml", "dot": "digraph {", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "txt": "demo.py"}
@@ -50,7 +51,15 @@ def test_an_svg_shows_every_word_of_the_scene(log):
 
 @pytest.mark.parametrize("log", LOGS)
 def test_golden_text(log):
-    golden.check(f"{log}.txt", export("txt", LOGS[log]()))
+    timeline = LOGS[log]().timeline
+    golden.check(f"{log}.txt", text(moment_scene(timeline, len(timeline), Options())))
+
+
+def test_a_small_graph_is_drawn_in_the_text_and_a_large_one_only_listed():
+    small, large = export("txt", two_shares()), export("txt", recurrent(60))
+    assert "╭ x leaf #1 ─" in small
+    assert "╭" not in large
+    assert "h60 = Tanh #122" in large
 
 
 def places(svg):
