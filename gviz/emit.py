@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
+import numpy as np
+
 from gviz import site
 from gviz.errors import GvizError
 from gviz.events import Event, NodeFreed, OpSeen, SourceSeen, StackSeen
@@ -56,8 +58,8 @@ class Channel:
             self._listener(NodeFreed(self._freed.popleft()))
         self._listener(event)
 
-    def value(self, array: Array) -> Value:
-        """Capture an array under this recording's limit."""
+    def value(self, array: Array | np.generic) -> Value:
+        """Capture an array or numpy scalar under this recording's limit."""
         return capture(array, self._limit)
 
     def queue_free(self, node: int) -> None:

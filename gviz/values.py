@@ -86,11 +86,11 @@ def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
     return np.frombuffer(data, NUMPY_DTYPES[dtype]).reshape(shape)
 
 
-def capture(array: Array, limit: int = INLINE_BYTES) -> Value:
+def capture(array: Array | np.generic, limit: int = INLINE_BYTES) -> Value:
     """The value of `array` now: its bytes up to `limit` bytes, else its statistics (0.05 µs against 3 µs if small)."""
     if array.nbytes <= limit:
         return Value(_NAMES[array.dtype], array.shape, array.tobytes())
-    return Value(_NAMES[array.dtype], array.shape, None, statistics(array))
+    return Value(_NAMES[array.dtype], array.shape, None, statistics(np.asarray(array)))
 
 
 def statistics(array: Array) -> Stats:

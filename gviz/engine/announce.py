@@ -38,6 +38,9 @@ def seen(channel: Channel, tensor: Tensor) -> Seen:
 
 def seen_node(channel: Channel, node: Node) -> Seen:
     """The announcement of a graph node; announces what it depends on first, inputs before users."""
+    known = node.seen
+    if known is not None and known.channel is channel:
+        return known
     stack = [node]
     while stack:
         top = stack[-1]
@@ -49,7 +52,7 @@ def seen_node(channel: Channel, node: Node) -> Seen:
             stack.extend(waiting)
         else:
             _enter_late(channel, stack.pop())
-    mark = node.variable._seen if isinstance(node, AccumulateGrad) else node.seen
+    mark = node.seen
     assert mark is not None
     return mark
 
@@ -150,7 +153,7 @@ def grad_set(channel: Channel, tensor: Tensor, how: str) -> None:
 
 
 def _announced(channel: Channel, node: Node) -> bool:
-    mark = node.variable._seen if isinstance(node, AccumulateGrad) else node.seen
+    mark = node.seen
     return mark is not None and mark.channel is channel
 
 

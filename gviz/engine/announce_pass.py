@@ -22,7 +22,7 @@ from gviz.events import (
     StepFinished,
     StepStarted,
 )
-from gviz.values import Array, Value
+from gviz.values import Value
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def value_of(channel: Channel, grad: Grad) -> Value:
     """The value of a gradient, be it an array, a numpy scalar or a tensor."""
-    return channel.value(_array(grad))
+    return channel.value(grad if isinstance(grad, (np.ndarray, np.generic)) else grad._array)
 
 
 def started(
@@ -111,9 +111,3 @@ def hook_ran(channel: Channel, number: int, node: Node, output_nr: int, hook: ob
     value = None if result is None else channel.value(result._array)
     channel.say(HookRan(number, seen_node(channel, node).node, output_nr, "tensor", name, value))
 
-
-def _array(grad: Grad) -> Array:
-    if isinstance(grad, (np.ndarray, np.generic)):
-        return np.asarray(grad)
-    array: Array = grad._array
-    return array

@@ -160,8 +160,12 @@ class AccumulateGrad(Node):
         self.metadata = None
         self.tensor_hooks = None
         self.retained = None
-        self.seen = variable._seen
         self.outputs = ((variable._array.shape, variable._array.dtype),)
+
+    @property
+    def seen(self) -> Seen | None:  # type: ignore[override]  # a leaf and its accumulator are one node
+        """The announcement of the leaf."""
+        return self.variable._seen
 
     @classmethod
     def name(cls) -> str:
