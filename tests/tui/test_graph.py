@@ -119,6 +119,7 @@ async def test_a_click_points_at_the_node_and_a_double_click_runs_to_it():
         app.go(3)
         await pilot.pause()
         place = place_of(app, 3)
+        assert app.rows()[place.y][place.x :].startswith("┌ a = Mul #3 ")
         await pilot.click(GraphCanvas, offset=(place.x + 2, place.y + 1))
         await pilot.pause()
         assert app.said == [(3, False)]

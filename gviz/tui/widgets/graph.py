@@ -244,9 +244,10 @@ class GraphCanvas(ScrollView, can_focus=True):
         return drawing
 
     def _strip(self, drawing: Moments, row: int, left: int, width: int) -> Strip:
-        return Strip(
-            [Segment(text, self._style(style)) for text, style in drawing.canvas.line(row, left, width)], width
-        )
+        margin = self._margin
+        line = drawing.canvas.line(row, left, width - margin)
+        segments = [Segment(text, self._style(style)) for text, style in line]
+        return Strip([Segment(" " * margin, self.rich_style), *segments] if margin else segments, width)
 
     def _style(self, name: str) -> Style:
         style = self._styles.get(name)
