@@ -58,7 +58,8 @@ class NodeCreated(Event, frozen=True):
     """A tensor entered the graph, or an operation ran.
 
     `inputs` are in argument order, repeated as used; their parameter names are the op's `OpSeen.slots`, of which the
-    last repeats for a list argument. `attrs` are the non-tensor arguments by name, so that the op can be run again.
+    last repeats for a list argument; ``(0, 0)`` holds the place of one whose origin is not known (a graph found late).
+    `attrs` are the non-tensor arguments by name, so that the op can be run again.
     `untracked` is empty for an op that autograd tracks, else why it does not: ``no_grad``, ``detach``, ``data``,
     ``dtype`` (its result cannot have a gradient), ``inputs`` (no input requires grad). `stack` is the user's call
     stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs

@@ -195,7 +195,7 @@ def _enter_late(channel: Channel, node: Node) -> None:
         _enter(channel, node.variable)
         return
     mark = node.seen = Seen(channel, channel.next_node())
-    inputs = tuple((seen_node(channel, e[0]).node, e[1]) for e in node.next_edges if e is not None)
+    inputs = tuple((0, 0) if e is None else (seen_node(channel, e[0]).node, e[1]) for e in node.next_edges)
     outputs = tuple(Output(None, channel.next_storage()) for _ in node.outputs)
     _say_operation(channel, mark.node, channel.op(type(node), node.describe), inputs, {}, outputs, "")
 

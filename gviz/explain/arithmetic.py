@@ -66,7 +66,9 @@ class Share:
 
 
 def title(timeline: Timeline, node: int) -> str:
-    """What to call a node in a sentence: its name, else its number."""
+    """What to call a node in a sentence: its name, else its number; ``?`` for an unknown one."""
+    if not node:
+        return "?"
     return shown(timeline.info(node).name) or f"#{node}"
 
 

@@ -108,7 +108,7 @@ def _writes(timeline: Timeline, moment: Moment, node: int) -> list[tuple[str, in
     """The in-place writes to the node's inputs and output since it was made."""
     info = timeline.info(node)
     storages = {output.storage for output in info.created.outputs} | {
-        timeline.info(source).created.outputs[output_nr].storage for source, output_nr in info.created.inputs
+        timeline.info(source).created.outputs[output_nr].storage for source, output_nr in info.created.inputs if source
     }
     written = []
     for seq in range(info.born + 1, moment.n):

@@ -117,7 +117,7 @@ class Cursor:
         if not self.selected:
             raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
         if kin == "input":
-            family = [node for node, _ in self.timeline.info(self.selected).created.inputs]
+            family = [node for node, _ in self.timeline.info(self.selected).created.inputs if node]
         else:
             family = list(self.timeline.users(self.selected))
         if not family:

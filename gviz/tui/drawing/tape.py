@@ -92,7 +92,7 @@ def _name(info: NodeInfo) -> str:
 
 def _inputs(info: NodeInfo) -> str:
     if info.created.kind == "op":
-        return " ".join(str(node) for node, _ in info.created.inputs)
+        return " ".join(str(node or "?") for node, _ in info.created.inputs)
     return {"parameter": "param", "constant": "const"}.get(info.created.kind, info.created.kind)
 
 
