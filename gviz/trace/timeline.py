@@ -14,6 +14,7 @@ from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.index import Index, restored
 from gviz.trace.log import E, EventLog, expect
 from gviz.trace.moment import Moment
+from gviz.trace.names import Names
 from gviz.trace.node_state import NodeStates
 from gviz.trace.nonfinite import first_nonfinite
 from gviz.trace.phases import PHASE_KINDS
@@ -49,7 +50,7 @@ class Timeline:
         if self._log.refresh() == before:
             return False
         self._index.extend(self._log)
-        for name in ("nodes", "iterations", "phases", "marks", "failures", "node_ends", "_iteration_starts"):
+        for name in ("nodes", "iterations", "phases", "marks", "failures", "node_ends", "_iteration_starts", "_names"):
             self.__dict__.pop(name, None)
         return True
 
@@ -84,10 +85,8 @@ class Timeline:
 
     def info(self, node: int) -> NodeInfo:
         """What never changes about a node; KeyError if the log does not know it."""
+        created = self._created(node)
         born = self._index.lists["created"].last(node, len(self))
-        if not born:
-            raise KeyError(node)
-        created = expect(self._log, born, e.NodeCreated)
         return NodeInfo(
             node=node,
             born=born,
@@ -202,7 +201,17 @@ class Timeline:
 
     def _name(self, node: int) -> str:
         named = self._index.lists["named"].last(node, len(self))
-        return expect(self._log, named, e.Named).name if named else ""
+        return expect(self._log, named, e.Named).name if named else self._names.of(node)
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self.nodes, self._created, self._log.stacks, self._log.sources)
+
+    def _created(self, node: int) -> e.NodeCreated:
+        born = self._index.lists["created"].last(node, len(self))
+        if not born:
+            raise KeyError(node)
+        return expect(self._log, born, e.NodeCreated)
 
     def _scope_name(self, scope: int) -> str:
         entered = self._index.lists["scope"].last(scope, len(self)) if scope else 0

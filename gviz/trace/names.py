@@ -1,0 +1,140 @@
+"""What the user calls a node: the variable its tensor was assigned to, read from the source that made it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from gviz.events import NodeCreated
+from gviz.site import Frame
+from gviz.trace.bindings import Binding, Range, bindings, range_of
+
+_LOOK_AHEAD = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A statement that would call a node `name`; `depth` is the place of its frame in the node's stack."""
+
+    name: str
+    depth: int
+    exact: bool
+    lines: tuple[int, int]
+
+
+class Names:
+    """The variable names of a trace's nodes. A pure function of the trace: nothing is imported, nothing is run."""
+
+    def __init__(
+        self,
+        nodes: Sequence[int],
+        created: Callable[[int], NodeCreated],
+        stacks: Mapping[int, tuple[Frame, ...]],
+        sources: Mapping[str, str | None],
+    ) -> None:
+        self._nodes = nodes
+        self._created = created
+        self._stacks = stacks
+        self._sources = sources
+        self._bindings: dict[str, dict[Range, Binding]] = {}
+        self._claims: dict[int, _Claim | None] = {}
+        self._places = {node: place for place, node in enumerate(nodes)}
+        self._run_starts: list[int] = []  # of the runs of nodes made at one stack that were looked at, in order
+        self._runs: dict[int, tuple[int, int]] = {}  # by start: the place after its end, and its period
+
+    def of(self, node: int) -> str:
+        """The variable that held the node's tensor first, or nothing."""
+        made = self._created(node)
+        claim = self._claim(made.stack)
+        place = self._places[node]
+        if claim is None or made.during[0] or not self._is_last_of_its_call(place):
+            return ""
+        return claim.name if claim.exact or not self._is_claimed_later(place, made.stack, claim) else ""
+
+    def _claim(self, stack: int) -> _Claim | None:
+        if stack not in self._claims:
+            self._claims[stack] = self._found(self._stacks.get(stack, ()))
+        return self._claims[stack]
+
+    def _found(self, frames: tuple[Frame, ...]) -> _Claim | None:
+        element, exact = None, True
+        for depth, frame in enumerate(frames):
+            binding = self._in(frame.path).get(range_of(frame))
+            if binding is None:
+                return None
+            exact = exact and binding.exact
+            if binding.names:
+                name = _chosen(binding.names, element)
+                return _Claim(name, depth, exact, binding.lines) if name else None
+            element = binding.element if binding.element is not None else element
+        return None
+
+    def _in(self, path: str) -> dict[Range, Binding]:
+        if path not in self._bindings:
+            text = self._sources.get(path)
+            self._bindings[path] = bindings(text) if text else {}
+        return self._bindings[path]
+
+    def _stack_at(self, place: int) -> int:
+        return self._created(self._nodes[place]).stack
+
+    def _is_last_of_its_call(self, place: int) -> bool:
+        """Whether the node is what its call gave, not a step on the way.
+
+        One call of a library may make several nodes at one place of the program, and a loop makes them again and again:
+        the ops of such a run repeat, and the last of each repetition is the result.
+        """
+        at = bisect_right(self._run_starts, place) - 1
+        if at < 0 or self._runs[self._run_starts[at]][0] <= place:
+            at = self._add_run(place)
+        start = self._run_starts[at]
+        return (place - start + 1) % self._runs[start][1] == 0
+
+    def _add_run(self, place: int) -> int:
+        stack, start = self._stack_at(place), place
+        while start and self._stack_at(start - 1) == stack:
+            start -= 1
+        made = takewhile(lambda created: created.stack == stack, map(self._created, self._nodes[start:]))
+        ops = [created.op for created in made]
+        self._runs[start] = start + len(ops), _period(ops)
+        insort(self._run_starts, start)
+        return bisect_left(self._run_starts, start)
+
+    def _is_claimed_later(self, place: int, stack: int, claim: _Claim) -> bool:
+        """Whether the same statement goes on to make a node that is the assigned value itself."""
+        frames = self._stacks[stack]
+        outer, statement = frames[claim.depth + 1 :], frames[claim.depth]
+        for later in range(place + 1, min(place + _LOOK_AHEAD, len(self._nodes))):
+            number = self._stack_at(later)
+            its_frames = self._stacks.get(number, ())
+            at = len(its_frames) - len(outer) - 1
+            if at < 0 or its_frames[at + 1 :] != outer or not _within(its_frames[at], statement, claim.lines):
+                return False
+            other = self._claim(number)
+            if number != stack and other is not None and other.lines == claim.lines and other.depth == at:
+                return True
+        return False
+
+
+def _chosen(names: tuple[str, ...], element: int | None) -> str:
+    if element is None:
+        return ", ".join(names) if all(names) else ""
+    return names[element] if len(names) > 1 and element < len(names) else ""
+
+
+def _within(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:
+    same = frame.path == statement.path and frame.function == statement.function
+    return same and lines[0] <= frame.line <= lines[1]
+
+
+def _period(ops: Sequence[int]) -> int:
+    """The length of the shortest part of which a sequence is made by repetition; its own length if there is none."""
+    border = [0] * len(ops)
+    for at in range(1, len(ops)):
+        length = border[at - 1]
+        while length and ops[at] != ops[length]:
+            length = border[length - 1]
+        border[at] = length + (ops[at] == ops[length])
+    return len(ops) - border[-1] if ops else 1

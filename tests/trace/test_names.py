@@ -1,0 +1,122 @@
+"""Names come from the source: each program here makes tensors, and says what its nodes should be called."""
+
+import textwrap
+
+import pytest
+
+import gviz.engine as torch
+from gviz import emit
+from gviz import events as e
+from gviz.trace.bindings import LARGEST_SOURCE, bindings
+from gviz.trace.log import MemoryLog
+from gviz.trace.record import read_source
+from gviz.trace.timeline import Timeline
+
+
+@pytest.fixture
+def names_in(tmp_path):
+    """The names of the nodes a program makes, in order, or the op in brackets; constants only if they have a name."""
+
+    def run(source):
+        path = tmp_path / "program.py"
+        path.write_text(textwrap.dedent(source))
+        code = compile(path.read_text(), str(path), "exec")
+        log = MemoryLog()
+        with emit.listening(emit.Channel(log.append, read_source=read_source)):
+            exec(code, {"torch": torch})
+        timeline = Timeline(log)
+        infos = [timeline.info(node) for node in timeline.nodes]
+        return [info.name or f"({info.op.name})" for info in infos if info.name or info.created.kind != "constant"]
+
+    return run
+
+
+LEAF = "x = torch.tensor([1., 2.], requires_grad=True)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("y = x**2", "y"),
+        ("y = (x.exp())", "y"),
+        ("y: object = x.exp()", "y"),
+        ("(y := x.exp())", "y"),
+        ("y = z = x.exp()", "y"),
+        ("y = x.exp() if True else x", "y"),
+        ("x = x.exp()", "x"),
+        ("torch.h = x.exp(); del torch.h", "torch.h"),
+        ("d = {}; d['k'] = x.exp()", "d['k']"),
+        ("ü = 'ü', x.exp()", "(exp)"),
+        ("ä = 'ä'; ö = x.exp()", "ö"),
+        ("x.exp()", "(exp)"),
+        ("repr(x.exp())", "(exp)"),
+        ("y = [x.exp()]", "(exp)"),
+        ("y = (\n    x\n    .exp()\n)", "y"),
+        ("f = lambda t: t.exp()\ny = f(x)", "y"),
+    ],
+)
+def test_an_assignment_names_what_it_is_given(names_in, line, name):
+    assert names_in(LEAF + line) == ["x", name]
+
+
+def test_only_the_whole_value_gets_the_name(names_in):
+    assert names_in(LEAF + "y = (x.exp() + x).sum()") == ["x", "(exp)", "(add)", "y"]
+
+
+def test_a_chain_over_several_lines_names_its_end(names_in):
+    assert names_in(LEAF + "y = (\n    x.exp()\n    .cos()\n    .sum()\n)") == ["x", "(exp)", "(cos)", "y"]
+
+
+def test_the_start_of_a_chain_is_named_if_nothing_later_is(names_in):
+    assert names_in("x = torch.zeros(2).requires_grad_(True)") == ["x"]
+    assert names_in(LEAF + "loss = x.sum().item()") == ["x", "loss"]
+
+
+def test_an_in_place_operator_names_its_target(names_in):
+    assert names_in(LEAF + "y = x.exp()\ny += x") == ["x", "y", "y"]
+
+
+def test_tuples_are_taken_apart(names_in):
+    assert names_in(LEAF + "a, b = x.exp(), x.cos()") == ["x", "a", "b"]
+    assert names_in(LEAF + "(a, b), c = (x.exp(), x.cos()), x.sin()") == ["x", "a", "b", "c"]
+
+
+def test_what_a_function_returns_gets_the_callers_name(names_in):
+    program = LEAF + "def f(t):\n    h = t.exp()\n    return h.cos()\ndef g(t):\n    return f(t)\ny = g(x)"
+    assert names_in(program) == ["x", "h", "y"]
+
+
+def test_a_returned_tuple_is_taken_apart_by_the_caller(names_in):
+    assert names_in(LEAF + "def f(t):\n    return t.exp(), t.cos()\na, b = f(x)") == ["x", "a", "b"]
+    assert names_in(LEAF + "def f(t):\n    return t.exp(), t.cos()\npair = f(x)") == ["x", "(exp)", "(cos)"]
+
+
+def test_every_turn_of_a_loop_names_its_node(names_in):
+    assert names_in(LEAF + "for _ in range(3):\n    y = x * 2") == ["x", "y", "y", "y"]
+    assert names_in(LEAF + "y = x\nfor _ in range(3):\n    y = y.exp().cos()") == ["x", *["(exp)", "y"] * 3]
+
+
+def test_of_several_nodes_made_by_one_call_the_last_is_named(names_in):
+    program = """
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())
+    x = torch.ones(2, 2)
+    for _ in range(2):
+        y = net(x)
+    """
+    named = names_in(program)
+    assert named.count("y") == 2
+    assert named[-1] == "y"
+
+
+def test_a_name_that_was_said_wins():
+    log = MemoryLog()
+    with emit.listening(emit.Channel(log.append, read_source=read_source)) as channel:
+        x = torch.zeros(2, requires_grad=True)
+        channel.say(e.Named(1, "weights.0"))
+    assert Timeline(log).info(1).name == "weights.0"
+    assert x.requires_grad
+
+
+@pytest.mark.parametrize("text", ["def f(:", "x = " + "(" * 5000, "\0", "x = 1\n" * LARGEST_SOURCE, "x" + ".x" * 9000])
+def test_a_source_that_is_no_program_gives_no_names(text):
+    assert bindings(text) == {}
