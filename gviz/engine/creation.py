@@ -11,6 +11,7 @@ from gviz import emit
 from gviz.engine import announce, dtypes, messages
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.ops.shape import sizes_of
+from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
@@ -132,6 +133,18 @@ ones_like = _like("ones_like", ones)
 empty_like = _like("empty_like", empty)
 randn_like = _like("randn_like", randn)
 rand_like = _like("rand_like", rand)
+
+
+def _new(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def new(self: Tensor, *args: Any, dtype: DType | None = None, requires_grad: bool = False) -> Tensor:
+        return make(*args, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+    new.__name__, new.__doc__ = name, f"`{make.__name__}` of the dtype of this tensor."
+    return new
+
+
+for made in (tensor, full, zeros, ones, empty):
+    front(f"new_{made.__name__}", function=False)(_new(f"new_{made.__name__}", made))
 
 
 def random_uniform(low: float, high: float, shape: tuple[int, ...]) -> Array:

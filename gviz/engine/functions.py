@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from gviz.engine import backward
-from gviz.engine.ops import arithmetic, comparison, indexing, loss, matrix, memory, pointwise, reduction, shape, strided
+from gviz.engine.ops import (
+    arithmetic,
+    comparison,
+    indexing,
+    loss,
+    matrix,
+    memory,
+    pointwise,
+    questions,
+    reduction,
+    shape,
+    strided,
+)
 from gviz.engine.surface import FUNCTIONS, front
 
-DECLARED = (arithmetic, comparison, indexing, loss, matrix, memory, pointwise, reduction, shape, strided)
+DECLARED = (arithmetic, comparison, indexing, loss, matrix, memory, pointwise, questions, reduction, shape, strided)
 
 front("backward", function=False)(backward.backward)
 

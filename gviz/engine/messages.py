@@ -48,6 +48,12 @@ FLAG_OFF_HINT = (
     " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
     "var_no_grad = var.detach()."
 )
+DETACH_VIEW = (
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
+    "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+    "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+    "torch/optim/optimizer.py as the solution."
+)
 NUMPY_OF_TRACKED = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
 CANNOT_RETAIN = "can't retain_grad on Tensor that has requires_grad=False"
 CANNOT_HOOK = "cannot register a hook on a tensor that doesn't require gradient"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, dtypes
+from gviz.engine import announce, dtypes, messages
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops.examples import normal
@@ -100,6 +100,16 @@ def zero_(self: Tensor) -> Tensor:
     return apply_in_place(zero, (self,), {})
 
 
+@front("detach_", function=False)
+def detach_(self: Tensor) -> Tensor:
+    """Leave the graph in place. RuntimeError for a view, whose base would stay in it."""
+    if self._base is not None:
+        raise RuntimeError(messages.DETACH_VIEW)
+    self._grad_fn, self._output_nr = None, 0
+    self.requires_grad_(False)
+    return self
+
+
 @front("contiguous", function=False)
 def contiguous(self: Tensor) -> Tensor:
     """This tensor if its memory is in C order, else a copy that is."""
@@ -118,7 +128,7 @@ def stride(self: Tensor) -> tuple[int, ...]:
     return tuple(s // self._array.itemsize for s in self._array.strides)
 
 
-@front("to", "type", function=False)
+@front("to", function=False)
 def to(self: Tensor, target: DType | str | Tensor | None = None, *, dtype: DType | None = None, **_: Any) -> Tensor:
     """This tensor as another dtype; itself if it has that dtype already. The only device is the CPU."""
     wanted = dtype or (target if isinstance(target, DType) else target.dtype if isinstance(target, Tensor) else None)
