@@ -225,3 +225,13 @@ async def test_it_knows_whether_it_fits():
         assert app.graph.fits(100, 60)
         assert not app.graph.fits(20, 60)
         assert not app.graph.fits(100, 8)
+
+
+async def test_a_large_graph_says_that_it_is_laid_out_and_then_appears(monkeypatch):
+    monkeypatch.setattr("gviz.tui.widgets.graph.AT_ONCE", 50)
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.go(len(app.timeline))
+        assert app.rows()[0].strip() == "laying out 61 nodes"
+        await pilot.pause()
+        assert any("Sin #61 " in row for row in app.rows())

@@ -26,7 +26,8 @@ STYLES = (
     "leaf", "parameter", "chip", "constant", "op", "root",
 )  # fmt: skip
 AHEAD = 16
-EMPTY = " no nodes were recorded"
+AT_ONCE = 5000
+"""A graph of more nodes takes a while to lay out; the panel says so before it begins."""
 KEPT_ITERATIONS = 4
 KEPT_STRIPS = 2000
 MARGIN = Spacing(2, 4, 2, 4)
@@ -73,6 +74,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         self._strips: dict[int, Strip] = {}
         self._strips_left = 0
         self._styles: dict[str, Style] = {}
+        self._remark = ""
         self._dragged = False
         self._held: Offset | None = None
 
@@ -120,8 +122,8 @@ class GraphCanvas(ScrollView, can_focus=True):
         left, top = self.scroll_offset
         width, row = self.size.width, y + int(top)
         if self._drawing is None or row >= self._drawing.canvas.layout.height:
-            said = EMPTY if y == 0 and self._drawing is not None and not self._drawing.shape.places else ""
-            return Strip([Segment(said, self._style("muted"))]).adjust_cell_length(width, self.rich_style)
+            said = Strip([Segment(self._remark if y == 0 else "", self._style("muted"))])
+            return said.adjust_cell_length(width, self.rich_style)
         if row not in self._dressed:
             self._dress()
         if left != self._strips_left or len(self._strips) > KEPT_STRIPS:
@@ -206,9 +208,16 @@ class GraphCanvas(ScrollView, can_focus=True):
         """Follow the moment and the selection, and redraw the rows that look different."""
         if self.moment is None or not self.size or not self._timeline.iterations:
             return
-        drawing = self._drawing_of(self._timeline.iteration_at(self.moment.n).index)
+        iteration = self._timeline.iteration_at(self.moment.n)
+        nodes = len(self._timeline.nodes_of(iteration))
+        if iteration.index not in self._drawings and nodes > AT_ONCE and not self._remark:
+            self._drawing, self._remark = None, f" laying out {nodes:,} nodes"
+            self.refresh()
+            self.call_after_refresh(self.on_resize)
+            return
+        drawing = self._drawing_of(iteration.index)
         if drawing is not self._drawing:
-            self._drawing = drawing
+            self._drawing, self._remark = drawing, "" if nodes else " no nodes were recorded"
             self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
             self._strips.clear()
             self.refresh()
