@@ -104,9 +104,10 @@ def grad(value: Value | None, width: int | None = None) -> str:
 def share(value: Value, width: int | None = None) -> str:
     """One contribution on an edge: its number, or the length ``|g|`` of a tensor, or what is wrong with it."""
     length = norm(value)
-    if value.size <= FEW or (length is None and not bad_text(value)):
-        return short(value, width)
     lengths = [f"|g| {number(length, digits)}" for digits in (3, 2)] if length is not None else []
+    if value.size <= FEW or (length is None and not bad_text(value)):
+        forms = list(_forms(value))
+        return fitting([*forms[:-1], *lengths, *forms[-1:]] if value.size > 1 else forms, width)
     return fitting(list(_bad_forms(value)) or lengths, width)
 
 
@@ -190,10 +191,18 @@ def _summaries(value: Value, stats: Stats | None) -> Iterator[str]:
         yield f"{kind} not stored"
         yield "not stored"
         return
-    remarks = " ".join(_remarks(value, stats))
-    for head, body in ((kind, _range(value, stats, mean=True)), (kind, _range(value, stats, mean=False)), (shape, "")):
-        yield " ".join(filter(None, (head, body, remarks)))
+    remarks, bad = " ".join(_remarks(value, stats)), bool(bad_text(value))
+    span = _range(value, stats, mean=False)
+    yield _joined(kind, _range(value, stats, mean=True), remarks)
+    yield _joined(kind, span, remarks)
+    if not bad:
+        yield _joined(shape, span)
+    yield _joined(shape, remarks)
     yield from _bad_forms(value)
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(filter(None, parts))
 
 
 def _bad_forms(value: Value) -> Iterator[str]:

@@ -118,6 +118,21 @@ def test_mostly_zero_is_said():
     assert "zero" not in numbers.short(value([0, 0, 1, 1, 1]))
 
 
+def test_where_room_is_short_the_range_outlives_the_mean_and_the_zeros():
+    ramp = value([0, 0, 0, 0, 0, 1])
+    widths = {numbers.short(ramp, width): width for width in range(50, 0, -1)}
+    assert widths == {
+        "(6,) f64 [0 .. 1] μ 0.167 rms 0.408 83% zero": 44, "(6,) f64 [0 .. 1] 83% zero": 26, "(6,) [0 .. 1]": 13,
+        "(6,)": 4, "…": 1,
+    }  # fmt: skip
+
+
+def test_a_share_too_wide_for_its_elements_tells_its_length():
+    column = value([[1.2345], [0], [1000.5], [0]])
+    assert numbers.share(column, 14) == "|g| 1e+03"
+    assert numbers.share(column) == "[[1.234] [0] [1000] [0]]"
+
+
 def test_nothing_and_not_stored_are_said():
     assert numbers.short(None) == "·"
     assert numbers.short(Value("float32", (3, 4))) == "(3,4) not stored"
