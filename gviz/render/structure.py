@@ -10,6 +10,7 @@ from gviz.events import BackwardStarted, NodeCreated, StorageWritten
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped
 from gviz.render.line_labels import line_label
+from gviz.render.selection import shown_nodes
 from gviz.trace.state import Iteration, NodeInfo
 
 if TYPE_CHECKING:
@@ -30,9 +31,11 @@ MAX_OUTPUTS = 4
 @dataclass(frozen=True, slots=True)
 class Options:
     """What of an iteration is drawn. A leaf used more than once is split into one chip per use in graphs above
-    `split_above` nodes: one box with many lines is what makes large pictures unreadable, and slow."""
+    `split_above` nodes: one box with many lines is what makes large pictures unreadable, and slow. What an optimizer
+    computes to update the parameters is drawn only with `optimizer`."""
 
     split_above: int = 12
+    optimizer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +83,11 @@ class Structure:
 
 def structure(timeline: Timeline, iteration: Iteration, options: Options | None = None) -> Structure:
     """The graph of an iteration: its own nodes, and the older ones they use as boxes without inputs."""
-    infos = {node: timeline.info(node) for node in timeline.nodes_of(iteration)}
+    options = options or Options()
+    infos = shown_nodes(timeline, iteration, optimizer=options.optimizer)
     own = [info for info in infos.values() if info.iteration == iteration.index]
     roots, backward = _roots(timeline, iteration, own)
-    chips = _chips(infos, own, options or Options())
+    chips = _chips(infos, own, options)
     places = [_place(timeline, info, iteration, roots, backward=backward) for info in infos.values()]
     places += [_chip(infos[node], user, slot) for (user, slot), node in chips.items()]
     links = list(_links(infos, own, chips, backward=backward))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from render.logs import LOGS, Script, recurrent, two_shares
+from render.logs import LOGS, Script, recurrent, two_shares, value
 
 from gviz import events as e
 from gviz.render.scene import Options, scene, structure
@@ -100,6 +100,27 @@ def test_a_gradient_that_goes_another_way_than_the_data_has_a_line():
         ("n3", "n1", "+= 5")
     ]
     assert "  z = Mul #3 -> x leaf #1: gradient += 5, another way than the data" in text(drawn)
+
+
+def trained():
+    """One step of training: an optimizer doubles what it adds, with nodes of its own, on the line that calls it."""
+    script = Script()
+    w = script.parameter("w", 3.0)
+    y = script.op("exp", (w,), 20.0, "y")
+    script.backward(y, [(y, 1.0, [(0, w, 20.0, None)])], accumulate=[(w, 20.0, None)])
+    scaled = script.op("mul", (w,), 1.0, "scaled", grad=False, untracked="no_grad")
+    line = script.line
+    script.line -= 1
+    script.op("add_", (w, scaled), e.Output(value(4.0), 1, 1), "", grad=False, untracked="no_grad")
+    script.say(e.StorageWritten(1, script.node, 1, value(4.0)), e.OptimizerStepped("SGD", (w,), line))
+    return script
+
+
+def test_what_an_optimizer_computes_is_left_out_unless_asked_for():
+    drawn = at(trained())
+    assert [b.title for b in drawn.boxes] == ["w param #1", "y = Exp #2"]
+    assert rows(drawn, "n1")[0] == "value v1 4"
+    assert len(at(trained(), optimizer=True).boxes) == 4
 
 
 def test_tooltips_are_made_when_asked_for():
