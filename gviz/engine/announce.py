@@ -252,6 +252,8 @@ def _output(channel: Channel, tensor: Tensor, view_of: int) -> Output:
     if array.base is None and array.flags.c_contiguous:
         return Output(channel.value(array), tensor._storage, tensor._counter[0], view_of)
     owner = _owner(array)
+    if array.flags.c_contiguous and array.nbytes == owner.nbytes:
+        return Output(channel.value(array), tensor._storage, tensor._counter[0], view_of)
     offset = (_address(array) - _address(owner)) // array.itemsize
     strides = tuple(stride // array.itemsize for stride in array.strides)
     return Output(channel.value(array), tensor._storage, tensor._counter[0], view_of, offset, strides)

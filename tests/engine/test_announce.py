@@ -24,3 +24,11 @@ def test_an_argument_nobody_knows_is_explained_as_one():
     y = torch.tensor(6.0) / x
     timeline = Timeline(MemoryLog(events_of(y.backward)))
     assert computation(timeline, 2).text == "? / 3 (#1)"
+
+
+def test_only_a_view_that_does_not_fill_its_memory_says_how_it_lies_there():
+    x = torch.tensor([[3.0, -7.0, 4.0], [4.0, 2.0, -2.0]])
+    events = events_of(lambda: (x.detach(), x.max(1), x.t()))
+    places = {output.strides for event in created(events)[:-1] for output in event.outputs}
+    assert places == {None}
+    assert [output.strides for output in created(events)[-1].outputs] == [(1, 3)]
