@@ -1,4 +1,4 @@
-"""Draws the pictures of the README: the debugger by its own screenshot, the graph by its own export.
+"""Makes the pictures of the README anew (the debugger's own screenshot, its own export), and the table of lessons.
 
 Run it as ``make media``. The result is the same on every machine, except for the letters' places in the graph, which
 depend on the fonts Graphviz finds.
@@ -20,8 +20,9 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.app import DebuggerApp
 
 MEDIA = Path(__file__).parent / "media"
+README = Path(__file__).parents[1] / "README.md"
 SIZE = (110, 36)
-FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+FONT = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 
 
 def main() -> None:
@@ -33,6 +34,7 @@ def main() -> None:
             screen = asyncio.run(screenshot(Timeline(log), lesson.path.name))
         (MEDIA / "debugger.svg").write_text(screen, encoding="utf-8")
         write_picture(trace, MEDIA / "lesson.svg", force=True)
+    README.write_text(with_lessons(README.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 async def screenshot(timeline: Timeline, title: str) -> str:
@@ -57,6 +59,18 @@ def without_web_fonts(svg: str) -> str:
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     return re.sub(
         r"font-family: ?Fira Code, ?monospace|font-family: ?\"?Fira Code\"?[^;]*", f"font-family: {FONT}", svg
+    )
+
+
+def with_lessons(readme: str) -> str:
+    """The README with its table of lessons made anew."""
+    rows = [f"| `{lesson.name}` | {lesson.title()} |" for lesson in lessons.lessons()]
+    table = "\n".join(["| lesson | what it shows |", "|---|---|", *rows])
+    return re.sub(
+        r"(<!-- lessons -->\n).*?(\n<!-- end -->)",
+        lambda found: f"{found[1]}{table}{found[2]}",
+        readme,
+        flags=re.DOTALL,
     )
 
 

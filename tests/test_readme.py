@@ -33,7 +33,7 @@ def test_options_shown_exist():
 
 def test_make_targets_exist():
     rules = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert set(re.findall(r"make (\w+)", README)) <= set(rules)
+    assert set(re.findall(r"(?:`|\$ )make (\w+)", README)) <= set(rules)
 
 
 def test_pictures_exist():

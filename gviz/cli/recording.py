@@ -13,7 +13,6 @@ from pathlib import Path
 
 import click
 
-import gviz
 from gviz.cli.order import Order
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -31,15 +30,9 @@ def run_recorded(order: Order, argv: Sequence[str]) -> int:
 
 
 def _interpreter() -> list[str]:
-    """This interpreter, with its flags, told to find gviz but nothing of the current folder."""
-    root = str(Path(gviz.__file__).parent.parent)
-    start = (
-        "import sys; sys.flags.safe_path or sys.path.pop(0); "
-        f"{root!r} in sys.path or sys.path.append({root!r}); "
-        "from gviz.cli.child import main; main()"
-    )
+    """This interpreter with its flags, and what it is to start."""
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-    return [sys.executable, *flags, "-c", start]
+    return [sys.executable, *flags, str(Path(__file__).with_name("start_child.py"))]
 
 
 @contextmanager

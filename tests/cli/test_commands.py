@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from cli.programs import gviz
@@ -129,6 +130,12 @@ def test_show_node(folder, place):
     assert "#3" in out
 
 
+def test_only_the_programs_frames_are_recorded(folder):
+    _, out, _ = gviz("show", "program.gviz", "node", "3", "--format", "json", cwd=folder)
+    frames = json.loads(out)["node"]["info"]["frames"]
+    assert [Path(frame["path"]).name for frame in frames] == ["program.py"]
+
+
 @pytest.mark.parametrize("page", [("stats",), ("tape",), ("events",), ("node", "1")])
 def test_show_as_json(folder, page):
     code, out, err = gviz("show", "program.gviz", *page, "--format", "json", cwd=folder)
@@ -205,5 +212,5 @@ def test_demo_lists_and_walks_the_lessons(tmp_path):
     assert out.count("\nevent ") > 3
     [picture] = re.findall(r"wrote (.*\.svg)", err)
     assert picture.startswith(str(tmp_path))
-    assert "<svg" in open(picture).read()
+    assert "<svg" in Path(picture).read_text()
     assert "line by line" in err
