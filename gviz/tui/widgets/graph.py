@@ -209,15 +209,17 @@ class GraphCanvas(ScrollView, can_focus=True):
         if self.moment is None or not self.size or not self._timeline.iterations:
             return
         iteration = self._timeline.iteration_at(self.moment.n)
-        nodes = len(self._timeline.nodes_of(iteration))
-        if iteration.index not in self._drawings and nodes > AT_ONCE and not self._remark:
-            self._drawing, self._remark = None, f" laying out {nodes:,} nodes"
-            self.refresh()
-            self.call_after_refresh(self.on_resize)
-            return
+        if iteration.index not in self._drawings and not self._remark:
+            nodes = len(self._timeline.nodes_of(iteration))
+            self._remark = f" laying out {nodes:,} nodes"
+            if nodes > AT_ONCE:
+                self._drawing = None
+                self.refresh()
+                self.call_after_refresh(self.on_resize)
+                return
         drawing = self._drawing_of(iteration.index)
         if drawing is not self._drawing:
-            self._drawing, self._remark = drawing, "" if nodes else " no nodes were recorded"
+            self._drawing, self._remark = drawing, "" if drawing.shape.places else " no nodes were recorded"
             self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
             self._strips.clear()
             self.refresh()
