@@ -110,4 +110,3 @@ def hook_ran(channel: Channel, number: int, node: Node, output_nr: int, hook: ob
     name = getattr(hook, "__name__", type(hook).__name__)
     value = None if result is None else channel.value(result._array)
     channel.say(HookRan(number, seen_node(channel, node).node, output_nr, "tensor", name, value))
-

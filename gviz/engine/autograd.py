@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from gviz.engine import messages
-from gviz.engine.backward import Pass, as_tensor, backward_from, root_edges
+from gviz.engine.backward import backward_from, root_edges
+from gviz.engine.graph_pass import Pass, as_tensor
 from gviz.engine.modes import enable_grad as enable_grad
 from gviz.engine.modes import no_grad as no_grad
 from gviz.engine.modes import set_grad_enabled as set_grad_enabled
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, new_tensor
 
 Tensors = Tensor | Sequence[Tensor]
 
@@ -33,11 +36,15 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
+    materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` with respect to `inputs`, as results; no ``.grad`` changes.
 
-    None stands for an input that was not used, if `allow_unused`; otherwise that is a RuntimeError.
+    For an input that was not used the result is None if `allow_unused`, zeros if `materialize_grads`; otherwise that is
+    a RuntimeError.
     """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(messages.MATERIALIZE_UNUSED)
     roots, chosen = _listed(outputs), _listed(inputs)
     if not chosen:
         raise RuntimeError(messages.EMPTY_INPUTS.format(function="grad"))
@@ -49,10 +56,17 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     run = Pass(edges, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted, capture=True)
     run.run()
-    for index, edge in enumerate(wanted):
-        if edge not in run.captures and not allow_unused:
+    results: list[Tensor | None] = []
+    for index, (edge, tensor) in enumerate(zip(wanted, chosen, strict=True)):
+        if edge in run.captures:
+            results.append(as_tensor(run.captures[edge]))
+        elif materialize_grads:
+            results.append(new_tensor(np.zeros_like(tensor._array)))
+        elif allow_unused:
+            results.append(None)
+        else:
             raise RuntimeError(messages.UNUSED_INPUT.format(index=index))
-    return tuple(as_tensor(run.captures[edge]) if edge in run.captures else None for edge in wanted)
+    return tuple(results)
 
 
 def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:

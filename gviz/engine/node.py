@@ -58,7 +58,7 @@ class Node:
     op: ClassVar[Op]
     outputs: tuple[Metadata, ...]
     next_edges: Sequence[Edge | None]
-    saved: tuple[Tensor | None, ...] | None
+    saved: Sequence[Tensor | None] | None
     versions: Sequence[int]
     attrs: dict[str, Any]
     sequence_nr: int
@@ -99,7 +99,7 @@ class Node:
         if saved is None:
             raise RuntimeError(messages.SECOND_BACKWARD)
         arrays: list[Any] = []
-        for tensor, version in zip(saved, self.versions, strict=True):
+        for tensor, version in zip(saved, self.versions):
             if tensor is None:
                 arrays.append(None)
             elif tensor._counter[0] != version:

@@ -32,18 +32,12 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from gviz import emit
-from gviz.engine import announce, dtypes, messages
-from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, Node, next_sequence_nr
+from gviz.engine.apply import NO_ATTRS, Attrs, Memory, apply
+from gviz.engine.node import Grad, Node
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OpSeen
-from gviz.values import Array
 
-Attrs = dict[str, Any]
-Memory = Literal["new", "view", "alias", "data"]
 REQUIRED = inspect.Parameter.empty
-_NO_ATTRS: Attrs = {}
 _SIZES = "_sym_sizes"
 
 
@@ -147,11 +141,12 @@ class Op:
         self.saved_outputs = {
             i: self.outputs.index(name) for i, name in enumerate(self.saved_names) if name in self.outputs
         }
-        self.shape_slots = tuple((i, slot + _SIZES) for i, slot in enumerate(self.slots) if slot + _SIZES in named)
-        self.keeps_sizes = self.variadic and "sizes" in named
+        self._sized_slots = tuple((i, slot + _SIZES) for i, slot in enumerate(self.slots) if slot + _SIZES in named)
+        self.keeps_sizes = bool(self._sized_slots) or (self.variadic and "sizes" in named)
         calls = {rule.slot: _Call(rule, self.saved_names) for rule in self.rules}
         self.calls = tuple(calls.get(slot) for slot in self.slots)
         self.partial = not self.variadic and None in self.calls
+        self._saves_inputs = self.saved_names == self.slots
         self._pick_saved = _picker([known.index(name) for name in self.saved_names])
         methods = {"__slots__": (), "op": self, "vjp": self._make_vjp()}
         self.node_class: type[Node] = type(self.grad_fn or "NotDifferentiable", (Node,), methods)
@@ -162,7 +157,7 @@ class Op:
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
         """Run on arrays as plain numpy, on tensors as a tracked operation; for use inside rules."""
         if isinstance(operands[0], Tensor):
-            return apply(self, operands, attrs or _NO_ATTRS)
+            return apply(self, operands, attrs or NO_ATTRS)
         return self.forward(*operands, **attrs)
 
     def _make_vjp(self) -> Callable[..., Sequence[Grad | None]]:
@@ -179,8 +174,7 @@ class Op:
             if g is None:
                 return [None] * len(rules)
             saved = node.saved_tensors() if create_graph else node.saved_arrays()
-            pairs = zip(node.next_edges, rules, strict=True)
-            return [None if edge is None else rule(g, *pick(saved)) for edge, (rule, pick) in pairs]
+            return [None if e is None else rule(g, *pick(saved)) for e, (rule, pick) in zip(node.next_edges, rules)]
 
         return vjp
 
@@ -205,13 +199,19 @@ class Op:
     def save(self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """Keep in `node` what the rules of its edges name, with the versions of now."""
         candidates = inputs if not self.saved_outputs else (*inputs, *[t._alias() for t in outputs])
-        saved = self._pick_saved(candidates)
+        saved: Sequence[Tensor | None] = candidates if self._saves_inputs else self._pick_saved(candidates)
         if None in node.next_edges:  # what only the missing edges' rules need is not saved
             pairs = zip(node.next_edges, self.calls, strict=False)
             wanted = {name for edge, call in pairs if edge and call for name in call.needs}
             saved = tuple([t if n in wanted else None for n, t in zip(self.saved_names, saved, strict=True)])
         node.saved = saved
         node.versions = [0 if t is None else t._counter[0] for t in saved]
+
+    def sizes(self, tensors: Sequence[Tensor]) -> Attrs:
+        """The shapes of inputs that rules ask for, under the names they ask by."""
+        if self.variadic:
+            return {"sizes": tuple([t._array.shape for t in tensors])}
+        return {name: tensors[slot]._array.shape for slot, name in self._sized_slots}
 
     def saved_attribute(self, node: Node, name: str) -> Any:
         """``grad_fn._saved_<name>``: a saved tensor (checked) or an attribute. AttributeError if there is none."""
@@ -257,7 +257,7 @@ def _vjp_of_nothing_saved(rules: list[Callable[..., Grad]]) -> Callable[..., Seq
         g = grads[0]
         if g is None:
             return [None] * len(rules)
-        return [None if edge is None else rule(g) for edge, rule in zip(node.next_edges, rules, strict=True)]
+        return [None if edge is None else rule(g) for edge, rule in zip(node.next_edges, rules)]
 
     return vjp
 
@@ -275,147 +275,3 @@ def _materialized(node: Node, grads: Sequence[Grad | None], create_graph: bool) 
             g = new_tensor(g) if create_graph else g
         full.append(g)
     return full
-
-
-def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = _NO_ATTRS) -> Any:
-    """Run `op`, record it if a gradient may be wanted, and tell whoever listens.
-
-    Returns a tensor, or a tuple of them for an op of several outputs.
-    """
-    result = compute(op, tensors, attrs)
-    if op.several:
-        outputs = [new_tensor(np.asarray(array)) for array in result]
-    else:
-        outputs = [new_tensor(result if result.__class__ is np.ndarray else np.asarray(result))]
-    if op.memory != "new":
-        _share(op.memory, tensors[0], outputs)
-    node = _record(op, tensors, attrs, outputs) if thread.grad_enabled and not op.untracked else None
-    channel = emit.channel
-    if channel is not None:
-        untracked = "" if node is not None else op.untracked or why_untracked(tensors)
-        announce.operation(channel, op, tensors, attrs, outputs, node, untracked)
-    return tuple(outputs) if op.several else outputs[0]
-
-
-def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
-    """The op's forward on the tensors' arrays. RuntimeError, in PyTorch's words, for shapes that do not fit."""
-    # Arithmetic on numpy scalars is ten times as fast as on 0-dimensional arrays.
-    arrays = [a if (a := t._array).ndim else a[()] for t in tensors] if op.is_operator else [t._array for t in tensors]
-    if op.promotes and (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
-        arrays = promoted(arrays, op.promotes)
-    try:
-        return op.forward(*arrays, **attrs) if attrs else op.forward(*arrays)
-    except ValueError as error:
-        if op.promotes and len(arrays) == 2:
-            raise RuntimeError(broadcast_error(arrays[0].shape, arrays[1].shape)) from None
-        raise RuntimeError(str(error)) from error
-
-
-def why_untracked(tensors: Sequence[Tensor]) -> str:
-    """Why autograd would not record an operation on these tensors now; empty if it would."""
-    if all(edge is None for edge in edges_of(tensors)):
-        return "inputs"
-    return "" if thread.grad_enabled else "no_grad"
-
-
-def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
-    """Where the gradients of these tensors go; None for those that require none."""
-    edges: list[Edge | None] = []
-    for t in tensors:
-        if t._base is not None:
-            t._refresh()
-        grad_fn = t._grad_fn
-        if grad_fn is not None:
-            edges.append((grad_fn, t._output_nr))
-        else:
-            edges.append(t._edge() if t._requires_grad else None)
-    return edges
-
-
-def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor]) -> Node | None:
-    """Make the node of an operation and let its outputs come from it; None if no input requires grad."""
-    edges = edges_of(tensors)
-    for edge in edges:
-        if edge is not None:
-            node = start_node(op, edges, tensors, attrs)
-            if op.saved_names:
-                op.save(node, tensors, outputs)
-            set_history(node, outputs, op.differentiable_outputs)
-            return node
-    return None
-
-
-def start_node(op: Op, edges: list[Edge | None], tensors: Sequence[Tensor], attrs: Attrs) -> Node:
-    """A node with its edges and attributes; saving, outputs and history are the caller's."""
-    node = op.node_class()
-    node.sequence_nr = next_sequence_nr()
-    node.tensor_hooks = node.retained = node.seen = node.metadata = None
-    node.saved = node.versions = ()
-    if op.partial:
-        edges = [e if call else None for e, call in zip(edges, op.calls, strict=True)]
-    node.next_edges = edges
-    if op.shape_slots:
-        attrs = attrs | {name: tensors[i]._array.shape for i, name in op.shape_slots}
-    if op.keeps_sizes:
-        attrs = attrs | {"sizes": tuple([t._array.shape for t in tensors])}
-    node.attrs = attrs
-    return node
-
-
-def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | None = None) -> None:
-    """Let the first `differentiable` outputs (None: all) come from `node`."""
-    if len(outputs) == 1:
-        output = outputs[0]
-        node.outputs = ((output._array.shape, output._array.dtype),)
-        output._grad_fn = node
-        output._output_nr = 0
-        output._requires_grad = True
-        return
-    node.outputs = tuple([(t._array.shape, t._array.dtype) for t in outputs])
-    for output_nr, output in enumerate(outputs[:differentiable]):
-        output._grad_fn = node
-        output._output_nr = output_nr
-        output._requires_grad = True
-
-
-def _share(memory: Memory, base: Tensor, outputs: Sequence[Tensor]) -> None:
-    """Tie outputs to the memory of `base`: its version counter, and for views the tensor they are views of."""
-    for output in outputs:
-        if memory != "data":
-            output._counter = base._counter
-        if memory == "view":
-            output._base = base if base._base is None else base._base
-            output._view_version = base._counter[0]
-            output._creation = "multi" if len(outputs) > 1 else "default" if thread.grad_enabled else "no_grad"
-
-
-def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:
-    """Bring operands to their common dtype, to a floating one if `how` is ``"float"``."""
-    first = arrays[0].dtype
-    if first.kind == "f" or how != "float":
-        for array in arrays:
-            if array.dtype is not first:
-                break
-        else:
-            return list(arrays)
-    common = dtypes.promote(arrays)
-    if how == "float" and common.kind != "f":
-        common = dtypes.get_default_dtype().numpy
-    return [a if a.dtype == common else a.astype(common) for a in arrays]
-
-
-def broadcast_error(a: tuple[int, ...], b: tuple[int, ...]) -> str:
-    """PyTorch's words for two shapes that do not broadcast."""
-    width = max(len(a), len(b))
-    wide_a, wide_b = (1,) * (width - len(a)) + a, (1,) * (width - len(b)) + b
-    for dim in reversed(range(width)):
-        if wide_a[dim] != wide_b[dim] and 1 not in (wide_a[dim], wide_b[dim]):
-            return messages.BROADCAST.format(a=wide_a[dim], b=wide_b[dim], dim=dim)
-    return messages.BROADCAST.format(a=a, b=b, dim=0)
-
-
-def zeros(like: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros beside a gradient: an array for an array, a tensor for a tensor; for use inside rules."""
-    if isinstance(like, Tensor):
-        return new_tensor(np.zeros(shape, like._array.dtype))
-    return np.zeros(shape, like.dtype)

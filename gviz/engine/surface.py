@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gviz.engine import dtypes
+from gviz.engine.apply import Attrs, apply
 from gviz.engine.methods import Methods
-from gviz.engine.op import REQUIRED, Attrs, Op, apply
+from gviz.engine.op import REQUIRED, Op
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.values import Array

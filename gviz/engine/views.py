@@ -15,9 +15,10 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce, messages
+from gviz.engine.apply import Attrs, compute, edges_of, set_history, start_node, why_untracked
 from gviz.engine.dtypes import of
 from gviz.engine.node import Edge, Grad, Node, next_sequence_nr
-from gviz.engine.op import Attrs, Op, compute, edges_of, set_history, start_node, why_untracked
+from gviz.engine.op import Op
 from gviz.engine.ops.strided import Geometry, read_part, replace_part
 from gviz.engine.tensor import Tensor
 from gviz.events import OpSeen
@@ -150,8 +151,7 @@ def _rebase(op: Op, inner: Node, target: Tensor) -> Node:
         target._counter[0] if i in op.saved_outputs else version for i, version in enumerate(inner.versions)
     )
     if target._base is None:
-        set_history(inner, [target])
-        _move_retained(target)
+        _give_history(inner, target)
         return inner
     return _copy_slices(target, target._base, inner)
 
@@ -167,13 +167,16 @@ def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
     inner.outputs = ((view._array.shape, view._array.dtype),)
     node.geometry = Geometry.of(base._array, view._array)
     node.inner = inner
-    set_history(node, [base])
-    _move_retained(base)
+    _give_history(node, base)
     return node
 
 
-def _move_retained(tensor: Tensor) -> None:
-    """``retain_grad`` observes the final value, so it moves along; hooks stay with the value they were made for."""
+def _give_history(node: Node, tensor: Tensor) -> None:
+    """`node` made the tensor's new value. ``retain_grad`` moves along to it; hooks stay with the value they were for."""
+    before = tensor._grad_fn
+    if tensor._retained and before is not None and before.retained is not None:
+        del before.retained[tensor._output_nr]
+    set_history(node, [tensor])
     if tensor._retained:
         tensor._retained = False
         tensor.retain_grad()

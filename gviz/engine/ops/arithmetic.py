@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.apply import apply
 from gviz.engine.methods import Methods
-from gviz.engine.op import Example, Op, Rule, apply
+from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal, positive
 from gviz.engine.ops.pointwise import log, reciprocal
 from gviz.engine.surface import Number, derive, derive_all, front, in_place, number, operand, operator, reflected

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.op import Example, Op, Rule, apply, zeros
+from gviz.engine.apply import apply, zeros
+from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.surface import Number, derive, front, number, operator
 from gviz.engine.tensor import Tensor

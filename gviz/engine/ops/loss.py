@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.op import Example, Op, Rule, apply
+from gviz.engine.apply import apply
+from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.tensor import Tensor
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gviz.engine.op import Example, Op, Rule, apply
+from gviz.engine.apply import apply
+from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.shape import t, transpose, unsqueeze_dims
 from gviz.engine.surface import checked, front

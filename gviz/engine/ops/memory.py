@@ -8,8 +8,9 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce, dtypes, messages
+from gviz.engine.apply import apply
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.op import Example, Op, Rule, apply
+from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.surface import Number, attribute, derive, front
 from gviz.engine.tensor import Tensor
@@ -31,6 +32,7 @@ to_copy: Op = Op(
     rules=(Rule("self", "g", lambda g: g),),  # the engine brings a gradient to its input's dtype
     public=False,
 )
+to_whole: Op = Op("to(self, *, dtype)", grad_fn="", formula="self as dtype", forward=to_copy.forward, public=False)
 detach: Op = Op(
     "detach(self)",
     grad_fn="",
@@ -136,7 +138,8 @@ def to(self: Tensor, target: DType | str | Tensor | None = None, *, dtype: DType
         raise RuntimeError(f"the built-in engine runs on the CPU; there is no device '{target}'")
     if wanted is None or wanted is self.dtype:
         return self
-    result: Tensor = apply(to_copy, (self,), {"dtype": wanted.name})
+    op = to_copy if wanted.is_floating_point else to_whole
+    result: Tensor = apply(op, (self,), {"dtype": wanted.name})
     return result
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.apply import apply
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.op import Example, Op, Rule, apply
+from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal, spaced
 from gviz.engine.ops.shape import expand, normal_dims, scatter_along, unsqueeze_dims
 from gviz.engine.surface import front

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from gviz.engine.op import Op, Rule, zeros
+from gviz.engine.apply import zeros
+from gviz.engine.op import Op, Rule
 from gviz.values import Array
 
 

@@ -1,0 +1,163 @@
+"""How an operation runs: forward on arrays, a node if a gradient may be wanted, an event if somebody listens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce, dtypes, messages
+from gviz.engine.modes import thread
+from gviz.engine.node import Edge, Node, next_sequence_nr
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.values import Array
+
+if TYPE_CHECKING:
+    from gviz.engine.op import Op
+
+Attrs = dict[str, Any]
+Memory = Literal["new", "view", "alias", "data"]
+"""Whose memory an output has, see `Op`."""
+
+NO_ATTRS: Attrs = {}
+
+
+def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
+    """Run `op`, record it if a gradient may be wanted, and tell whoever listens.
+
+    Returns a tensor, or a tuple of them for an op of several outputs.
+    """
+    result = compute(op, tensors, attrs)
+    if op.several:
+        outputs = [new_tensor(np.asarray(array)) for array in result]
+    else:
+        outputs = [new_tensor(result if result.__class__ is np.ndarray else np.asarray(result))]
+    if op.memory != "new":
+        _share(op.memory, tensors[0], outputs)
+    node = _record(op, tensors, attrs, outputs) if thread.grad_enabled and not op.untracked else None
+    channel = emit.channel
+    if channel is not None:
+        untracked = "" if node is not None else op.untracked or why_untracked(tensors)
+        announce.operation(channel, op, tensors, attrs, outputs, node, untracked)
+    return tuple(outputs) if op.several else outputs[0]
+
+
+def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
+    """The op's forward on the tensors' arrays. RuntimeError, in PyTorch's words, for shapes that do not fit."""
+    # Arithmetic on numpy scalars is ten times as fast as on 0-dimensional arrays.
+    arrays = [a if (a := t._array).ndim else a[()] for t in tensors] if op.is_operator else [t._array for t in tensors]
+    if op.promotes and (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
+        arrays = promoted(arrays, op.promotes)
+    try:
+        return op.forward(*arrays, **attrs) if attrs else op.forward(*arrays)
+    except ValueError as error:
+        if op.promotes and len(arrays) == 2:
+            raise RuntimeError(broadcast_error(arrays[0].shape, arrays[1].shape)) from None
+        raise RuntimeError(str(error)) from error
+
+
+def why_untracked(tensors: Sequence[Tensor]) -> str:
+    """Why autograd would not record an operation on these tensors now; empty if it would."""
+    if all(edge is None for edge in edges_of(tensors)):
+        return "inputs"
+    return "" if thread.grad_enabled else "no_grad"
+
+
+def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
+    """Where the gradients of these tensors go; None for those that require none."""
+    edges: list[Edge | None] = []
+    for t in tensors:
+        if t._base is not None:
+            t._refresh()
+        grad_fn = t._grad_fn
+        if grad_fn is not None:
+            edges.append((grad_fn, t._output_nr))
+        else:
+            edges.append(t._edge() if t._requires_grad else None)
+    return edges
+
+
+def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor]) -> Node | None:
+    """Make the node of an operation and let its outputs come from it; None if no input requires grad."""
+    edges = edges_of(tensors)
+    if edges.count(None) == len(edges):
+        return None
+    node = start_node(op, edges, tensors, attrs)
+    if op.saved_names:
+        op.save(node, tensors, outputs)
+    set_history(node, outputs, op.differentiable_outputs)
+    return node
+
+
+def start_node(op: Op, edges: list[Edge | None], tensors: Sequence[Tensor], attrs: Attrs) -> Node:
+    """A node with its edges and attributes; saving, outputs and history are the caller's."""
+    node = op.node_class()
+    node.sequence_nr = next_sequence_nr()
+    node.tensor_hooks = node.retained = node.seen = node.metadata = None
+    node.saved = node.versions = ()
+    if op.partial:
+        edges = [e if call else None for e, call in zip(edges, op.calls, strict=True)]
+    node.next_edges = edges
+    node.attrs = attrs | op.sizes(tensors) if op.keeps_sizes else attrs
+    return node
+
+
+def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | None = None) -> None:
+    """Let the first `differentiable` outputs (None: all) come from `node`."""
+    if len(outputs) == 1:
+        output = outputs[0]
+        node.outputs = ((output._array.shape, output._array.dtype),)
+        output._grad_fn = node
+        output._output_nr = 0
+        output._requires_grad = True
+        return
+    node.outputs = tuple([(t._array.shape, t._array.dtype) for t in outputs])
+    for output_nr, output in enumerate(outputs[:differentiable]):
+        output._grad_fn = node
+        output._output_nr = output_nr
+        output._requires_grad = True
+
+
+def _share(memory: Memory, base: Tensor, outputs: Sequence[Tensor]) -> None:
+    """Tie outputs to the memory of `base`: its version counter, and for views the tensor they are views of."""
+    for output in outputs:
+        if memory != "data":
+            output._counter = base._counter
+        if memory == "view":
+            output._base = base if base._base is None else base._base
+            output._view_version = base._counter[0]
+            output._creation = "multi" if len(outputs) > 1 else "default" if thread.grad_enabled else "no_grad"
+
+
+def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:
+    """Bring operands to their common dtype, to a floating one if `how` is ``"float"``."""
+    first = arrays[0].dtype
+    if first.kind == "f" or how != "float":
+        for array in arrays:
+            if array.dtype is not first:
+                break
+        else:
+            return list(arrays)
+    common = dtypes.promote(arrays)
+    if how == "float" and common.kind != "f":
+        common = dtypes.get_default_dtype().numpy
+    return [a if a.dtype == common else a.astype(common) for a in arrays]
+
+
+def broadcast_error(a: tuple[int, ...], b: tuple[int, ...]) -> str:
+    """PyTorch's words for two shapes that do not broadcast."""
+    width = max(len(a), len(b))
+    wide_a, wide_b = (1,) * (width - len(a)) + a, (1,) * (width - len(b)) + b
+    for dim in reversed(range(width)):
+        if wide_a[dim] != wide_b[dim] and 1 not in (wide_a[dim], wide_b[dim]):
+            return messages.BROADCAST.format(a=wide_a[dim], b=wide_b[dim], dim=dim)
+    return messages.BROADCAST.format(a=a, b=b, dim=0)
+
+
+def zeros(like: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros beside a gradient: an array for an array, a tensor for a tensor; for use inside rules."""
+    if isinstance(like, Tensor):
+        return new_tensor(np.zeros(shape, like._array.dtype))
+    return np.zeros(shape, like.dtype)

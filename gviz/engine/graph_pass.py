@@ -1,0 +1,291 @@
+"""The backward pass.
+
+As PyTorch's engine does it: count how many edges lead to each node, start at the roots, run a node when all its
+contributions have arrived, newest node first, and every leaf as soon as it is complete. What is freed is freed node by
+node; what failed leaves the rest as it is. Nothing here recurses, so a chain of a million nodes works.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce_pass, dtypes, messages
+from gviz.engine.modes import thread
+from gviz.engine.node import AccumulateGrad, Edge, Grad, Node
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.values import Array
+
+
+class Pass:
+    """One backward pass: what has arrived where, and what is ready to run.
+
+    `wanted` limits it to what leads to these edges (None: every leaf); `capture` keeps what arrives there as a result
+    instead of accumulating it.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[Edge],
+        seeds: Sequence[Grad],
+        *,
+        retain_graph: bool,
+        create_graph: bool,
+        wanted: Sequence[Edge] | None = None,
+        capture: bool = False,
+    ) -> None:
+        self.roots = roots
+        self.seeds = seeds
+        self.retain_graph = retain_graph
+        self.create_graph = create_graph
+        self.wanted = wanted
+        self.captures: dict[Edge, Grad] = {}
+        self._capturing = set(wanted or ()) if capture else set()
+        self._waiting: dict[Node, int] = {}
+        self._arrived: dict[Node, list[Grad | None]] = {}
+        self._ready: list[tuple[int, Node]] = []
+        self._leaves: deque[Node] = deque()
+        self._needed: set[Node] | None = None
+        self._number = 0
+
+    def run(self) -> None:
+        """Run to the end. Raises what a rule or hook raises; what ran by then stays freed and accumulated."""
+        channel = emit.channel
+        if channel is not None:
+            modes = {"retain_graph": self.retain_graph, "create_graph": self.create_graph}
+            self._number = announce_pass.started(channel, self.roots, self.seeds, self.wanted or (), **modes)
+        before = thread.grad_enabled, thread.during
+        thread.grad_enabled = self.create_graph
+        error = "interrupted"
+        try:
+            self._count_edges()
+            self._start()
+            self._drain()
+            error = ""
+        except BaseException as raised:
+            error = str(raised) or type(raised).__name__
+            raise
+        finally:
+            thread.grad_enabled, thread.during = before
+            if channel is not None and emit.channel is channel:
+                announce_pass.finished(channel, self._number, error)
+
+    def _count_edges(self) -> None:
+        waiting = self._waiting
+        order: list[Node] = []
+        stack = []
+        for node, _ in self.roots:
+            if node not in waiting:
+                waiting[node] = 0
+                stack.append(node)
+        while stack:
+            node = stack.pop()
+            if self.wanted is not None:
+                order.append(node)
+            for edge in node.next_edges:
+                if edge is not None:
+                    target = edge[0]
+                    count = waiting.get(target)
+                    if count is None:
+                        waiting[target] = 1
+                        stack.append(target)
+                    else:
+                        waiting[target] = count + 1
+        if self.wanted is not None:
+            self._needed = self._leading_to(order, self.wanted)
+
+    def _leading_to(self, nodes: list[Node], wanted: Sequence[Edge]) -> set[Node]:
+        """The nodes to run: those on a way to a wanted edge; the wanted ones themselves unless they are captured."""
+        users: dict[Node, list[Node]] = {}
+        for node in nodes:
+            for edge in node.next_edges:
+                if edge is not None:
+                    users.setdefault(edge[0], []).append(node)
+        targets = {node for node, _ in wanted}
+        leading: set[Node] = set()
+        stack = list(targets)
+        while stack:
+            for user in users.get(stack.pop(), ()):
+                if user not in leading:
+                    leading.add(user)
+                    stack.append(user)
+        return leading if self._capturing else leading | targets
+
+    def _start(self) -> None:
+        for (node, output_nr), seed in zip(self.roots, self.seeds, strict=True):
+            self._receive(node, output_nr, seed)
+        for node, _ in dict.fromkeys(self.roots):
+            if self._waiting[node] == 0:
+                self._enqueue(node)
+
+    def _enqueue(self, node: Node) -> None:
+        if node.__class__ is AccumulateGrad:
+            self._leaves.append(node)
+        else:
+            heappush(self._ready, (-node.sequence_nr, node))
+
+    def _drain(self) -> None:
+        leaves, ready, arrived = self._leaves, self._ready, self._arrived
+        every_node = self._needed is None
+        while leaves or ready:
+            node = leaves.popleft() if leaves else heappop(ready)[1]
+            grads = arrived.pop(node, None) or [None] * len(node.outputs)
+            if not (every_node or self._is_needed(node, grads)):
+                continue
+            if node.tensor_hooks or node.retained:
+                self._run_hooks(node, grads)
+                self._retain(node, grads)
+            if node.__class__ is not AccumulateGrad:
+                self._step(node, grads)
+            elif grads[0] is not None:
+                self._accumulate(node, grads[0])
+
+    def _step(self, node: Node, grads: list[Grad | None]) -> None:
+        """Run a node's rule, release what it saved, pass its gradients on."""
+        channel = emit.channel
+        if channel is not None:
+            thread.during = (self._number, announce_pass.step_started(channel, self._number, node, grads))
+        parts = node.vjp(grads, self.create_graph)
+        freed = not self.retain_graph and node.release()
+        waiting, arrived, slot = self._waiting, self._arrived, -1
+        for edge in node.next_edges:
+            slot += 1
+            if edge is None:
+                continue
+            target, output_nr = edge
+            part = parts[slot]
+            if part is not None:
+                shape, kind = target.outputs[output_nr]
+                if part.shape != shape or part.dtype is not kind:
+                    part = conformed(part, node, slot, edge)
+                if target not in arrived and len(target.outputs) == 1:
+                    arrived[target], total = [part], None
+                else:
+                    total = self._receive(target, output_nr, part)
+                if channel is not None:
+                    announce_pass.flowed(channel, self._number, node, slot, edge, part, total)
+            left = waiting[target] - 1
+            if left:
+                waiting[target] = left
+            elif target.__class__ is AccumulateGrad:
+                self._leaves.append(target)
+            else:
+                heappush(self._ready, (-target.sequence_nr, target))
+        if channel is not None:
+            announce_pass.step_finished(channel, self._number, node, freed=freed)
+
+    def _receive(self, node: Node, output_nr: int, part: Grad) -> Grad | None:
+        """Add a contribution; the sum so far, or None if it is the first."""
+        arrived = self._arrived.get(node)
+        if arrived is None:
+            arrived = self._arrived[node] = [None] * len(node.outputs)
+        before = arrived[output_nr]
+        if before is None:
+            arrived[output_nr] = part
+            return None
+        total = arrived[output_nr] = before + part
+        return total
+
+    def _accumulate(self, node: AccumulateGrad, grad: Grad) -> None:
+        first = node.variable._grad is None
+        node.accumulate(grad, self.create_graph)
+        if emit.channel is not None:
+            announce_pass.accumulated(emit.channel, self._number, node.variable, grad, first=first)
+
+    def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
+        """Whether a node runs in a limited pass; captures what arrived, after its hooks unless the node itself runs."""
+        runs = self._needed is None or node in self._needed
+        if not runs:
+            self._run_hooks(node, grads)
+        if self._capturing:
+            self._capture(node, grads)
+        return runs
+
+    def _capture(self, node: Node, grads: list[Grad | None]) -> None:
+        for output_nr, grad in enumerate(grads):
+            edge = (node, output_nr)
+            if edge in self._capturing and grad is not None:
+                self.captures[edge] = grad
+                if emit.channel is not None:
+                    announce_pass.captured(emit.channel, self._number, edge, grad)
+
+    def _run_hooks(self, node: Node, grads: list[Grad | None]) -> None:
+        for output_nr, hooks in (node.tensor_hooks or {}).items():
+            for hook in list(hooks):
+                grad = grads[output_nr]
+                if grad is None:
+                    break
+                result = hook(as_tensor(grad))
+                if emit.channel is not None:
+                    announce_pass.hook_ran(emit.channel, self._number, node, output_nr, hook, result)
+                if result is not None:
+                    grads[output_nr] = self._replacement(result, grad, hook)
+
+    def _replacement(self, result: object, grad: Grad, hook: object) -> Grad:
+        name = getattr(hook, "__name__", type(hook).__name__)
+        if not isinstance(result, Tensor):
+            raise TypeError(messages.HOOK_TYPE.format(name=type(result).__name__))
+        if result.shape != grad.shape:
+            raise RuntimeError(messages.HOOK_SIZE.format(name=name))
+        return result if self.create_graph else result._array
+
+    def _retain(self, node: Node, grads: list[Grad | None]) -> None:
+        for output_nr, reference in (node.retained or {}).items():
+            tensor, grad = reference(), grads[output_nr]
+            if tensor is None or grad is None:
+                continue
+            kept = grad.clone() if isinstance(grad, Tensor) else new_tensor(np.array(grad))
+            tensor._set_grad(kept if tensor._grad is None else tensor._grad + kept)
+            if emit.channel is not None:
+                assert tensor._grad is not None
+                announce_pass.retained(emit.channel, self._number, node, output_nr, tensor._grad)
+
+
+def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
+    """A gradient in the shape and dtype of what it belongs to: what was broadcast forward is summed backward."""
+    shape, kind = edge[0].outputs[edge[1]]
+    if isinstance(part, Tensor):
+        array = part._array
+        if array.shape != shape:
+            part = (
+                part.sum_to_size(shape) if reducible(array.shape, shape) else _invalid(node, slot, array.shape, shape)
+            )
+        return part if array.dtype == kind else part.to(dtypes.of_numpy(kind))
+    if part.shape != shape:
+        part = sum_to(part, shape) if reducible(part.shape, shape) else _invalid(node, slot, part.shape, shape)
+    return part if part.dtype == kind else part.astype(kind)
+
+
+def reducible(wide: tuple[int, ...], narrow: tuple[int, ...]) -> bool:
+    """Whether `narrow` broadcasts to `wide`."""
+    extra = len(wide) - len(narrow)
+    return extra >= 0 and all(n in (1, w) for n, w in zip(narrow, wide[extra:], strict=True))
+
+
+def _invalid(node: Node, slot: int, got: tuple[int, ...], expected: tuple[int, ...]) -> Grad:
+    text = messages.INVALID_GRADIENT.format(name=node.name(), index=slot, got=list(got), expected=list(expected))
+    raise RuntimeError(text)
+
+
+def scalar_or_array(array: Array) -> Grad:
+    """A 0-dimensional array as a numpy scalar, whose arithmetic is ten times as fast."""
+    return array if array.ndim else array[()]
+
+
+def as_tensor(grad: Grad) -> Tensor:
+    """A gradient as a tensor, for hooks and results."""
+    return grad if isinstance(grad, Tensor) else new_tensor(np.asarray(grad))
+
+
+def sum_to(array: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a broadcast array back to `shape`."""
+    extra = array.ndim - len(shape)
+    if extra:
+        array = np.add.reduce(array, axis=tuple(range(extra)))
+    repeated = tuple(d for d, n in enumerate(shape) if n == 1 != array.shape[d])
+    return np.add.reduce(array, axis=repeated, keepdims=True) if repeated else array
