@@ -39,6 +39,9 @@ UNUSED_INPUT = (
     "this is the desired behavior."
 )
 UNTRACKED_INPUT = "One of the differentiated Tensors does not require grad"
+MATERIALIZE_UNUSED = (
+    "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+)
 EMPTY_INPUTS = "`inputs` argument to `{function}()` cannot be empty."
 DTYPE_CANNOT_REQUIRE = "only Tensors of floating point and complex dtype can require gradients"
 FACTORY_CANNOT_REQUIRE = "Only Tensors of floating point and complex dtype can require gradients"
@@ -65,7 +68,9 @@ GRAD_SIZE = (
 GRAD_SELF = "can't assign Variable as its own grad"
 GRAD_DTYPE = (
     "attempting to assign a gradient with dtype '{grad}' to a tensor with grad_dtype '{own}'. The gradient must match "
-    "the tensor's grad_dtype (defaults to the tensor's dtype)."
+    "the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a "
+    "specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
+    "gradient may break downstream systems that assume they match."
 )
 INVALID_GRADIENT = (
     "Function {name} returned an invalid gradient at index {index} - got {grad} but expected shape compatible with "

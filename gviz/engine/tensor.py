@@ -158,6 +158,10 @@ class Tensor(Methods):
         if emit.channel is not None:
             announce.grad_set(emit.channel, self, "none" if value is None else "assigned")
 
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
     def _set_grad(self, value: Tensor | None) -> None:
         self._grad = value
         if value is not None:

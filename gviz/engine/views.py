@@ -74,8 +74,7 @@ def refresh(view: Tensor) -> None:
         raise RuntimeError(_forbidden(view))
     attrs = {"geometry": Geometry.of(base._array, view._array)}
     node = start_node(read_part, edges_of([base]), [base], attrs)
-    set_history(node, [view])
-    _move_retained(view)
+    _give_history(node, view)
     if emit.channel is not None:
         announce.regenerated(emit.channel, read_part, base, view, node)
 
@@ -172,7 +171,7 @@ def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
 
 
 def _give_history(node: Node, tensor: Tensor) -> None:
-    """`node` made the tensor's new value. ``retain_grad`` moves along to it; hooks stay with the value they were for."""
+    """`node` made the tensor's new value. ``retain_grad`` moves along to it; hooks stay with the old value."""
     before = tensor._grad_fn
     if tensor._retained and before is not None and before.retained is not None:
         del before.retained[tensor._output_nr]
