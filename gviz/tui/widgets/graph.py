@@ -25,7 +25,7 @@ STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient",
     "leaf", "parameter", "chip", "constant", "op", "root",
 )  # fmt: skip
-AHEAD = 16
+AHEAD = 8
 AT_ONCE = 5000
 """A graph of more nodes takes a while to lay out; the panel says so before it begins."""
 KEPT_ITERATIONS = 4
@@ -123,7 +123,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         width, row = self.size.width, y + int(top)
         if self._drawing is None or row >= self._drawing.canvas.layout.height:
             said = Strip([Segment(self._remark if y == 0 else "", self._style("muted"))])
-            return said.adjust_cell_length(width, self.rich_style)
+            return said.adjust_cell_length(width, self._style(""))
         if row not in self._dressed:
             self._dress()
         if left != self._strips_left or len(self._strips) > KEPT_STRIPS:
@@ -258,7 +258,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         margin = self._margin
         line = drawing.canvas.line(row, left, width - margin)
         segments = [Segment(text, self._style(style)) for text, style in line]
-        return Strip([Segment(" " * margin, self.rich_style), *segments] if margin else segments, width)
+        return Strip([Segment(" " * margin, self._style("")), *segments] if margin else segments, width)
 
     def _style(self, name: str) -> Style:
         style = self._styles.get(name)
