@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from math import prod
 
 from gviz import events as e
@@ -19,15 +20,13 @@ def check(event: e.Event) -> None:
     match event:
         case e.NodeCreated():
             _numbers(event.op, event.stack, event.scope, *event.during)
-            for edge in event.inputs:
-                _numbers(*edge)
+            _numbers(*chain.from_iterable(event.inputs))
             for output in event.outputs:
                 _numbers(output.storage, output.view_of, output.offset, output.version)
         case e.StorageWritten(storage=storage):
             _numbers(storage)
         case e.BackwardStarted(roots=roots, inputs=inputs):
-            for edge in (*roots, *inputs):
-                _numbers(*edge)
+            _numbers(*chain.from_iterable((*roots, *inputs)))
         case e.OptimizerStepped(parameters=parameters):
             _numbers(*parameters)
         case e.ScopeEntered(scope=scope) | e.ScopeLeft(scope=scope):
@@ -38,13 +37,13 @@ def check(event: e.Event) -> None:
 
 def check_value(value: Value) -> None:
     """Raises ValueError if the elements do not fit the shape, or the shape nothing at all."""
-    if len(value.shape) > _MOST_DIMENSIONS or any(n < 0 for n in value.shape):
-        raise ValueError(f"the shape {str(value.shape)[:60]} is impossible")
-    if value.data is not None and prod(value.shape) * ITEM_SIZES.get(value.dtype, -1) != len(value.data):
-        raise ValueError(f"{len(value.data)} bytes do not make an array of shape {str(value.shape)[:60]}")
+    shape, data = value.shape, value.data
+    if shape and (len(shape) > _MOST_DIMENSIONS or min(shape) < 0):
+        raise ValueError(f"the shape {str(shape)[:60]} is impossible")
+    if data is not None and prod(shape) * ITEM_SIZES.get(value.dtype, -1) != len(data):
+        raise ValueError(f"{len(data)} bytes do not make an array of shape {str(shape)[:60]}")
 
 
 def _numbers(*numbers: int) -> None:
-    for number in numbers:
-        if not 0 <= number < LARGEST_NUMBER:
-            raise ValueError(f"the number {number} is impossible")
+    if numbers and not 0 <= min(numbers) <= max(numbers) < LARGEST_NUMBER:
+        raise ValueError(f"the numbers {numbers} are impossible")

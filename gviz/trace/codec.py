@@ -41,16 +41,19 @@ def subject(event: Event) -> Subject:
     return _SUBJECTS[type(event)](event)
 
 
-def values(event: object) -> Iterator[Value]:
+def values(event: Event) -> list[Value]:
     """Every value an event holds, in the order of its fields."""
-    if isinstance(event, Value):
-        yield event
-    elif isinstance(event, tuple | list):
-        for item in event:
-            yield from values(item)
-    elif isinstance(event, Event | Output):
-        for field in _VALUE_FIELDS[type(event)]:
-            yield from values(getattr(event, field))
+    found = []
+    for name in _VALUE_FIELDS[type(event)]:
+        held = getattr(event, name)
+        if held.__class__ is Value:
+            found.append(held)
+        elif held is not None:
+            for item in held:
+                value = item.value if item.__class__ is Output else item
+                if value is not None:
+                    found.append(value)
+    return found
 
 
 def with_values(event: Any, change: Callable[[Value], Value]) -> Any:

@@ -25,7 +25,8 @@ LISTS = (
     "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "grad", "written", "named",
     "scope", "scope_left", "pass_started", "pass_finished", "edges_from", "edges_to",
 )  # fmt: skip
-"""Change lists by name. `grad` is keyed by `output_key`, `kind` by the number of the event's class, `written` by
+"""Change lists by name. `grad` is keyed by `output_key`, `kind` by the number of the event's class
+(without the most frequent ones, for which nobody asks), `written` by
 storage, two by scope, two by pass, all others by node. The two edge lists hold rows of the edge table (counted
 from 1) instead of events."""
 
@@ -45,6 +46,7 @@ _BY_NODE = {
     "progress": kinds(e.GradFlowed, e.StepStarted, e.StepFinished, e.GradAccumulated, e.GradCaptured),
     "named": kinds(e.Named),
 }
+_FREQUENT = kinds(e.StepStarted, e.StepFinished, e.GradFlowed, e.SavedFreed, e.NodeFreed)
 _GRAD = kinds(e.GradAccumulated, e.GradRetained, e.GradSet)
 _DECODED = frozenset(kinds(*DECIDING, e.RequiresGradSet, e.ScopeLeft))
 _CONTEXT = kinds(
@@ -64,6 +66,7 @@ class Index:
 
     def __init__(self) -> None:
         self.count = 0
+        self.first_bad: int | None = None  # the first event with a nan or infinity, 0: none, None: nobody has looked
         self.lists = {name: ChangeList() for name in LISTS}
         self.tables = {name: np.empty((len(columns), 0), np.int64) for name, columns in TABLES.items()}
         self._chapters = Chapters()
@@ -99,12 +102,14 @@ class Index:
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Everything, as named arrays to be kept in a file."""
-        yield "count", np.array([self.count], np.uint32)
+        yield "count", _packed(np.array([self.count]))
+        yield "first_bad", _packed(np.array([self.first_bad or 0]))
         for name, changes in self.lists.items():
             run = changes.whole()
-            yield from ((f"{name}.keys", run.keys), (f"{name}.starts", run.starts), (f"{name}.seqs", run.seqs))
+            for part in ("keys", "starts", "seqs"):
+                yield f"{name}.{part}", _packed(getattr(run, part))
         for name, columns in TABLES.items():
-            yield from ((f"{name}.{column}", self.tables[name][i]) for i, column in enumerate(columns))
+            yield from ((f"{name}.{column}", _packed(self.tables[name][i])) for i, column in enumerate(columns))
 
     def _add_chapters(self) -> None:
         self.tables["phases"] = _table("phases", self._chapters.rows)
@@ -188,7 +193,8 @@ class _Batch:
 
     def _add_columns(self) -> None:
         kind, node, output_nr, pass_nr = self.columns
-        self._add("kind", kind.astype(np.int64), self.seqs)
+        rows = np.isin(kind, _FREQUENT, invert=True)
+        self._add("kind", kind[rows].astype(np.int64), self.seqs[rows])
         roots = _pairs(self.roots)
         plain = (node != 0) & (kind != KIND_NUMBERS[e.BackwardStarted])
         self._add("node", *_by_time((node[plain], self.seqs[plain]), roots, _pairs(self.parameters)))
@@ -242,19 +248,28 @@ def _by_time(*lists: tuple[Array, Array]) -> tuple[Array, Array]:
     return keys[order], seqs[order]
 
 
+def _packed(column: Array) -> Array:
+    """The column in the smallest type that holds it; all of them are counts, and below 2**32 but for `grad.keys`."""
+    largest = int(column.max()) if len(column) else 0
+    return column.astype(next(kind for kind in ("<u1", "<u2", "<u4", "<u8") if largest <= np.iinfo(kind).max))
+
+
 def restored(arrays: Mapping[str, Array]) -> Index | None:
     """The index kept in a file, or None if it does not hold together (it is then built anew)."""
     index = Index()
     try:
-        index.count = int(arrays["count"][0])
+        index.count, index.first_bad = int(arrays["count"][0]), int(arrays["first_bad"][0])
         for name, columns in TABLES.items():
             index.tables[name] = np.array([arrays[f"{name}.{column}"] for column in columns], np.int64)
         for name in LISTS:
-            run = Run(arrays[f"{name}.keys"], arrays[f"{name}.starts"], arrays[f"{name}.seqs"])
+            keys = arrays[f"{name}.keys"].astype(np.int64)  # a search for a number of another type would copy them all
+            run = Run(keys, arrays[f"{name}.starts"], arrays[f"{name}.seqs"])
             rows = index.tables["edges"].shape[1] if name.startswith("edges") else index.count
             if not run.holds_together(rows):
                 return None
             index.lists[name] = ChangeList(run)
+        if index.first_bad > index.count:
+            return None
     except (KeyError, IndexError, ValueError, OverflowError):
         return None
     return index if _tables_hold_together(index.tables) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -38,10 +39,16 @@ class NodeStates:
         A node whose state has not changed since it was last asked for costs a look-up.
         """
         ranks = self._index.lists["node"].counts(np.asarray(nodes, np.int64), n).tolist()
-        return [self._state(node, rank, n, running) if rank else None for node, rank in zip(nodes, ranks, strict=True)]
+        covers = [(pass_nr, self.reach(pass_nr).nodes) for pass_nr in running]
+        return [
+            self._state(node, rank, n, tuple([nr for nr, covered in covers if node in covered]), running)
+            if rank
+            else None
+            for node, rank in zip(nodes, ranks, strict=True)
+        ]
 
-    def _state(self, node: int, rank: int, n: int, running: Stamp) -> NodeState | None:
-        stamp = (node, rank, *running, *self._writes(node, n))
+    def _state(self, node: int, rank: int, n: int, covering: Stamp, running: Stamp) -> NodeState | None:
+        stamp = (node, rank, *covering, *self._writes(node, n))
         state = self._kept.get(stamp)
         if state is None:
             born = self._index.lists["created"].last(node, n)
@@ -128,13 +135,36 @@ class NodeStates:
         if not start:
             return Reach({})
         started = expect(self._log, start, e.BackwardStarted)
-        return reach(started.roots, started.inputs, lambda node: self._edges(node, start))
+        return reach(started.roots, started.inputs, _Edges(self._index, start).of)
 
-    def _edges(self, node: int, before: int) -> Iterable[Edge]:
-        _, _, targets, output_nrs, carries = seqs = self._index.tables["edges"]
-        for row in self._index.lists["edges_from"].of_key(node).tolist():
-            if carries[row - 1] and seqs[0][row - 1] < before:
-                yield int(targets[row - 1]), int(output_nrs[row - 1])
+
+class _Edges:
+    """Where the rules of nodes send gradients in a pass that begins at event `before`.
+
+    The edges of its iteration are taken at once, because it will want nearly all of them; older ones one by one.
+    """
+
+    def __init__(self, index: Index, before: int) -> None:
+        self._index = index
+        starts = index.tables["iterations"][0]
+        self._seqs, _, self._targets, self._output_nrs, self._carries = index.tables["edges"]
+        first, self._end = self._seqs.searchsorted((starts[starts.searchsorted(before) - 1], before)).tolist()
+        _, sources, targets, output_nrs, carries = index.tables["edges"][:, first : self._end].tolist()
+        self._recent: defaultdict[int, list[Edge]] = defaultdict(list)
+        for source, target, output_nr, carried in zip(sources, targets, output_nrs, carries, strict=True):
+            if carried:
+                self._recent[source].append((target, output_nr))
+
+    def of(self, node: int) -> list[Edge]:
+        """The outputs that get a gradient from the node's rule, one entry per input."""
+        if node in self._recent:
+            return self._recent[node]
+        rows = (self._index.lists["edges_from"].of_key(node).astype(np.int64) - 1).tolist()
+        return [
+            (int(self._targets[row]), int(self._output_nrs[row]))
+            for row in rows
+            if row < self._end and self._carries[row]
+        ]
 
 
 class _Progress:

@@ -2,43 +2,54 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
 
 from gviz.events import KINDS, Event
 from gviz.trace.codec import values
 from gviz.trace.log import EventLog
-from gviz.values import NUMPY_DTYPES, Value
+from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Value
 
 _ALL_KINDS = range(len(KINDS))
 _BATCH = 2000
+_CAN_BE_NONFINITE = tuple(name for name in ITEM_SIZES if name.startswith(("float", "bfloat", "complex")))
 
 
 def first_nonfinite(log: EventLog, start: int, stop: int) -> int:
     """The first event in ``start <= seq < stop`` that holds a nan or an infinity, or 0."""
     events = iter(log.select(start, stop, _ALL_KINDS))
     while batch := list(islice(events, _BATCH)):
-        if _any_nonfinite(chain.from_iterable(values(event) for _, event in batch)):
-            return next(seq for seq, event in batch if is_nonfinite(event))
+        if place := first_place(event for _, event in batch):
+            return batch[place - 1][0]
     return 0
 
 
-def is_nonfinite(event: Event) -> bool:
-    """Whether an event holds a nan or an infinity."""
+def first_place(events: Iterable[Event]) -> int:
+    """The place (from 1) of the first of these events that holds a nan or an infinity, or 0.
+
+    All small values of one dtype are tested as one array, because almost always there is nothing to find.
+    """
+    events = list(events)
+    kept: dict[str, list[bytes]] = {name: [] for name in _CAN_BE_NONFINITE}
+    for event in events:
+        for value in values(event):
+            if value.data is None:
+                if value.stats is not None and (value.stats.nan or value.stats.inf):
+                    return _exact_place(events)
+            elif value.dtype in kept:
+                kept[value.dtype].append(value.data)
+    found = any(data and not _finite(dtype, b"".join(data)) for dtype, data in kept.items())
+    return _exact_place(events) if found else 0
+
+
+def _exact_place(events: list[Event]) -> int:
+    return next((place for place, event in enumerate(events, 1) if _is_nonfinite(event)), 0)
+
+
+def _is_nonfinite(event: Event) -> bool:
     return any(stats is not None and bool(stats.nan or stats.inf) for stats in map(Value.statistics, values(event)))
-
-
-def _any_nonfinite(found: chain[Value]) -> bool:
-    """All small values of one dtype are tested as one array: almost always there is nothing to find."""
-    kept: dict[str, list[bytes]] = {}
-    for value in found:
-        if value.stats is not None:
-            if value.stats.nan or value.stats.inf:
-                return True
-        elif value.data is not None and value.dtype.startswith(("float", "complex", "bfloat")):
-            kept.setdefault(value.dtype, []).append(value.data)
-    return any(not _finite(dtype, b"".join(data)) for dtype, data in kept.items())
 
 
 def _finite(dtype: str, data: bytes) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 
 from gviz.events import BackwardStarted, Edge
 from gviz.trace.storage import FindArray
 from gviz.values import Value, capture
 
-EdgesOf = Callable[[int], Iterable[Edge]]
+EdgesOf = Callable[[int], Collection[Edge]]
 """The outputs into which a node's rule sends gradients, one entry per input that can have one."""
 
 
@@ -28,24 +29,25 @@ def reach(roots: Iterable[Edge], inputs: Iterable[Edge], edges_of: EdgesOf) -> R
     roots, wanted = tuple(roots), {node for node, _ in inputs}
     edges = _walk(roots, edges_of)
     kept = _leading_to(wanted, edges) if wanted else edges.keys()
-    expected = Counter(root for root in roots if root[0] in kept)
-    for node in kept:
-        expected.update(edge for edge in edges[node] if edge[0] in kept)
+    expected: dict[Edge, int] = {}
+    for edge in chain(roots, chain.from_iterable(edges[node] for node in kept)):
+        if edge[0] in kept:
+            expected[edge] = expected.get(edge, 0) + 1
     return Reach(expected)
 
 
-def _walk(roots: Iterable[Edge], edges_of: EdgesOf) -> dict[int, tuple[Edge, ...]]:
-    edges: dict[int, tuple[Edge, ...]] = {}
+def _walk(roots: Iterable[Edge], edges_of: EdgesOf) -> dict[int, Collection[Edge]]:
+    edges: dict[int, Collection[Edge]] = {}
     todo = [node for node, _ in roots]
     while todo:
         node = todo.pop()
         if node not in edges:
-            edges[node] = tuple(edges_of(node))
-            todo.extend(target for target, _ in edges[node])
+            edges[node] = found = edges_of(node)
+            todo.extend(target for target, _ in found if target not in edges)
     return edges
 
 
-def _leading_to(wanted: set[int], edges: Mapping[int, tuple[Edge, ...]]) -> set[int]:
+def _leading_to(wanted: set[int], edges: Mapping[int, Collection[Edge]]) -> set[int]:
     sources = defaultdict(list)
     for node, targets in edges.items():
         for target, _ in targets:

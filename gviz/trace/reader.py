@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,7 +25,7 @@ from gviz.values import decode as decode_array
 _KEPT_EVENTS = 1 << 15
 _LARGEST_NUMBER = 1 << 32
 _LARGEST_ARRAY = 1 << 31
-_INDEX_DTYPES = ("<u4", "<i8")
+_INDEX_DTYPES = ("|u1", "<u2", "<u4", "<u8")
 
 
 class Trace:
@@ -117,7 +118,7 @@ class Trace:
         sql = "SELECT kind, node, output_nr, pass_nr FROM event WHERE seq >= ? AND seq < ? ORDER BY seq"
         rows = self._connection.rows(sql, (start, stop))
         try:
-            table = np.array(rows, np.int64).reshape(-1, 4).T
+            table = np.fromiter(chain.from_iterable(rows), np.int64, 4 * len(rows)).reshape(-1, 4).T
         except (TypeError, ValueError, OverflowError) as trouble:
             raise damaged(self.path, "an event's columns are not whole numbers") from trouble
         if table.shape[1] != stop - start or (table < 0).any() or (table >= _LARGEST_NUMBER).any():

@@ -39,6 +39,8 @@ class Timeline:
         self._index = index if index is not None and index.count == len(log) else Index()
         self._states = NodeStates(log, self._index)
         self._searched, self._first_bad = 0, 0
+        if self._index.first_bad is not None:
+            self._searched, self._first_bad = self._index.count, self._index.first_bad
         self.refresh()
 
     def __len__(self) -> int:
@@ -174,7 +176,7 @@ class Timeline:
 
     def first_bad(self) -> int:
         """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
-        if not self._first_bad:
+        if not self._first_bad and self._searched < len(self):
             self._first_bad = first_nonfinite(self._log, self._searched + 1, len(self) + 1)
             self._searched = len(self)
         return self._first_bad

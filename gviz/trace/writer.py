@@ -20,6 +20,7 @@ from gviz.errors import GvizError
 from gviz.events import DEFINITIONS, BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace import file_format
 from gviz.trace.codec import KIND_NUMBERS, decode, encode, kind_rows, subject, with_values
+from gviz.trace.nonfinite import first_place
 from gviz.values import INLINE_BYTES, Value, statistics
 
 BATCH = 1000
@@ -50,6 +51,7 @@ class TraceWriter:
         self._lock = threading.RLock()
         self._flushing = False
         self._count = 0
+        self._first_bad = 0
         self._started = _clock()
         self._threads: dict[int, int] = {}
         self._chunks: set[bytes] = set()
@@ -168,7 +170,13 @@ class TraceWriter:
                     rows.append((seq, kind, *subject(event), at - self._started, self._thread(thread), body))
             connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
             connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._look_for_nonfinite([event for event, _, _ in taken if not isinstance(event, DEFINITIONS)])
         self._count = seq
+
+    def _look_for_nonfinite(self, events: list[Event]) -> None:
+        """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""
+        if not self._first_bad and (place := first_place(events)):
+            self._first_bad = self._count + place
 
     def _thread(self, ident: int) -> int:
         return self._threads.setdefault(ident, len(self._threads) + 1)
@@ -200,6 +208,7 @@ class TraceWriter:
         with open_trace(self.path) as log:
             index = Index()
             index.extend(log)
+        index.first_bad = self._first_bad
         columns = [(name, array.dtype.str, array.tobytes()) for name, array in index.arrays()]
         with self._connection as connection:
             connection.execute("BEGIN")
