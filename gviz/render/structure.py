@@ -202,7 +202,7 @@ def _value_width(info: NodeInfo) -> int:
     large = any(value is not None and value.size > FEW for value in values)
     known = max((len(short(value)) for value in values), default=0)
     least = {"op": 20, "constant": 0}.get(info.created.kind, 26)
-    return max(least, min(6 + known, 30), 30 if large else 0)
+    return max(least, min(len("value v1 ") + known, 30), 30 if large else 0)
 
 
 def _role(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int]) -> Role:

@@ -116,6 +116,14 @@ def trained():
     return script
 
 
+def test_a_constant_has_room_for_its_value_after_a_write():
+    script = Script()
+    s = script.constant([1.0, 3.0], "s")
+    script.op("mul_", (s,), e.Output(value([2.0, 6.0]), 1, 1), "s", grad=False, untracked="inputs")
+    script.say(e.StorageWritten(1, script.node, 1, value([2.0, 6.0])))
+    assert rows(at(script), "n1") == ["value v1 [2 6]"]
+
+
 def test_what_an_optimizer_computes_is_left_out_unless_asked_for():
     drawn = at(trained())
     assert [b.title for b in drawn.boxes] == ["w param #1", "y = Exp #2"]
