@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-import graphviz
-
 from gviz.plain_text import shown
+from gviz.render.graph import Graph
 from gviz.render.labels import SMALL, box_label, coloured, table
 from gviz.render.placing import Placing
 from gviz.render.scene import Box, Edge, Scene
@@ -33,14 +32,12 @@ def dot(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz") -> str:
     return str(digraph(scene, theme, prefix).source)
 
 
-def digraph(
-    scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", placing: Placing | None = None
-) -> graphviz.Digraph:
+def digraph(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", placing: Placing | None = None) -> Graph:
     """The scene as a graph of the ``graphviz`` package; every id in it starts with `prefix`.
 
     With a `placing`, gradients have no lines of their own, and lines no labels.
     """
-    graph = graphviz.Digraph(
+    graph = Graph(
         graph_attr=_graph_attributes(scene, theme, prefix),
         node_attr={"fontname": FONT, "fontsize": "11", "margin": "0.09,0.06", "height": "0", "width": "0"},
         edge_attr={"fontname": FONT, "fontsize": str(SMALL), "arrowsize": "0.7"},
@@ -52,7 +49,7 @@ def digraph(
     return graph
 
 
-def _add_lines(graph: graphviz.Digraph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
+def _add_lines(graph: Graph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
     labelled = placing is None and len(scene.edges) <= LABELLED_EDGES
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
     for number, edge in enumerate(scene.edges):
@@ -93,6 +90,7 @@ def legend(scene: Scene) -> Iterator[str]:
     """What the shapes and lines in this picture mean; only those that are there."""
     roles = {box.role for box in scene.boxes}
     states = {state for box in scene.boxes for state in box.states}
+    painted = {_painted(box) for box in scene.boxes}
     kinds = {edge.kind for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states}
     held = {state for edge in scene.edges for state in edge.states if edge.kind != "gradient"}
     for here, text in (
@@ -103,8 +101,8 @@ def legend(scene: Scene) -> Iterator[str]:
         ("op" in roles or "root" in roles, "square: operation"),
         ("root" in roles, "double: result"),
         ("pending" in states, "dashed: not run yet"),
-        ("freed" in states, "dashed and empty: freed"),
-        ("inplace" in states, "purple: writes in place"),
+        ("freed" in painted, "dashed and empty: freed"),
+        ("inplace" in painted, "purple: writes in place"),
         ("view" in kinds, "dotted line: shares memory"),
         ("cut" in held, "hollow arrow: no gradient flows back"),
         ("gradient" in kinds, "blue arrow: gradient, against the data"),
@@ -114,10 +112,8 @@ def legend(scene: Scene) -> Iterator[str]:
 
 
 def _box_attributes(box: Box, theme: Theme, prefix: str) -> dict[str, str]:
-    paint = theme.paints[box.role]
-    for state in reversed(PAINTED):
-        if state in box.states:
-            paint = theme.paints["error" if state == "nan" else state]
+    painted = _painted(box)
+    paint = theme.paints["error" if painted == "nan" else painted]
     return {
         "id": f"{prefix}-{box.key}",
         "class": " ".join([f"role-{box.role}", *(f"state-{state}" for state in box.states)]),
@@ -129,6 +125,11 @@ def _box_attributes(box: Box, theme: Theme, prefix: str) -> dict[str, str]:
         "peripheries": "2" if box.role == "root" else "1",
         "tooltip": _tooltip(box.tooltip),
     } | ({"margin": "0"} if "error" in box.states else {})
+
+
+def _painted(box: Box) -> str:
+    """The state, or else the role, that gives a box its colour."""
+    return next((state for state in PAINTED if state in box.states), box.role)
 
 
 def _box_style(box: Box) -> Iterator[str]:
