@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gviz.render.layout import Box, Edge, Layout, Place, Point, layout
 from gviz.render.scene import Scene
@@ -11,8 +12,11 @@ from gviz.render.scene import Scene
 COLUMN, ROW = 7, 15
 """Points per character."""
 INCH = 72
+MOST_CORNERS = 250
+"""A way with more corners goes straight: Graphviz reads no string beyond 16384 characters."""
 
 Line = tuple[str, str, int]
+Spot = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +52,32 @@ def _lines(found: Layout) -> Iterator[tuple[Edge, str]]:
         yield found.edges[number], _spline(points)
 
 
-def _spline(points: list[Point]) -> str:
+def _spline(way: list[Point]) -> str:
     """A way as Graphviz writes a curve: the arrow's end, then each corner as often as straight pieces ask for."""
-    corners = [((x + 0.5) * COLUMN, (y + 0.5) * ROW) for x, y in points]
-    corners[0] = (corners[0][0], corners[0][1] - ROW / 2)
-    end = (corners[-1][0], corners[-1][1] + ROW / 2)
-    inner = [corner for corner in corners[1:-1] for _ in range(3)]
-    return " ".join([f"e,{_point(end)}", *_points([corners[0], corners[0], *inner, corners[-1], corners[-1]])])
+    centres = [((x + 0.5) * COLUMN, (y + 0.5) * ROW) for x, y in way]
+    start, end = (centres[0][0], centres[0][1] - ROW / 2), (centres[-1][0], centres[-1][1] + ROW / 2)
+    corners = _corners([start, *centres])
+    if len(corners) > MOST_CORNERS:
+        corners = []
+    inner = [corner for corner in corners for _ in range(3)]
+    return " ".join([f"e,{_point(end)}", *_points([start, start, *inner, centres[-1], centres[-1]])])
 
 
-def _points(corners: Iterable[tuple[float, float]]) -> Iterator[str]:
+def _corners(way: list[Spot]) -> list[Spot]:
+    """Where the way turns: not at its ends, nor at a point it runs straight through or stays at."""
+    corners = []
+    before = way[0]
+    for point, after in pairwise(way[1:]):
+        straight = before[0] == point[0] == after[0] or before[1] == point[1] == after[1]
+        if point != after and not straight:
+            corners.append(point)
+            before = point
+    return corners
+
+
+def _points(corners: Iterable[Spot]) -> Iterator[str]:
     return map(_point, corners)
 
 
-def _point(corner: tuple[float, float]) -> str:
+def _point(corner: Spot) -> str:
     return f"{corner[0]:g},{-corner[1]:g}"
