@@ -1,13 +1,12 @@
 """The tensor: an array, its place in the graph, its gradient.
 
-Only what every operation touches lives here. The methods that derive from operations come from `Methods`, which
-`surface` fills from the declarations.
+Only what every operation touches lives here. Reading a tensor as Python or numpy does is `Conversions`; the methods
+that derive from operations come from `Methods`, which `surface` fills from the declarations.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,14 +14,15 @@ import numpy as np
 from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import announce, dtypes, messages
-from gviz.engine.methods import Methods
+from gviz.engine.conversions import Conversions
+from gviz.engine.hooks import HookHandle
 from gviz.engine.node import AccumulateGrad, Edge, Hook, Node
 from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
 from gviz.values import Array
 
 
-class Tensor(Methods):
+class Tensor(Conversions):
     """An n-dimensional array that remembers, if asked to, how it was computed.
 
     `_counter` is the version counter, one list of one int shared by everything that shares the memory. A view has a
@@ -220,6 +220,12 @@ class Tensor(Methods):
             self._accumulator = weakref.ref(accumulator)
         return accumulator, 0
 
+    def numpy(self) -> Array:
+        """The array itself, sharing memory. RuntimeError if the tensor requires grad."""
+        if self.requires_grad:
+            raise RuntimeError(messages.NUMPY_OF_TRACKED)
+        return self._array
+
     # How it is copied within the engine
 
     def _alias(self) -> Tensor:
@@ -246,63 +252,10 @@ class Tensor(Methods):
 
         refresh(self)
 
-    # How Python sees it
-
-    def __len__(self) -> int:
-        if not self._array.ndim:
-            raise TypeError("len() of a 0-d tensor")
-        return len(self._array)
-
-    def __bool__(self) -> bool:
-        size = self._array.size
-        if size != 1:
-            count = "no values" if size == 0 else "more than one value"
-            raise RuntimeError(messages.AMBIGUOUS_BOOL.format(count=count))
-        return bool(self._array.reshape(())[()])
-
-    def item(self) -> Any:
-        """The one element as a Python number. RuntimeError if there is not exactly one."""
-        if self._array.size != 1:
-            raise RuntimeError(messages.TO_SCALAR.format(size=self._array.size))
-        return self._array.reshape(())[()].item()
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __index__(self) -> int:
-        if self._array.dtype.kind not in "iub" or self._array.size != 1:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers."""
-        return self._array.tolist()
-
-    def numpy(self) -> Array:
-        """The array itself, sharing memory. RuntimeError if the tensor requires grad."""
-        if self.requires_grad:
-            raise RuntimeError(messages.NUMPY_OF_TRACKED)
-        return self._array
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        array = self.numpy()
-        return array.astype(dtype) if dtype is not None and array.dtype != dtype else array.copy() if copy else array
-
-    def __iter__(self) -> Iterator[Tensor]:
-        if not self._array.ndim:
-            raise TypeError("iteration over a 0-d tensor")
-        return iter(self.unbind(0))
-
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return tensor_text(self)
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self._array.ndim == 0 else object.__format__(self, spec)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self.grad_fn is not None:
@@ -312,25 +265,6 @@ class Tensor(Methods):
         if self._grad is not None:
             copy._grad = self._grad.__deepcopy__(memo)
         return copy
-
-
-class HookHandle:
-    """Takes a hook away again: ``handle.remove()``, or at the end of a ``with`` block."""
-
-    def __init__(self, hooks: list[Any], hook: Any) -> None:
-        self._hooks = hooks
-        self._hook = hook
-
-    def remove(self) -> None:
-        """Take the hook away; once is enough, twice is harmless."""
-        if self._hook in self._hooks:
-            self._hooks.remove(self._hook)
-
-    def __enter__(self) -> HookHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
 
 
 def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__new__) -> Tensor:
