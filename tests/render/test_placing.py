@@ -47,7 +47,7 @@ def test_lines_begin_at_their_source_end_at_their_target_and_cross_no_box():
 
 def test_only_corners_are_said_and_no_line_is_too_long_to_read():
     _, found = placed(recurrent(150), split_above=10**6)
-    assert len(found.lines) == 301
+    assert len(found.lines) == 451
     assert max(len(line["pos"]) for line in found.lines.values()) < 16000
     straight = min(found.lines.values(), key=lambda line: len(line["pos"]))
     assert len(points(straight)) == 5
