@@ -21,7 +21,7 @@ from gviz.tui.app import DebuggerApp
 
 MEDIA = Path(__file__).parent / "media"
 README = Path(__file__).parents[1] / "README.md"
-SIZE = (110, 36)
+SIZE = (120, 46)
 FONT = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 
 
