@@ -11,16 +11,13 @@ from gviz.tui.cursor import Stop
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, line
 
-_LEAST = 3
-"""Parts of the row that always stay: the brand, the phase, the event."""
-
 
 def status(timeline: Timeline, moment: Moment, title: str, stop: Stop, width: int, glyphs: Glyphs) -> Line:
-    """One row of `width` cells; where room is short iteration, node and title give way, in this order."""
+    """One row of `width` cells; where room is short the word REPLAY, node and title give way, in this order."""
     right = line(f"{_reason(stop, glyphs)} ")
     parts = _parts(timeline, moment, title)
     room = width - cells(right) - 1
-    for dropped in ("iteration", "node", "title", "replay"):
+    for dropped in ("replay", "node", "title", "iteration"):
         if sum(cells(spans) for _, spans in parts) <= room:
             break
         parts = [part for part in parts if part[0] != dropped]
@@ -50,7 +47,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str) -> list[tuple[str, Li
     if len(iterations) > 1:
         current = timeline.iteration_at(moment.n).index
         first = iterations[0].index
-        parts.append(("iteration", line(f"  iteration {current - first + 1} of {len(iterations)}")))
+        parts.append(("iteration", line(f"  iteration {current - first + 1}/{len(iterations)}")))
     if actor(moment):
         parts.append(("node", line("  ", (clipped(label(timeline, actor(moment)), 32), "title"))))
     return parts

@@ -63,20 +63,18 @@ def row(
         (_cell(_inputs(info), columns.inputs, glyphs), "muted"),
         (_cell(_value(state, columns.value - 1), columns.value, glyphs), _value_style(state)),
         (_cell(_grad(info, state, columns.grad - 1), columns.grad, glyphs), "grad"),
-        (fitted(glyphs.text(note(timeline, moment, node, state, columns.note)), columns.note, glyphs.cut), "muted"),
+        (fitted(glyphs.text(note(timeline, moment, info, state, columns.note)), columns.note, glyphs.cut), "muted"),
     )
 
 
-def note(timeline: Timeline, moment: Moment, node: int, state: NodeState | None, width: int = 40) -> str:
+def note(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | None, width: int = 40) -> str:
     """The most telling thing about a node now, in at most `width` characters where there is a choice."""
     if state is None:
         return "pending"
-    happening = _arriving(timeline, moment, node, state, width) or _failing(moment, node)
+    happening = _arriving(timeline, moment, info.node, width) or _failing(moment, info.node)
     if happening:
         return happening
-    if node == actor(moment):
-        return "<- now"
-    return _standing(timeline.info(node), state)
+    return "<- now" if info.node == actor(moment) else _standing(info, state)
 
 
 def _cell(text: str, width: int, glyphs: Glyphs) -> str:
@@ -116,7 +114,7 @@ def _grad(info: NodeInfo, state: NodeState | None, width: int) -> str:
     return grad(output.grad if info.created.kind != "op" else output.incoming, width)
 
 
-def _arriving(timeline: Timeline, moment: Moment, node: int, state: NodeState, width: int) -> str:
+def _arriving(timeline: Timeline, moment: Moment, node: int, width: int) -> str:
     """What the event of the moment brings to the node."""
     event = moment.event
     if isinstance(event, GradFlowed) and event.node == node:

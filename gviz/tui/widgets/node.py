@@ -29,22 +29,23 @@ class NodePanel(Page):
 
     def on_resize(self) -> None:
         """Break the lines anew."""
-        self._draw()
+        self.draw_soon()
 
     def watch_moment(self) -> None:
         """Another moment: from the top."""
-        self._draw()
+        self.draw_soon()
 
     def watch_selected(self) -> None:
         """Another node: from the top."""
         self.scroll_to(y=0, animate=False, immediate=True)
-        self._draw()
+        self.draw_soon()
 
     def watch_full(self) -> None:
         """Numbers in full, or short."""
-        self._draw()
+        self.draw_soon()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """Make the text of the moment."""
         moment = self.moment
         if moment is not None:
             self.show_fitted(lambda width: node_lines(self._subject(moment, width)))

@@ -19,6 +19,7 @@ class OutputPanel(Page):
     def __init__(self, timeline: Timeline, glyphs: Glyphs, *, id: str = "output") -> None:
         super().__init__(id=id)
         self._timeline = timeline
+        self._printed = -1
         self.glyphs = glyphs
 
     def on_mount(self) -> None:
@@ -27,13 +28,17 @@ class OutputPanel(Page):
 
     def on_resize(self) -> None:
         """Break the lines anew."""
-        self._draw()
+        self.draw_soon()
 
-    def watch_moment(self) -> None:
-        """More, or less, has been printed."""
-        self._draw()
+    def watch_moment(self, moment: Moment | None) -> None:
+        """More, or less, may have been printed."""
+        count = len(self._timeline.printed(moment.n)) if moment is not None else -1
+        if count != self._printed:
+            self._printed = count
+            self.draw_soon()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """Make the text of the moment."""
         moment = self.moment
         if moment is not None:
             self.show_fitted(lambda width: output_lines(self._timeline, moment.n, width))

@@ -14,7 +14,7 @@ from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, 
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells
 from gviz.tui.places import source_place
-from gviz.tui.widgets.styled import Lines, strip_of
+from gviz.tui.widgets.styled import Lines
 
 
 class SourcePane(Lines):
@@ -29,6 +29,7 @@ class SourcePane(Lines):
         self._timeline = timeline
         self._place: Place | None = None
         self._code: tuple[Line, ...] = ()
+        self._following = False
         self.glyphs = glyphs
 
     def row(self, y: int) -> Line:
@@ -42,30 +43,40 @@ class SourcePane(Lines):
         number = y + int(self.scroll_offset.y) + 1
         if self._place is None or not 0 < number <= len(self._code):
             return super().render_line(y)
-        head = strip_of(self, gutter(number, self._place, self._digits, self.glyphs), self.glyphs)
+        head = self.strip(gutter(number, self._place, self._digits, self.glyphs))
         code = super().render_line(y).crop(0, max(self.size.width - head.cell_length, 0))
         return Strip.join([head, code])
 
     def watch_moment(self) -> None:
         """The program is elsewhere."""
-        self._follow()
+        self._follow_soon()
 
     def watch_selected(self) -> None:
         """Another node was made elsewhere."""
-        self._follow()
+        self._follow_soon()
 
     def watch_frame(self) -> None:
         """Another caller is looked at."""
-        self._follow()
+        self._follow_soon()
 
     def on_resize(self) -> None:
         """Keep the place in view."""
-        self._follow()
+        self._follow_soon()
+
+    def _follow_soon(self) -> None:
+        """Follow once, however many things change at a time."""
+        if not self._following:
+            self._following = True
+            self.call_next(self._follow)
 
     def _follow(self) -> None:
+        self._following = False
         if self.moment is None:
             return
-        self._place = source_place(self._timeline, self.moment, self.selected, self.frame)
+        place, size = source_place(self._timeline, self.moment, self.selected, self.frame), self.content_size
+        if (place, size) == self._followed:
+            return
+        self._place, self._followed = place, (place, size)
         text = self._timeline.source(self._place.frame.path) if self._place is not None else None
         self._code = code_lines(text) if text is not None else ()
         self._entitle()

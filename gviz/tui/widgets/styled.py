@@ -18,26 +18,41 @@ from gviz.tui.glyphs import UNICODE, Glyphs
 from gviz.tui.lines import STYLES, Line, style_and_event
 from gviz.tui.messages import Seek
 
-COMPONENTS = frozenset(f"line--{style}" for style in STYLES)
 
+class Styled(Widget):
+    """A widget that draws lines: it knows the cells of each style under the present theme."""
 
-def strip_of(widget: Widget, line: Line, glyphs: Glyphs) -> Strip:
-    """A line as cells, in the colours that the theme gives its styles; a linked text carries its event."""
-    segments = []
-    for text, name in line:
-        style_name, event = style_and_event(name)
-        style = widget.get_component_rich_style(f"line--{style_name}", partial=True) if style_name else Style.null()
-        if event:
-            style += Style(meta={"event": event})
-        segments.append(Segment(glyphs.text(text), style))
-    return Strip(segments)
-
-
-class Row(Widget):
-    """One row of styled text."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENTS)
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES}
     glyphs: Glyphs = UNICODE
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._palette: dict[str, Style] = {}
+
+    def notify_style_update(self) -> None:
+        """Other colours: forget the old ones."""
+        super().notify_style_update()
+        self._palette.clear()
+
+    def strip(self, line: Line) -> Strip:
+        """A line as cells; a linked text carries its event."""
+        return Strip([Segment(self.glyphs.text(text), self._style(name)) for text, name in line])
+
+    def _style(self, name: str) -> Style:
+        style = self._palette.get(name)
+        if style is None:
+            style_name, event = style_and_event(name)
+            style = self.rich_style
+            if style_name:
+                style += self.get_component_rich_style(f"line--{style_name}", partial=True)
+            if event:
+                style += Style(meta={"event": event})
+            self._palette[name] = style
+        return style
+
+
+class Row(Styled):
+    """One row of styled text."""
 
     def line(self, width: int) -> Line:
         """What the row says at a width."""
@@ -48,26 +63,30 @@ class Row(Widget):
         width = self.size.width
         if y:
             return Strip.blank(width, self.rich_style)
-        return strip_of(self, self.line(width), self.glyphs).adjust_cell_length(width).crop(0, width)
+        return self.strip(self.line(width)).crop_extend(0, width, self.rich_style)
 
 
-class Lines(ScrollView, can_focus=True):
+class Lines(Styled, ScrollView, can_focus=True):
     """Many rows of styled text; only the visible ones are drawn.
 
     A subclass says how many there are (`set_count`) and what row `y` is (`row`).
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENTS)
     ALLOW_SELECT = False
-    glyphs: Glyphs = UNICODE
+    _count = 0
 
     def row(self, y: int) -> Line:
         """Row `y`, counted from 0."""
         raise NotImplementedError
 
     def set_count(self, count: int, width: int = 0) -> None:
-        """Say how many rows there are, and how wide the widest is where rows are not made to measure."""
-        self.virtual_size = Size(width or self.scrollable_content_region.width, count)
+        """Say how many rows there are, and how wide the widest is where rows are not made to measure.
+
+        A panel that is not full counts as full: another virtual size makes Textual lay out the whole screen.
+        """
+        room = self.scrollable_content_region
+        self._count = count
+        self.virtual_size = Size(max(width, room.width), max(count, room.height))
         self.refresh()
 
     def set_title(self, title: str, *, current: bool = True) -> None:
@@ -78,9 +97,9 @@ class Lines(ScrollView, can_focus=True):
         """Draw one visible row."""
         x, top = self.scroll_offset
         width = self.size.width
-        if y + top >= self.virtual_size.height:
+        if y + top >= self._count:
             return Strip.blank(width, self.rich_style)
-        return strip_of(self, self.row(y + top), self.glyphs).crop_extend(x, x + width, self.rich_style)
+        return self.strip(self.row(y + top)).crop_extend(x, x + width, self.rich_style)
 
     def show_row(self, y: int, *, margin: int = 1) -> None:
         """Scroll as little as needed to see row `y` with some rows around it."""
@@ -98,14 +117,28 @@ class Lines(ScrollView, can_focus=True):
 class Page(Lines):
     """Rows that are all known: a text made to measure."""
 
-    def __init__(self, **options: str | None) -> None:
-        super().__init__(**options)  # type: ignore[arg-type]
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
         self._lines: tuple[Line, ...] = ()
+        self._drawing = False
 
     def show(self, lines: Iterable[Line]) -> None:
         """Replace the text."""
         self._lines = tuple(lines)
         self.set_count(len(self._lines))
+
+    def draw_soon(self) -> None:
+        """Draw once, however many things change at a time."""
+        if not self._drawing:
+            self._drawing = True
+            self.call_next(self._draw_now)
+
+    def _draw_now(self) -> None:
+        self._drawing = False
+        self.draw()
+
+    def draw(self) -> None:
+        """Make the text anew; a page that is filled once has nothing to do."""
 
     def show_fitted(self, draw: Callable[[int], Iterable[Line]]) -> None:
         """Show what `draw` makes of the width, one cell narrower where it needs a scrollbar."""

@@ -17,7 +17,7 @@ from gviz.tui.drawing.tape import columns_for, heading, row
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.messages import NodePointed
-from gviz.tui.widgets.styled import Lines, strip_of
+from gviz.tui.widgets.styled import Lines
 
 
 class Tape(Lines):
@@ -58,7 +58,7 @@ class Tape(Lines):
     def render_line(self, y: int) -> Strip:
         """The heading in the first line, whatever is scrolled to."""
         if y == 0:
-            return strip_of(self, self.row(0), self.glyphs).adjust_cell_length(self.size.width, self.rich_style)
+            return self.strip(self.row(0)).adjust_cell_length(self.size.width, self.rich_style)
         return super().render_line(y)
 
     def watch_moment(self) -> None:
