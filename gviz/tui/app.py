@@ -29,11 +29,11 @@ class DebuggerApp(App[None]):
     def __init__(self, timeline: Timeline, *, title: str, at: int, ascii: bool, theme: str | None) -> None:
         if not os.environ.get("NO_COLOR", "set"):
             del os.environ["NO_COLOR"]  # an empty one means nothing, but Textual takes it for a wish
-        wanted = starting_theme(theme)
-        super().__init__()
+        without_colour = bool(os.environ.get("NO_COLOR"))
+        super().__init__(ansi_color=True if without_colour else None)  # so that no colour codes are sent, not even grey
         for known in THEMES:
             self.register_theme(known)
-        self.theme = wanted
+        self.theme = starting_theme(theme)
         self.ascii_only = ascii
         self.set_class(ascii, "-ascii")
         self._start = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii))

@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 _DARK = {
+    "gviz-border": "#5A6270",
     "gviz-value": "#A5D65A", "gviz-grad": "#82B4FF", "gviz-sum": "#F0A3D6", "gviz-muted": "#A9B1BB",
     "gviz-error": "#FF8078", "gviz-now-background": "#4A3D00", "gviz-now": "#FFE24D", "gviz-mark": "#FFE24D",
     "gviz-brand": "#5BA3F5", "gviz-string": "#A5D65A", "gviz-keyword": "#F0A3D6", "gviz-number": "#E09B2D",
 }  # fmt: skip
 _LIGHT = {
+    "gviz-border": "#8B949E",
     "gviz-value": "#3F5E00", "gviz-grad": "#1A3FB0", "gviz-sum": "#8A2A6B", "gviz-muted": "#57606A",
     "gviz-error": "#A30010", "gviz-now-background": "#FFEE80", "gviz-now": "#1F2328", "gviz-mark": "#9A5B00",
     "gviz-brand": "#1A3FB0", "gviz-string": "#3F5E00", "gviz-keyword": "#8A2A6B", "gviz-number": "#9A5B00",
 }  # fmt: skip
 _CONTRAST = {
+    "gviz-border": "#FFFFFF",
     "gviz-value": "#C6FF00", "gviz-grad": "#8CC8FF", "gviz-sum": "#FFC0F0", "gviz-muted": "#FFFFFF",
     "gviz-error": "#FFB0A8", "gviz-now-background": "#FFFF00", "gviz-now": "#000000", "gviz-mark": "#FFFF00",
     "gviz-brand": "#FFFFFF", "gviz-string": "#C6FF00", "gviz-keyword": "#FFFFFF", "gviz-number": "#FFFFFF",
 }  # fmt: skip
 _ANSI = {
+    "gviz-border": "ansi_default",
     "gviz-value": "ansi_green", "gviz-grad": "ansi_blue", "gviz-sum": "ansi_magenta", "gviz-muted": "ansi_default",
     "gviz-error": "ansi_red", "gviz-now-background": "ansi_default", "gviz-now": "ansi_default",
     "gviz-mark": "ansi_yellow", "gviz-brand": "ansi_cyan", "gviz-string": "ansi_green", "gviz-keyword": "ansi_magenta",
@@ -50,7 +54,8 @@ THEMES = (
     Theme(
         name="gviz-ansi", primary="ansi_blue", secondary="ansi_cyan", accent="ansi_yellow", warning="ansi_yellow",
         error="ansi_red", success="ansi_green", foreground="ansi_default", background="ansi_default",
-        surface="ansi_default", panel="ansi_default", boost="ansi_default", dark=True, ansi=True, variables=_ANSI,
+        surface="ansi_default", panel="ansi_default", boost="ansi_default", dark=True, ansi=True,
+        variables={**BUILTIN_THEMES["ansi-dark"].variables, **_ANSI},
     ),
 )  # fmt: skip
 
