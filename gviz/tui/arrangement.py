@@ -13,6 +13,8 @@ PANELS = ("source", "output", "node", "tape", "graph")
 
 LEAST = (40, 10)
 WIDE, HUGE, TALL = 110, 170, 32
+BELOW = 8
+"""Rows of the panel below the main one, as in app.tcss."""
 
 
 def size_class(width: int, height: int) -> str:
@@ -54,7 +56,7 @@ def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
 def graph_area(width: int, height: int, view: View, nodes: int) -> tuple[int, int]:
     """The cells inside the graph panel in a view, of a recording with so many nodes."""
     side = {"huge": 60, "wide": 44, "narrow": 33}.get(size_class(width, height), 0)
-    below = {"huge": 14, "wide": 9}.get(size_class(width, height), 8) if height >= TALL else 0
+    below = {"huge": 14, "wide": 9}.get(size_class(width, height), BELOW) if height >= TALL else 0
     tape = min(nodes + 3, (height - 3 - below) // 2) if view == "both" else 0
     return width - side - 2, height - 3 - below - tape - 2
 

@@ -17,7 +17,18 @@ from textual.widgets import Static
 from gviz.errors import GvizError
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import LEAST, PANELS, View, Wishes, arranged, graph_area, next_view, opening_view, size_class
+from gviz.tui.arrangement import (
+    BELOW,
+    LEAST,
+    PANELS,
+    View,
+    Wishes,
+    arranged,
+    graph_area,
+    next_view,
+    opening_view,
+    size_class,
+)
 from gviz.tui.commands import Command, parse
 from gviz.tui.cursor import FOLLOWS, Cursor, Stop
 from gviz.tui.glyphs import Glyphs
@@ -94,6 +105,8 @@ class DebuggerScreen(Screen[None]):
         fits_above = canvas.fits(*graph_area(width, height, "both", nodes))
         self.view = opening_view(height, fits_alone=fits_alone, fits_above_tape=fits_above)
         self._leading = "graph" if self.view == "graph" else "tape"
+        inner_width, inner_height = graph_area(width, height, "graph", nodes)
+        self._asked = canvas.fits(inner_width, inner_height - BELOW)
         self._arrange()
         self._focus(self._leading)
 
