@@ -29,8 +29,13 @@ def new_trace(program: str) -> Path:
 
 def remove_trace(path: Path) -> None:
     """Remove a trace and what SQLite may have left beside it."""
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    for part in _parts(path):
+        part.unlink(missing_ok=True)
+
+
+def trace_size(path: Path) -> int:
+    """The bytes of a trace, with what a killed program has left beside it."""
+    return sum(part.stat().st_size for part in _parts(path) if part.exists())
 
 
 def traces() -> Path:
@@ -45,6 +50,10 @@ def reports() -> Path:
     import platformdirs
 
     return platformdirs.user_log_path("gviz")
+
+
+def _parts(path: Path) -> list[Path]:
+    return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
 
 
 def _stem(program: str) -> str:

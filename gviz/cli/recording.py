@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import click
 
 from gviz.cli.order import Order
+from gviz.cli.places import trace_size
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -74,5 +74,5 @@ def _wait(process: subprocess.Popen[bytes], trace: Path) -> int:
 def _progress(seconds: float, trace: Path) -> None:
     from gviz.numbers import bytes_text, seconds_text
 
-    size = sum(os.path.getsize(path) for path in (trace, f"{trace}-wal") if os.path.exists(path))
-    click.echo(f"\rrecording: {seconds_text(seconds)}, {bytes_text(size)}\x1b[K", nl=False, err=True)
+    size = bytes_text(trace_size(trace))
+    click.echo(f"\rrecording: {seconds_text(seconds)}, {size}\x1b[K", nl=False, err=True)
