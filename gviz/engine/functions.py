@@ -6,7 +6,9 @@ from gviz.engine import backward
 from gviz.engine.ops import (
     arithmetic,
     comparison,
+    gathering,
     indexing,
+    joining,
     loss,
     matrix,
     memory,
@@ -18,7 +20,10 @@ from gviz.engine.ops import (
 )
 from gviz.engine.surface import FUNCTIONS, front
 
-DECLARED = (arithmetic, comparison, indexing, loss, matrix, memory, pointwise, questions, reduction, shape, strided)
+DECLARED = (
+    arithmetic, comparison, gathering, indexing, joining, loss, matrix, memory, pointwise, questions, reduction, shape,
+    strided,
+)  # fmt: skip
 
 front("backward", function=False)(backward.backward)
 

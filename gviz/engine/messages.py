@@ -14,13 +14,13 @@ SECOND_BACKWARD = (
 LEAF_IN_PLACE = "a leaf Variable that requires grad is being used in an in-place operation."
 LEAF_VIEW_IN_PLACE = "a view of a leaf Variable that requires grad is being used in an in-place operation."
 NO_GRAD_VIEW = (
-    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case "
+    "A view was created in no_grad mode and {how} with grad mode enabled. Given that this use case "
     "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
     "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
     "the inplace to be tracked)."
 )
 MULTI_OUTPUT_VIEW = (
-    "Output {output_nr} of {name} is a view and is being modified inplace. This view is the output of a function that "
+    "Output {output_nr} of {name} is a view and {how}. This view is the output of a function that "
     "returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace "
     "the inplace operation by an out-of-place one."
 )

@@ -67,11 +67,12 @@ def refresh(view: Tensor) -> None:
         if base is not None and base._requires_grad and view._grad_fn is None:
             view._requires_grad = True
         return
-    view._view_version = view._counter[0]
     if not (base._requires_grad and base._grad_fn is not None):
+        view._view_version = view._counter[0]
         return
     if view._creation != "default":
-        raise RuntimeError(_forbidden(view))
+        raise RuntimeError(_forbidden(view, "its base or another view of its base has been modified inplace"))
+    view._view_version = view._counter[0]
     attrs = {"geometry": Geometry.of(base._array, view._array)}
     node = start_node(read_part, edges_of([base]), [base], attrs)
     _give_history(node, view)
@@ -107,16 +108,16 @@ def check_in_place(target: Tensor) -> None:
         if base._requires_grad and base._grad_fn is None:
             raise RuntimeError(messages.LEAF_VIEW_IN_PLACE)
         if target._creation != "default" and (base._requires_grad or target._creation == "multi"):
-            raise RuntimeError(_forbidden(target))
+            raise RuntimeError(_forbidden(target, "is being modified inplace"))
     elif target._requires_grad and target._grad_fn is None:
         raise RuntimeError(messages.LEAF_IN_PLACE)
 
 
-def _forbidden(view: Tensor) -> str:
+def _forbidden(view: Tensor, how: str) -> str:
     if view._creation == "multi":
         name = "View" if view._grad_fn is None else view._grad_fn.name().partition("Backward")[0]
-        return messages.MULTI_OUTPUT_VIEW.format(output_nr=view._output_nr, name=name)
-    return messages.NO_GRAD_VIEW
+        return messages.MULTI_OUTPUT_VIEW.format(output_nr=view._output_nr, name=name, how=how)
+    return messages.NO_GRAD_VIEW.format(how=how)
 
 
 def _check_overlap(array: Array) -> None:

@@ -10,6 +10,7 @@ from gviz.engine.apply import apply, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.memory import copy_, fill_
+from gviz.engine.ops.shape import alias, normal_dims
 from gviz.engine.surface import front, number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
@@ -137,8 +138,13 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if any(_is_advanced(k) for k in keys):
         result: Tensor = apply(take, (self, _positions(self, keys)))
         return result
+    if isinstance(key, slice):  # a lone slice is always a view of its own, in PyTorch too
+        return _slice(self, 0, *key.indices(len(self)))
     view = _basic(self, keys)
-    return self.view(*self.shape) if view is self else view
+    if view is not self:
+        return view
+    result = apply(alias, (self,))
+    return result
 
 
 @front("__setitem__", function=False)
@@ -150,10 +156,8 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         apply_in_place(put, (self, _positions(self, keys), values), {})
         return
     target = _basic(self, keys)
-    if isinstance(value, Tensor):
-        copy_(target, value)
-    else:
-        fill_(target, value)
+    written = value if isinstance(value, Tensor) else number(value, self._array)
+    (copy_ if written.ndim else fill_)(target, written)
 
 
 def _is_advanced(key: Any) -> bool:
@@ -166,7 +170,10 @@ def _positions(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
     """The flat positions that lists, tensors and masks select, as a tensor. IndexError if out of range."""
     plain = tuple(k._array if isinstance(k, Tensor) else k for k in keys)
     places = np.arange(self._array.size).reshape(self._array.shape)
-    return new_tensor(np.asarray(places[plain]))
+    positions = new_tensor(np.asarray(places[plain]))
+    if len(keys) == 1 and isinstance(keys[0], Tensor):
+        positions._counter = keys[0]._counter  # writing to the index before the backward pass is an error
+    return positions
 
 
 def _basic(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
@@ -192,12 +199,21 @@ def _basic(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
 def _sliced(self: Tensor, axis: int, key: slice) -> Tensor:
     length = self.shape[axis]
     start, end, step = key.indices(length)
+    return self if (start, end, step) == (0, length, 1) else _slice(self, axis, start, end, step)
+
+
+def _slice(self: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
     if step < 0:
         raise ValueError("step must be greater than zero")
-    if (start, end, step) == (0, length, 1):
-        return self
     result: Tensor = apply(narrow, (self,), {"dim": axis, "start": start, "end": max(end, start), "step": step})
     return result
+
+
+@front("narrow")
+def narrow_front(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """The `length` elements of `dim` from `start` on, as a view."""
+    (axis,) = normal_dims(dim, self.ndim)
+    return _slice(self, axis, start, start + length, 1)
 
 
 def _selected(self: Tensor, axis: int, index: int) -> Tensor:

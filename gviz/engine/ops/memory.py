@@ -8,13 +8,14 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce, dtypes, messages
-from gviz.engine.apply import apply
+from gviz.engine.apply import apply, broadcast_error
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.surface import Number, attribute, derive, front
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
+from gviz.values import Array
 
 clone: Op = Op(
     "clone(self)",
@@ -22,6 +23,15 @@ clone: Op = Op(
     formula="a copy of self",
     forward=lambda self: np.array(self),
     rules=(Rule("self", "g", lambda g: g),),
+    examples=lambda: [Example((normal(2, 3),), {})],
+)
+clone_in_order: Op = Op(
+    "clone(self)",
+    grad_fn="CloneBackward0",
+    formula="a copy of self in C order",
+    forward=lambda self: np.array(self, order="C"),
+    rules=(Rule("self", "g", lambda g: g),),
+    public=False,
     examples=lambda: [Example((normal(2, 3),), {})],
 )
 to_copy: Op = Op(
@@ -54,19 +64,28 @@ copy: Op = Op(
     "copy(self, src)",
     grad_fn="CopyBackwards",
     formula="src",
-    forward=lambda self, src: np.broadcast_to(src, np.broadcast_shapes(self.shape, src.shape)).astype(self.dtype),
+    forward=lambda self, src: _copied(self, src),
     rules=(Rule("self", "0", lambda g: g * 0), Rule("src", "g", lambda g: g)),
     public=False,
     examples=lambda: [Example((normal(2, 3), normal(3)), {})],
 )
 fill: Op = Op(
     "fill(self, *, value)",
-    grad_fn="FillBackward0",
+    grad_fn="FillBackward2",
     formula="value",
     forward=lambda self, value: np.full(self.shape, value, self.dtype),
     rules=(Rule("self", "0", lambda g: g * 0),),
     public=False,
     examples=lambda: [Example((normal(2, 3),), {"value": 2.0})],
+)
+fill_tensor: Op = Op(
+    "fill(self, value)",
+    grad_fn="FillBackward3",
+    formula="value",
+    forward=lambda self, value: np.full(self.shape, value, self.dtype),
+    rules=(Rule("self", "0", lambda g: g * 0), Rule("value", "g, summed", lambda g: g)),  # the engine sums
+    public=False,
+    examples=lambda: [Example((normal(2, 3), normal()), {})],
 )
 zero: Op = Op(
     "zero(self)",
@@ -77,6 +96,15 @@ zero: Op = Op(
     public=False,
     examples=lambda: [Example((normal(2, 3),), {})],
 )
+
+
+def _copied(self: Array, src: Array) -> Array:
+    try:
+        shape = np.broadcast_shapes(self.shape, src.shape)
+    except ValueError:
+        raise RuntimeError(broadcast_error(self.shape, src.shape)) from None
+    return np.broadcast_to(src, shape).astype(self.dtype)
+
 
 derive(clone)
 derive(detach)
@@ -92,7 +120,11 @@ def copy_(self: Tensor, src: Tensor) -> Tensor:
 def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
     """Write `value` to every element."""
     if isinstance(value, Tensor):
-        return apply_in_place(copy, (self, value), {})
+        if value.ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
+            )
+        return apply_in_place(fill_tensor, (self, value), {})
     return apply_in_place(fill, (self,), {"value": value})
 
 
@@ -115,7 +147,10 @@ def detach_(self: Tensor) -> Tensor:
 @front("contiguous", function=False)
 def contiguous(self: Tensor) -> Tensor:
     """This tensor if its memory is in C order, else a copy that is."""
-    return self if self._array.flags.c_contiguous else self.clone()
+    if self._array.flags.c_contiguous:
+        return self
+    result: Tensor = apply(clone_in_order, (self,))
+    return result
 
 
 @front("is_contiguous", function=False)

@@ -1,4 +1,4 @@
-"""Other shapes of the same elements: views, which share memory, and joining and splitting."""
+"""Other shapes of the same elements: views, which share memory, or copies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.memory import contiguous
 from gviz.engine.surface import attribute, front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
@@ -73,6 +74,16 @@ reshaped: Op = Op(
     forward=lambda self, size: np.array(self).reshape(size),
     rules=(Rule("self", "g as the shape of self", lambda g, self_sym_sizes: reshaped(g, size=self_sym_sizes)),),
     public=False,
+)
+alias: Op = Op(
+    "alias(self)",
+    grad_fn="AliasBackward0",
+    formula="self, as a view",
+    forward=lambda self: self.view(),
+    rules=(Rule("self", "g", lambda g: g),),
+    memory="view",
+    public=False,
+    examples=lambda: [Example((normal(2, 3),), {})],
 )
 expand: Op = Op(
     "expand(self, *, size)",
@@ -144,52 +155,6 @@ unsqueeze_op: Op = Op(
     public=False,
     examples=lambda: [Example((normal(3),), {"dim": 1})],
 )
-unbind_op: Op = Op(
-    "unbind(self, *, dim=0)",
-    grad_fn="UnbindBackward0",
-    formula="the slices of self along dim",
-    forward=lambda self, dim: [_take(self, dim, i) for i in range(self.shape[dim])],
-    rules=(Rule("self", "gradients stacked along dim", lambda grads, dim: stack_op(*grads, dim=dim)),),
-    outputs=("results...",),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {"dim": 0})],
-)
-split_op: Op = Op(
-    "split_with_sizes(self, *, split_sizes, dim=0)",
-    grad_fn="SplitWithSizesBackward0",
-    formula="self cut along dim",
-    forward=lambda self, split_sizes, dim: np.split(self, np.cumsum(split_sizes)[:-1], dim),
-    rules=(Rule("self", "gradients joined along dim", lambda grads, dim: cat_op(*grads, dim=dim)),),
-    outputs=("results...",),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(5, 2),), {"split_sizes": (2, 3), "dim": 0})],
-)
-cat_op: Op = Op(
-    "cat(tensors..., *, dim=0)",
-    grad_fn="CatBackward0",
-    formula="tensors joined along dim",
-    forward=lambda *tensors, dim: np.concatenate(tensors, dim),
-    rules=(
-        Rule(
-            "tensors...",
-            "each its part of g",
-            lambda g, sizes, dim: split_op(g, split_sizes=tuple(s[dim] for s in sizes), dim=dim),
-        ),
-    ),
-    public=False,
-    examples=lambda: [Example((normal(2, 3), normal(1, 3)), {"dim": 0})],
-)
-stack_op: Op = Op(
-    "stack(tensors..., *, dim=0)",
-    grad_fn="StackBackward0",
-    formula="tensors side by side along a new dim",
-    forward=lambda *tensors, dim: np.stack(tensors, dim),
-    rules=(Rule("tensors...", "each its slice of g", lambda g, dim: unbind_op(g, dim=dim)),),
-    public=False,
-    examples=lambda: [Example((normal(3), normal(3)), {"dim": 1})],
-)
 unsqueeze_dims: Op = Op(
     "unsqueeze_dims(self, *, dims)",
     grad_fn="UnsqueezeBackward0",
@@ -197,29 +162,6 @@ unsqueeze_dims: Op = Op(
     rules=(Rule("self", "g without them", lambda g, dims: squeeze_dim(g, dim=dims)),),
     memory="view",
     public=False,
-)
-scatter_along: Op = Op(
-    "scatter(self, index, *, size, dim)",
-    grad_fn="ScatterBackward0",
-    formula="self at index along dim, 0 elsewhere",
-    forward=lambda self, index, size, dim: _scattered(self, index, size, dim),
-    rules=(Rule("self", "g at index", lambda g, index, dim: gather_op(g, index, dim=dim)),),
-    public=False,
-)
-gather_op: Op = Op(
-    "gather(self, index, *, dim)",
-    grad_fn="GatherBackward0",
-    formula="self at index along dim",
-    forward=lambda self, index, dim: np.take_along_axis(self, index, dim),
-    rules=(
-        Rule(
-            "self",
-            "g added at index",
-            lambda g, index, self_sym_sizes, dim: scatter_along(g, index, size=self_sym_sizes, dim=dim),
-        ),
-    ),
-    public=False,
-    examples=lambda: [Example((normal(2, 3), np.array([[0, 0], [2, 1]])), {"dim": 1})],
 )
 
 
@@ -231,18 +173,6 @@ def _viewed(self: Array, size: Shape) -> Array:
             "contiguous subspaces). Use .reshape(...) instead."
         )
     return view
-
-
-def _take(self: Array, dim: int, index: int) -> Array:
-    return self[(slice(None),) * dim + (index, ...)]
-
-
-def _scattered(self: Array, index: Array, size: Shape, dim: int) -> Array:
-    result = np.zeros(size, self.dtype)
-    places: list[Any] = list(np.indices(index.shape, sparse=True))
-    places[dim] = index
-    np.add.at(result, tuple(places), self)
-    return result
 
 
 @front("view", function=False)
@@ -257,7 +187,10 @@ def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape: a view if possible, else a copy."""
     size = _filled(sizes_of(shape), self._array.size)
     possible = not self._array.size or np.shares_memory(self._array.reshape(size), self._array)
-    result: Tensor = apply(view_op, (self,), {"size": size}) if possible else apply(reshaped, (self,), {"size": size})
+    if possible:
+        result: Tensor = apply(view_op, (self,), {"size": size})
+    else:
+        result = apply(reshaped, (contiguous(self),), {"size": size})
     return result
 
 
@@ -267,6 +200,8 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if not self.ndim:
         return reshape(self, 1)
     start, end = normal_dims((start_dim, end_dim), self.ndim)
+    if start == end:
+        return self
     return reshape(self, *self.shape[:start], prod(self.shape[start : end + 1]), *self.shape[end + 1 :])
 
 
@@ -322,45 +257,6 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     """A view with a new dimension of size 1 at `dim`."""
     (axis,) = normal_dims(dim, self.ndim + 1)
     result: Tensor = apply(unsqueeze_op, (self,), {"dim": axis})
-    return result
-
-
-@front("unbind")
-def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along `dim`, as views."""
-    result: tuple[Tensor, ...] = apply(unbind_op, (self,), {"dim": normal_dims(dim, self.ndim)[0]})
-    return result
-
-
-@front("split")
-def split(self: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of the given sizes along `dim`, as views."""
-    (axis,) = normal_dims(dim, self.ndim)
-    length = self.shape[axis]
-    step = split_size_or_sections
-    sizes = tuple(min(step, length - i) for i in range(0, length, step)) if isinstance(step, int) else tuple(step)
-    result: tuple[Tensor, ...] = apply(split_op, (self,), {"split_sizes": sizes, "dim": axis})
-    return result
-
-
-@front("cat", "concat", method=False)
-def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Tensors joined along `dim`."""
-    if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
-    (axis,) = normal_dims(dim, tensors[0].ndim)
-    result: Tensor = apply(cat_op, tuple(tensors), {"dim": axis})
-    return result
-
-
-@front("stack", method=False)
-def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Tensors of one shape side by side along a new dimension."""
-    shapes = {tuple(t.shape) for t in tensors}
-    if len(shapes) > 1:
-        raise RuntimeError("stack expects each tensor to be equal size")
-    (axis,) = normal_dims(dim, tensors[0].ndim + 1)
-    result: Tensor = apply(stack_op, tuple(tensors), {"dim": axis})
     return result
 
 
