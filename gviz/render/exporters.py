@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from gviz import events as e
 from gviz.errors import GvizError
@@ -17,9 +16,7 @@ from gviz.render.scene import Options, Scene, scene, structure
 from gviz.render.svg import svg
 from gviz.render.text import drawing, text
 from gviz.render.theme import theme_named
-
-if TYPE_CHECKING:
-    from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Timeline
 
 
 def _print_note(note: str) -> None:

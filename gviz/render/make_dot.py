@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gviz.render.dot import digraph
 from gviz.render.exporters import last_moment, moment_scene
 from gviz.render.graph import Graph
 from gviz.render.scene import Options
-
-if TYPE_CHECKING:
-    from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Timeline
 
 
 def make_dot(timeline: Timeline, n: int | None = None, options: Options | None = None) -> Graph:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from gviz.events import GradAccumulated, GradFlowed
 from gviz.numbers import NO_VALUE, bad_text, fitting, grad, share, short
 from gviz.render.structure import MAX_OUTPUTS, Place
+from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
-
-if TYPE_CHECKING:
-    from gviz.trace.moment import Moment
-    from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
 Style = Literal["title", "text", "value", "grad", "sum", "muted", "bad"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from gviz.numbers import full, share
 from gviz.plain_text import shown
@@ -22,17 +22,12 @@ from gviz.render.structure import (
     Place,
     Role,
     Structure,
-    box_key,
-    op_title,
-    remark,
     structure,
-    title,
 )
+from gviz.render.titles import remark, title
+from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
-
-if TYPE_CHECKING:
-    from gviz.trace.moment import Moment
-    from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Timeline
 
 __all__ = [
     "Box",
@@ -43,8 +38,6 @@ __all__ = [
     "State",
     "Structure",
     "Style",
-    "box_key",
-    "op_title",
     "scene",
     "structure",
     "title",

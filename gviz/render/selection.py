@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from gviz.events import OptimizerStepped
 from gviz.trace.state import Iteration, NodeInfo
-
-if TYPE_CHECKING:
-    from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Timeline
 
 
 def shown_nodes(timeline: Timeline, iteration: Iteration, *, optimizer: bool) -> dict[int, NodeInfo]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from gviz.numbers import bad_text
 from gviz.render.rows import Now
-from gviz.render.structure import writes_in_place
+from gviz.render.titles import writes_in_place
 from gviz.trace.state import NodeInfo, NodeState
 
 State = Literal[

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from gviz.events import BackwardStarted, NodeCreated, StorageWritten
+from gviz.events import BackwardStarted
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped
 from gviz.render.line_labels import line_label
 from gviz.render.selection import shown_nodes
+from gviz.render.titles import MAX_TITLE, constant_title, remark, title
 from gviz.trace.state import Iteration, NodeInfo
-
-if TYPE_CHECKING:
-    from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Timeline
 
 Role = Literal["leaf", "parameter", "constant", "op", "root", "chip"]
 LinkKind = Literal["forward", "gradient", "view"]
 Output = tuple[int, int]
 
-MAX_TITLE = 28
 STATUS_ROOM = 14
 """Characters beside the title, for the mark of the current node and the state as a word."""
 
@@ -100,22 +98,6 @@ def box_key(node: int) -> str:
     return f"n{node}"
 
 
-def title(info: NodeInfo) -> str:
-    """How a node is called in every view: ``z = Add #8``, ``x leaf #1``, ``W param #2``."""
-    kind = {"leaf": "leaf", "parameter": "param", "constant": "const"}.get(info.created.kind, "")
-    name = clipped(info.name, MAX_TITLE - 8)
-    if kind:
-        return f"{name} {kind} #{info.node}".lstrip()
-    op = op_title(info.op.name)
-    return f"{name} = {op} #{info.node}" if name else f"{op} #{info.node}"
-
-
-def op_title(name: str) -> str:
-    """The operation as a title: ``Add``, ``Relu_``."""
-    plain = clipped(name, MAX_TITLE)
-    return plain[:1].upper() + plain[1:]
-
-
 def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> tuple[set[int], bool]:
     """The nodes that passes start from, or without a pass what nobody uses; and whether there is a pass."""
     passes = [p for p in timeline.phases if p.kind == "backward" and iteration.start <= p.start <= iteration.end]
@@ -158,7 +140,7 @@ def _links(
 
 def _link(infos: Mapping[int, NodeInfo], user: NodeInfo, edge: Output, source: str, slot: int, *, view: bool) -> Link:
     node, output_nr = edge
-    tracked = takes_gradient(infos[node]) and user.created.requires_grad and not user.created.untracked
+    tracked = infos[node].created.requires_grad and user.created.requires_grad and not user.created.untracked
     label = "view" if view else line_label(infos, node, output_nr, user)
     return Link(source, box_key(user.node), "view" if view else "forward", output_nr, slot, tracked, label)
 
@@ -173,11 +155,6 @@ def _other_ways(
             for part in output.parts:
                 if part.source in infos and (box_key(part.source), part.slot) not in known:
                     yield Link(box_key(state.node), box_key(part.source), "gradient", output_nr, part.slot)
-
-
-def takes_gradient(info: NodeInfo) -> bool:
-    """Whether a gradient can flow to the node, as far as its making tells."""
-    return info.created.requires_grad
 
 
 def _place(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int], *, backward: bool) -> Place:
@@ -216,47 +193,6 @@ def _role(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[i
 def _ever_requires_grad(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> bool:
     state = timeline.at(iteration.end).state(info.node)
     return info.created.requires_grad or (state is not None and state.requires_grad)
-
-
-def constant_title(info: NodeInfo) -> str:
-    """A nameless scalar constant is called by its value; others as `title` says."""
-    outputs = info.created.outputs
-    value = outputs[0].value if len(outputs) == 1 else None
-    if info.name or value is None or value.size != 1 or info.created.kind != "constant":
-        return title(info)
-    return short(value)
-
-
-def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
-    """What a reader should know about how the node was made: untracked and why, in place, from an older iteration."""
-    if info.created.kind != "op":
-        return ""
-    if info.iteration != iteration.index:
-        return f"from iteration {info.iteration + 1}"
-    if info.created.untracked:
-        return UNTRACKED.get(info.created.untracked, clipped(info.created.untracked, MAX_TITLE))
-    return "written in place" if writes_in_place(timeline, info.created) else ""
-
-
-UNTRACKED = {
-    "no_grad": "not tracked: no_grad",
-    "detach": "not tracked: detach",
-    "data": "not tracked: .data",
-    "dtype": "not tracked: dtype",
-    "inputs": "no input needs grad",
-}
-
-
-WRITES_WITHIN = 4
-"""A write in place is said among the first events of the op that writes."""
-
-
-def writes_in_place(timeline: Timeline, created: NodeCreated) -> bool:
-    """Whether the op wrote into the memory of one of its inputs instead of making a tensor."""
-    if not any(output.version for output in created.outputs):
-        return False
-    first = (timeline.event(seq) for seq in timeline.events_of(created.node)[:WRITES_WITHIN])
-    return any(isinstance(event, StorageWritten) and event.node == created.node for event in first)
 
 
 def _chip(info: NodeInfo, user: int, slot: int) -> Place:
