@@ -32,12 +32,18 @@ def draw(dot: str, picture: Picture, *, program: Program = "dot", timeout: float
         done = subprocess.run(command, input=dot.encode("utf-8"), capture_output=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired as error:
         raise TooSlowError(f"Graphviz did not finish in {timeout:g} s") from error
-    said = complaints(done.stderr.decode("utf-8", "replace"))
+    stderr = done.stderr.decode("utf-8", "replace")
+    said = complaints(stderr)
     if done.returncode or said or not done.stdout:
-        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        why = clipped(" ".join(said) or last or f"its process ended with code {done.returncode}", 400)
-        raise GvizError("Graphviz cannot draw this graph", why=why)
+        last = stderr.strip().rpartition("\n")[2]
+        raise _failure(" ".join(said) or last or f"its process ended with code {done.returncode}")
     return done.stdout
+
+
+def _failure(why: str) -> GvizError:
+    if "No module named 'pygraphviz'" in why:
+        return GvizError("pictures need pygraphviz", hint="pip install pygraphviz, or export .dot or .txt", exit_code=4)
+    return GvizError("Graphviz cannot draw this graph", why=clipped(why, 400))
 
 
 def complaints(stderr: str) -> list[str]:

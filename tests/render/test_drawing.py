@@ -42,6 +42,14 @@ def test_a_library_of_the_same_name_in_the_working_folder_is_not_taken(monkeypat
     assert draw("digraph { a }", "svg")
 
 
+def test_a_missing_library_is_named(monkeypatch, tmp_path):
+    (tmp_path / "pygraphviz.py").write_text("""raise ModuleNotFoundError("No module named 'pygraphviz'")""")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(GvizError, match="pictures need pygraphviz") as caught:
+        draw("digraph { a }", "svg")
+    assert caught.value.exit_code == 4
+
+
 def test_notes_about_fonts_are_no_complaint():
     assert complaints("Fontconfig warning: x\nWarning: graph has 2000 nodes\n") == []
     assert complaints("Fontconfig error: y\nError: bad\n in label\nTraceback (most recent\n z") == [
