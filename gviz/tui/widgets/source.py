@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.strip import Strip
 
@@ -30,6 +31,7 @@ class SourcePane(Lines):
         self._place: Place | None = None
         self._code: tuple[Line, ...] = ()
         self._following = False
+        self._followed: tuple[Place | None, Size] | None = None
         self.glyphs = glyphs
 
     def row(self, y: int) -> Line:
