@@ -16,13 +16,12 @@ DEFINITION_KINDS = frozenset(KIND_NUMBERS[kind] for kind in DEFINITIONS)
 Subject = tuple[int, int, int]
 """``(node, output_nr, pass_nr)``: what an event concerns, 0 where it says nothing about it."""
 
-_encoder = msgspec.msgpack.Encoder()
+
 _decoders = tuple(msgspec.msgpack.Decoder(kind) for kind in KINDS)
 
 
-def encode(event: Event) -> bytes:
-    """The body of an event, as its row keeps it."""
-    return _encoder.encode(event)
+encode: Callable[[Event], bytes] = msgspec.msgpack.Encoder().encode
+"""The body of an event, as its row keeps it."""
 
 
 def decode(kind: int, body: bytes) -> Event:

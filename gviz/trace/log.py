@@ -44,6 +44,10 @@ class EventLog(Protocol):
         """Event number `seq`, which must be in ``1..len``."""
         ...
 
+    def prefetch(self, seqs: Iterable[int]) -> None:
+        """Make ready what `event` will be asked for next; many at once are cheaper than one by one."""
+        ...
+
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
         """The events ``start <= seq < stop`` of these kinds (numbers in `events.KINDS`), in order."""
         ...
@@ -96,6 +100,9 @@ class MemoryLog:
         if not 1 <= seq <= len(self._events):
             raise IndexError(seq)
         return self._events[seq - 1]
+
+    def prefetch(self, seqs: Iterable[int]) -> None:
+        """Nothing: all events are at hand."""
 
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
         """The events ``start <= seq < stop`` of these kinds, in order."""

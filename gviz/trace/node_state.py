@@ -17,8 +17,9 @@ from gviz.trace.state import Contribution, NodeState, OutputState, Step
 from gviz.trace.storage import value_after
 from gviz.values import Value
 
-Stamp = tuple[int, ...]
-"""What a node's state depends on: equal stamps, equal states."""
+Stamp = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+"""What a node's state depends on: the node, how many of its events have happened, the running passes that cover it, the
+last writes to its memory. Equal stamps, equal states."""
 
 _KEPT_STATES = 1 << 15
 
@@ -30,7 +31,7 @@ class NodeStates:
         self._log = log
         self._index = index
         self._kept: dict[Stamp, NodeState] = {}
-        self._storages: dict[int, tuple[int, ...]] = {}
+        self._births: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.reach = lru_cache(maxsize=64)(self._reach)
 
     def many(self, nodes: Sequence[int], n: int, running: tuple[int, ...]) -> list[NodeState | None]:
@@ -39,37 +40,45 @@ class NodeStates:
         A node whose state has not changed since it was last asked for costs a look-up.
         """
         ranks = self._index.lists["node"].counts(np.asarray(nodes, np.int64), n).tolist()
+        self._look_up_births(nodes)
         covers = [(pass_nr, self.reach(pass_nr).nodes) for pass_nr in running]
-        return [
-            self._state(node, rank, n, tuple([nr for nr, covered in covers if node in covered]), running)
-            if rank
-            else None
-            for node, rank in zip(nodes, ranks, strict=True)
-        ]
-
-    def _state(self, node: int, rank: int, n: int, covering: Stamp, running: Stamp) -> NodeState | None:
-        stamp = (node, rank, *covering, *self._writes(node, n))
-        state = self._kept.get(stamp)
-        if state is None:
-            born = self._index.lists["created"].last(node, n)
-            if not born:
-                return None
-            if len(self._kept) >= _KEPT_STATES:
-                self._kept.clear()
-            state = self._kept[stamp] = self._found(node, born, n, running)
-        return state
-
-    def _writes(self, node: int, n: int) -> list[int]:
-        """The last writes up to `n` to the memory the node lives in."""
-        storages = self._storages.get(node)
-        if storages is None:
-            born = self._index.lists["created"].last(node, self._index.count)
-            outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()
-            storages = self._storages[node] = tuple({output.storage for output in outputs} - {0})
         written = self._index.lists["written"]
-        return [written.last(storage, n) for storage in storages]
+        stamps: list[Stamp | None] = []
+        for node, rank in zip(nodes, ranks, strict=True):
+            born, storages = self._births[node]
+            if rank and 0 < born <= n:
+                covering = tuple([nr for nr, covered in covers if node in covered])
+                writes = tuple([written.last(storage, n) for storage in storages])
+                stamps.append((node, rank, covering, writes))
+            else:
+                stamps.append(None)
+        self._find([stamp for stamp in stamps if stamp is not None and stamp not in self._kept], n, running)
+        return [None if stamp is None else self._kept[stamp] for stamp in stamps]
 
-    def _found(self, node: int, born: int, n: int, running: Stamp) -> NodeState:
+    def _look_up_births(self, nodes: Sequence[int]) -> None:
+        """Note when nodes were made, and the memory they live in."""
+        created = self._index.lists["created"]
+        births = {node: created.last(node, self._index.count) for node in nodes if node not in self._births}
+        self._log.prefetch(filter(None, births.values()))
+        for node, born in births.items():
+            outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()
+            self._births[node] = born, tuple({output.storage for output in outputs} - {0})
+
+    def _find(self, stamps: list[Stamp], n: int, running: tuple[int, ...]) -> None:
+        if not stamps:
+            return
+        if len(self._kept) + len(stamps) > _KEPT_STATES:
+            self._kept.clear()
+        progress, starts = self._index.lists["progress"], self._index.tables["iterations"][0]
+        recently = int(starts[max(starts.searchsorted(n, "right") - 1, 0)])
+        wanted = [seq for node, *_ in stamps for seq in progress.between(node, recently, n + 1)]
+        wanted += [self._births[node][0] for node, *_ in stamps]
+        wanted += [seq for *_, writes in stamps for seq in writes if seq]
+        self._log.prefetch(wanted)
+        for stamp in stamps:
+            self._kept[stamp] = self._found(stamp[0], self._births[stamp[0]][0], n, running)
+
+    def _found(self, node: int, born: int, n: int, running: tuple[int, ...]) -> NodeState:
         created = expect(self._log, born, e.NodeCreated)
         lists = self._index.lists
         switched = lists["requires"].last(node, n)
@@ -111,7 +120,7 @@ class NodeStates:
             grad_seq=grad_seq,
         )
 
-    def _progress(self, node: int, n: int, running: Stamp) -> _Progress:
+    def _progress(self, node: int, n: int, running: tuple[int, ...]) -> _Progress:
         """What the pass that counts has done at the node: the innermost running that covers it, else the latest."""
         happened = self._index.lists["progress"]
         for pass_nr in running:

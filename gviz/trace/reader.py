@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,8 @@ from gviz.trace.log import Columns
 from gviz.values import ITEM_SIZES, Array, Value
 from gviz.values import decode as decode_array
 
+_EVENT = "seq, kind, node, output_nr, pass_nr, body"
+_TOGETHER = 500
 _KEPT_EVENTS = 1 << 15
 _LARGEST_NUMBER = 1 << 32
 _LARGEST_ARRAY = 1 << 31
@@ -96,19 +98,21 @@ class Trace:
         )
         if not rows:
             raise damaged(self.path, f"event {seq} is missing")
-        event = self._event(*rows[0])
-        if len(self._kept) >= _KEPT_EVENTS:
-            self._kept.clear()
-        self._kept[seq] = event
-        return event
+        return self._keep(rows[0])
+
+    def prefetch(self, seqs: Iterable[int]) -> None:
+        """Read many events at once."""
+        missing = [seq for seq in set(seqs) if seq not in self._kept]
+        for at in range(0, len(missing), _TOGETHER):
+            some = missing[at : at + _TOGETHER]
+            marks = ", ".join("?" * len(some))
+            for row in self._connection.rows(f"SELECT {_EVENT} FROM event WHERE seq IN ({marks})", some):
+                self._keep(row)
 
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
         """The events ``start <= seq < stop`` of these kinds, in order."""
         marks = ", ".join(str(int(kind)) for kind in kinds)
-        sql = (
-            "SELECT seq, kind, node, output_nr, pass_nr, body FROM event "
-            f"WHERE seq >= ? AND seq < ? AND kind IN ({marks}) ORDER BY seq"
-        )
+        sql = f"SELECT {_EVENT} FROM event WHERE seq >= ? AND seq < ? AND kind IN ({marks}) ORDER BY seq"
         for at in range(start, stop, _KEPT_EVENTS):
             for row in self._connection.rows(sql, (at, min(at + _KEPT_EVENTS, stop))):
                 yield row[0], self._event(*row)
@@ -146,17 +150,25 @@ class Trace:
 
     def refresh(self) -> int:
         """Notice what was written meanwhile, and give the new length."""
-        [(new, first, last)] = self._connection.rows(
-            "SELECT count(*), min(seq), max(seq) FROM event WHERE seq > ?", (self._count,)
+        [(first, last)] = self._connection.rows(
+            "SELECT (SELECT min(seq) FROM event WHERE seq > ?1), (SELECT max(seq) FROM event)", (self._count,)
         )
-        if new and (first != self._count + 1 or last != self._count + new or last >= _LARGEST_NUMBER):
-            raise damaged(self.path, f"after event {self._count} some are missing")
-        self._count += new
+        if first is not None:
+            if first != self._count + 1 or not first <= last < _LARGEST_NUMBER:
+                raise damaged(self.path, f"after event {self._count} some are missing")
+            self._count = last
         return self._count
 
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
+
+    def _keep(self, row: Any) -> Event:
+        event = self._event(*row)
+        if len(self._kept) >= _KEPT_EVENTS:
+            self._kept.clear()
+        self._kept[row[0]] = event
+        return event
 
     def _event(self, seq: int, kind: object, node: object, output_nr: object, pass_nr: object, body: object) -> Event:
         if not isinstance(kind, int) or kind in DEFINITION_KINDS:

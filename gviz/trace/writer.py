@@ -17,9 +17,9 @@ from pathlib import Path
 from threading import get_ident
 
 from gviz.errors import GvizError
-from gviz.events import DEFINITIONS, BackwardFinished, Event, StepFinished, StepStarted
+from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace import file_format
-from gviz.trace.codec import KIND_NUMBERS, decode, encode, kind_rows, subject, with_values
+from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, decode, encode, kind_rows, subject, with_values
 from gviz.trace.nonfinite import first_place
 from gviz.values import INLINE_BYTES, Value, statistics
 
@@ -156,34 +156,32 @@ class TraceWriter:
         taken = [self._pending.popleft() for _ in range(len(self._pending))]
         if not taken:
             return
-        rows, definitions = [], []
-        seq = self._count
+        rows: list[tuple[object, ...]] = []
+        definitions: list[tuple[int, bytes]] = []
+        events: list[Event] = []
+        started, threads = self._started, self._threads
         with self._connection as connection:
             connection.execute("BEGIN")
             for event, at, thread in taken:
-                body = self._body(event)
+                body = encode(event)
+                if len(body) > INLINE_BYTES:
+                    body = encode(with_values(event, self._in_chunks))
                 kind = KIND_NUMBERS[type(event)]
-                if isinstance(event, DEFINITIONS):
+                if kind in DEFINITION_KINDS:
                     definitions.append((kind, body))
-                else:
-                    seq += 1
-                    rows.append((seq, kind, *subject(event), at - self._started, self._thread(thread), body))
+                    continue
+                events.append(event)
+                speaker = threads.get(thread) or threads.setdefault(thread, len(threads) + 1)
+                rows.append((self._count + len(events), kind, *subject(event), at - started, speaker, body))
             connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
             connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        self._look_for_nonfinite([event for event, _, _ in taken if not isinstance(event, DEFINITIONS)])
-        self._count = seq
+        self._look_for_nonfinite(events)
+        self._count += len(events)
 
     def _look_for_nonfinite(self, events: list[Event]) -> None:
         """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""
         if not self._first_bad and (place := first_place(events)):
             self._first_bad = self._count + place
-
-    def _thread(self, ident: int) -> int:
-        return self._threads.setdefault(ident, len(self._threads) + 1)
-
-    def _body(self, event: Event) -> bytes:
-        body = encode(event)
-        return body if len(body) <= INLINE_BYTES else encode(with_values(event, self._in_chunks))
 
     def _in_chunks(self, value: Value) -> Value:
         """A large value with its elements in chunks of the file."""
