@@ -7,7 +7,7 @@ nan, inf and zero over all of them, never sampled.
 
 from __future__ import annotations
 
-from math import prod
+from math import isfinite, prod, sqrt
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ NUMPY_DTYPES = {
     "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8", "complex128": "<c16",
 }  # fmt: skip
 ITEM_SIZES = {name: np.dtype(code).itemsize for name, code in NUMPY_DTYPES.items()} | {"bfloat16": 2}
+_LEAST_SQUARE, _LARGEST_SQUARE = 1e-140, 1e140
 _NAMES = {np.dtype(code): name for name, code in NUMPY_DTYPES.items()}
 
 
@@ -96,24 +97,22 @@ def capture(array: Array | np.generic, limit: int = INLINE_BYTES) -> Value:
 def statistics(array: Array) -> Stats:
     """The statistics of an array, exact in the counts."""
     flat = array.reshape(-1)
-    zero = int(flat.size - np.count_nonzero(flat))
-    if flat.dtype.kind not in "fc":
-        wide = flat.astype(np.float64)
-        return _finite_stats(wide, 0, 0, zero)
-    if flat.dtype.kind == "c":
-        flat = np.abs(flat)
-    finite = np.isfinite(flat)
-    if finite.all():
-        return _finite_stats(flat, 0, 0, zero)
-    nan = int(np.count_nonzero(np.isnan(flat)))
-    return _finite_stats(flat[finite], nan, int(flat.size - np.count_nonzero(finite)) - nan, zero)
-
-
-def _finite_stats(flat: Array, nan: int, inf: int, zero: int) -> Stats:
-    if flat.size == 0:
+    wide = (np.abs(flat) if flat.dtype.kind == "c" else flat).astype(np.float64, copy=False)
+    zero = int(np.count_nonzero(wide == 0))
+    if wide.size == 0:
         missing = float("nan")
-        return Stats(missing, missing, missing, missing, nan, inf, zero)
-    wide = flat.astype(np.float64, copy=False)
-    scale = float(np.abs(wide).max()) or 1.0
-    rms = scale * float(np.sqrt(np.mean(np.square(wide / scale))))  # scaled, so that 1e300 does not overflow
-    return Stats(float(flat.min()), float(flat.max()), float(np.mean(wide)), rms, nan, inf, zero)
+        return Stats(missing, missing, missing, missing, 0, 0, zero)
+    low, high = float(np.minimum.reduce(wide)), float(np.maximum.reduce(wide))
+    if isfinite(low) and isfinite(high):  # a nan anywhere would be both
+        mean = float(np.add.reduce(wide)) / wide.size
+        return Stats(low, high, mean, _root_mean_square(wide, max(-low, high)), 0, 0, zero)
+    finite = statistics(wide[np.isfinite(wide)])
+    nan = int(np.count_nonzero(np.isnan(wide)))
+    return msgspec.structs.replace(finite, nan=nan, inf=int(np.count_nonzero(np.isinf(wide))))
+
+
+def _root_mean_square(wide: Array, largest: float) -> float:
+    if _LEAST_SQUARE < largest < _LARGEST_SQUARE:
+        return sqrt(float(np.dot(wide, wide)) / wide.size)
+    scale = largest or 1.0  # squares would leave the range of numbers
+    return scale * sqrt(float(np.mean(np.square(wide / scale))))

@@ -1,0 +1,28 @@
+import numpy as np
+import pytest
+
+from gviz.values import Stats, statistics
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "bool", "complex64"])
+def test_statistics_are_those_of_the_elements(dtype):
+    array = (np.arange(3000).reshape(30, 100) % 7).astype(dtype)
+    size = np.abs(array).astype(float)
+    stats = statistics(array)
+    assert (stats.min, stats.max, stats.zero) == (size.min(), size.max(), np.count_nonzero(size == 0))
+    assert stats.mean == pytest.approx(size.mean())
+    assert stats.rms == pytest.approx(np.sqrt((size**2).mean()))
+
+
+def test_what_is_not_finite_is_counted_and_left_out():
+    array = np.array([np.nan, 3.0, -4.0, np.inf, -np.inf, 0.0], "float32")
+    assert statistics(array) == Stats(-4.0, 3.0, pytest.approx(-1 / 3), pytest.approx(np.sqrt(25 / 3)), 1, 2, 1)
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300, 0.0])
+def test_squares_leave_no_range(size):
+    assert statistics(np.full(200, -size)).rms == pytest.approx(size)
+
+
+def test_nothing_has_no_statistics():
+    assert np.isnan(statistics(np.empty((0, 3))).mean)
