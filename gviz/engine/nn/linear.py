@@ -56,4 +56,6 @@ class Identity(Module):
 
 
 def _uniform(bound: float, shape: tuple[int, ...], kind: dtypes.dtype) -> Parameter:
-    return Parameter(new_tensor(random_uniform(-bound, bound, shape).astype(kind.numpy)))
+    values = new_tensor(random_uniform(-bound, bound, shape).astype(kind.numpy))
+    values._counter[0] = 1  # PyTorch writes first values in place, and its messages count that
+    return Parameter(values)

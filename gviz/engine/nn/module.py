@@ -75,17 +75,17 @@ class Module:
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Make `param` a parameter of this module; None keeps its place."""
-        self._register(self._parameters_or_error("parameters"), name, param)
+        self._register(self._parameters_or_error("parameters"), "parameter", name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make `tensor` part of the module's state without training it."""
-        self._register(self._buffers, name, tensor)
+        self._register(self._buffers, "buffer", name, tensor)
         (self._not_saved.discard if persistent else self._not_saved.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Make `module` a part of this one."""
         self._parameters_or_error("module")
-        self._register(self._modules, name, module)
+        self._register(self._modules, "module", name, module)
 
     register_module = add_module
 
@@ -94,9 +94,9 @@ class Module:
             raise AttributeError(f"cannot assign {what} before Module.__init__() call")
         return self._parameters
 
-    def _register(self, registry: dict[str, Any], name: str, value: Any) -> None:
+    def _register(self, registry: dict[str, Any], what: str, name: str, value: Any) -> None:
         if "." in name:
-            raise KeyError(f'{type(self).__name__} name can\'t contain ".", got: {name}')
+            raise KeyError(f'{what} name can\'t contain "."' + (f", got: {name}" if what == "module" else ""))
         for other in (self.__dict__, self._parameters, self._buffers, self._modules):
             if other is not registry:
                 other.pop(name, None)

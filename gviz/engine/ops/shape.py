@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import dtypes
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
@@ -47,10 +48,25 @@ def _filled(shape: Shape, size: int) -> Shape:
 
 def _expand(self: Array, size: Shape) -> Array:
     extra = len(size) - self.ndim
+    if extra < 0:
+        raise RuntimeError(
+            f"expand({_kind(self)}{list(self.shape)}, size={list(size)}): the number of sizes provided ({len(size)}) must "
+            f"be greater or equal to the number of dimensions in the tensor ({self.ndim})"
+        )
     target = tuple(self.shape[i - extra] if n == -1 else n for i, n in enumerate(size))
+    for dim, (n, own) in enumerate(zip(target[extra:], self.shape, strict=True), extra):
+        if own not in (1, n):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension "
+                f"{dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(self.shape)}"
+            )
     view = np.broadcast_to(self, target)
     view.flags.writeable = self.flags.writeable
     return view
+
+
+def _kind(array: Array) -> str:
+    return f"torch.{dtypes.of(array).tensor_type}Tensor"
 
 
 def _squeezed_shape(self: Array, dim: Shape) -> Shape:
