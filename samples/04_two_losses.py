@@ -1,11 +1,11 @@
 """Two losses on one graph: retain_graph, and the error when it is missing
 
-d and e share the graph from a to c. Both first passes keep it, and a.grad
-grows from a to 5 * a, because every pass adds to it. The third pass does not
-keep the graph: watch with s how b and c let go of what they had saved for
-backward. So the fourth one gets as far as c, which has nothing left to
-compute with, and PyTorch refuses. The error ends this program on purpose:
-press c to run to it, and N to see what came before.
+d and e share the graph from a to c. The first two passes keep it, and a.grad
+grows from a to 5 * a, because every pass adds to it. The third one does not:
+watch with s how c and b let go of what they had saved for backward. So the
+fourth pass comes as far as c, which has nothing left to compute with, and is
+refused. This error ends the program on purpose, so the debugger opens on it:
+go back with N or C, or to the first event with <, and come again with c.
 """
 
 import gviz.engine as torch

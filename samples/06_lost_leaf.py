@@ -6,7 +6,7 @@ f twice) the gradient 4 stands on the old leaf, #1, which here only `leaf` can
 still reach. The x that is left is the result of an operation: no .grad.
 x += 1 would keep the leaf, but autograd does not let anybody write to a leaf
 that it must compute the gradient of: that error is caught and printed. Under
-no_grad the write is allowed. Then x stays one box, whose value becomes 2.
+no_grad the write is allowed. x stays the box it was, and its value becomes 2.
 """
 
 import gviz.engine as torch

@@ -2,11 +2,11 @@
 
 The loop in forward runs once for each element of the sequence, and the graph
 grows with it: 5 times cat and Linear for the first sequence, 10 times for the
-second. They are not 10 layers: every step uses the same weight and bias. Look
-at the backward pass: the gradient 1 of the last step is halved by the weight
-0.5 on its way to the step before, and so on. So bias.grad, to which all steps
-add, is 1 + 1/2 + 1/4 + 1/8 + 1/16 = 1.9375 after 5 steps, and after 10 it is
-1.998: the first ones count for almost nothing.
+second. They are not 10 layers: every step uses the same weight and bias. Go
+back through it with n: the gradient of the last step is 1, and on its way to
+the step before the weight 0.5 halves it, and so on. All steps add to the one
+bias.grad: 1 + 1/2 + 1/4 + 1/8 + 1/16 = 1.9375. After 10 steps it is 1.998:
+the five earlier steps count for almost nothing.
 """
 
 import gviz.engine as torch

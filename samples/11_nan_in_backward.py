@@ -1,7 +1,7 @@
 """A nan that is born in the backward pass
 
 where takes sqrt(x) only for x > 0, and forward all is well: y = [0 2]. Press
-c, which stops at the first nan: sqrt has sent it to x. Press N to see how it
+c, which stops at the first nan: sqrt has sent it to x. S goes back to how it
 came about. where has sent the gradient 0 to the element it did not take, but
 the rule of sqrt divides it by 2 * sqrt(0): 0 / 0 is nan. A zero does not stop
 a nan. And the next update would carry it into every weight. In the second

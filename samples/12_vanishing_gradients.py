@@ -17,7 +17,7 @@ def deep(activation):
     for weight in weights:
         h = activation(weight * h)
     h.backward()
-    print(f"{activation.__name__}: first gradient {weights[0].grad:.2g}  last gradient {weights[-1].grad:.2g}")
+    print(f"{activation.__name__}: first gradient {weights[0].grad:.2g}, last gradient {weights[-1].grad:.2g}")
 
 
 deep(torch.sigmoid)
