@@ -124,9 +124,8 @@ class NodeStates:
         """What the pass that counts has done at the node: the innermost running that covers it, else the latest."""
         happened = self._index.lists["progress"]
         for pass_nr in running:
-            found = self._in_pass(node, pass_nr, n)
-            if found.happened or node in found.reach.nodes:
-                return found
+            if node in self.reach(pass_nr).nodes:
+                return self._in_pass(node, pass_nr, n)
         latest = happened.last(node, n)
         return self._in_pass(node, _pass_of(self._log.event(latest)), n) if latest else _Progress(0, Reach({}))
 
@@ -179,7 +178,7 @@ class _Edges:
 class _Progress:
     """What one pass has done at one node so far."""
 
-    __slots__ = ("complete", "happened", "parts", "pass_nr", "reach", "step", "totals")
+    __slots__ = ("complete", "parts", "pass_nr", "reach", "step", "totals")
 
     def __init__(self, pass_nr: int, reach: Reach) -> None:
         self.pass_nr = pass_nr
@@ -188,11 +187,9 @@ class _Progress:
         self.totals: dict[int, Value] = {}
         self.step: Step = "pending" if pass_nr else "none"
         self.complete = False
-        self.happened = False
 
     def happen(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
         """Take in one event of the pass at the node."""
-        self.happened = True
         match event:
             case e.GradFlowed(output_nr=output_nr, part=part, total=total):
                 self._arrive(output_nr, Contribution(event.source, event.slot, part, seq), total)

@@ -161,7 +161,7 @@ class Replay:
         """The innermost running pass that covers the node, else the latest that reached it."""
         it = self.nodes[node]
         for pass_nr in reversed(self.running):
-            if pass_nr in it.progress or node in self.passes[pass_nr].nodes:
+            if node in self.passes[pass_nr].nodes:
                 return pass_nr
         return it.reached[-1] if it.reached else 0
 

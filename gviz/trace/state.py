@@ -54,7 +54,7 @@ class OutputState:
 class NodeState:
     """One node at one moment. `freed` and `saved_freed` are event numbers, 0 while it has not happened.
 
-    `pass_nr` is the latest pass that has reached the node or will reach it while it runs (0: none yet).
+    `pass_nr` is the innermost running pass that covers the node, else the latest that reached it (0: none yet).
     """
 
     node: int

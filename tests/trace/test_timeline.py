@@ -1,9 +1,18 @@
-from histories import histories
-from hypothesis import given, settings
+import random
 
+import numpy as np
+import pytest
+from histories import ACTIONS, OPS, World, histories, tell, value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gviz import events as e
+from gviz.trace.changes import ChangeList
 from gviz.trace.log import MemoryLog
 from gviz.trace.replay import replay
+from gviz.trace.state import Contribution, Iteration, Phase
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
 
 
 def assert_agrees(timeline, log):
@@ -20,3 +29,206 @@ def assert_agrees(timeline, log):
 def test_every_moment_of_the_timeline_is_what_replay_says(events):
     log = MemoryLog(events)
     assert_agrees(Timeline(log), log)
+
+
+@given(histories, st.data())
+@settings(deadline=None, max_examples=40)
+def test_a_timeline_that_grew_with_its_log_is_like_one_made_at_the_end(events, data):
+    log = MemoryLog()
+    grown = Timeline(log)
+    said = 0
+    while said < len(events):
+        more = data.draw(st.integers(1, 12))
+        for event in events[said : said + more]:
+            log.append(event)
+        said += more
+        grown.refresh()
+        grown.at(len(grown)).states(grown.nodes)  # what was asked for early must not be answered stale later
+    assert_agrees(grown, log)
+    whole = Timeline(MemoryLog(events))
+    for question in ("nodes", "iterations", "phases", "marks", "failures", "node_ends"):
+        assert getattr(grown, question) == getattr(whole, question)
+    for node in whole.nodes:
+        assert grown.info(node) == whole.info(node)
+        assert (grown.users(node), grown.events_of(node)) == (whole.users(node), whole.events_of(node))
+    for n in range(len(whole) + 1):
+        old, new = grown.at(n), whole.at(n)
+        assert (old.pass_nr, old.step, old.scope, old.phase) == (new.pass_nr, new.step, new.scope, new.phase)
+        assert (old.node, old.event, old.failed) == (new.node, new.event, new.failed)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6))), st.integers(1, 7), st.integers(0, 400))
+@settings(deadline=None)
+def test_change_lists_find_what_a_plain_search_finds(steps, batch, upto):
+    seq, changes, plain, pending = 0, ChangeList(), [], []
+    for key, distance in steps:
+        seq += distance
+        plain.append((key, seq))
+        pending.append((key, seq))
+        if len(pending) == batch:
+            changes.add(*map(np.array, zip(*pending, strict=True)))
+            pending = []
+    if pending:
+        changes.add(*map(np.array, zip(*pending, strict=True)))
+    for key in range(7):
+        seqs = [at for k, at in plain if k == key]
+        before = [at for at in seqs if at <= upto]
+        assert changes.of_key(key).tolist() == seqs
+        assert changes.last(key, upto) == (before or [0])[-1]
+        assert changes.between(key, 3, upto) == [at for at in seqs if 3 <= at < upto]
+        assert changes.counts(np.array([key]), upto).tolist() == [len(before)]
+    assert set(changes.keys_between(3, upto).tolist()) == {k for k, at in plain if 3 <= at < upto}
+
+
+@pytest.fixture
+def shared_leaf():
+    """``x = 2.; y = x * x; y.backward()``, twice over the same graph."""
+    number, double = value(2.0), value(4.0)
+    return MemoryLog(
+        [
+            *OPS,
+            e.NodeCreated(1, 1, "leaf", (), (e.Output(number, 1),), (), True, "", 0, 0),  # 1
+            e.NodeCreated(2, 2, "op", ((1, 0), (1, 0)), (e.Output(double, 2),), (), True, "", 0, 0),
+            e.BackwardStarted(1, ((2, 0),), (value(1.0),), True, False, (), 0),  # 3
+            e.StepStarted(1, 2, (value(1.0),)),
+            e.GradFlowed(1, 2, 0, 1, 0, number),  # 5
+            e.GradFlowed(1, 2, 1, 1, 0, number, double),
+            e.StepFinished(1, 2),  # 7
+            e.GradAccumulated(1, 1, double),
+            e.BackwardFinished(1),  # 9
+            e.BackwardStarted(2, ((2, 0),), (value(1.0),), False, False, (), 0),  # 10
+            e.StepStarted(2, 2, (value(1.0),)),
+            e.GradFlowed(2, 2, 0, 1, 0, number),  # 12
+            e.GradFlowed(2, 2, 1, 1, 0, number, double),
+            e.SavedFreed(2),  # 14
+            e.StepFinished(2, 2),
+            e.GradAccumulated(2, 1, double, value(8.0)),  # 16
+            e.BackwardFinished(2),
+        ]
+    )
+
+
+def test_a_leaf_shows_what_arrives_beside_its_old_grad_until_it_is_accumulated(shared_leaf):
+    timeline = Timeline(shared_leaf)
+    (first,) = timeline.at(5).state(1).outputs
+    assert first.incoming == value(2.0)
+    assert (first.expected, first.grad) == (2, None)
+    assert first.parts == (Contribution(2, 0, value(2.0), 5),)
+    (second,) = timeline.at(12).state(1).outputs
+    assert (len(second.parts), second.grad, second.grad_seq) == (1, value(4.0), 8)
+    (after,) = timeline.at(16).state(1).outputs
+    assert (after.incoming, after.grad, after.grad_seq) == (value(4.0), value(8.0), 16)
+
+
+def test_the_steps_of_a_pass(shared_leaf):
+    timeline = Timeline(shared_leaf)
+    leaf = [timeline.at(n).state(1).step for n in range(2, 10)]
+    assert leaf == ["none", "pending", "pending", "waiting", "running", "running", "done", "done"]
+    op = [timeline.at(n).state(2).step for n in range(2, 9)]
+    assert op == ["none", "waiting", "running", "running", "running", "done", "done"]
+    assert [timeline.at(n).step for n in range(2, 9)] == [0, 0, 2, 2, 2, 0, 0]
+    assert [timeline.at(n).pass_nr for n in (2, 3, 8, 9, 10)] == [0, 1, 1, 0, 2]
+
+
+def test_the_root_of_a_pass_has_its_seed_as_incoming(shared_leaf):
+    (root,) = Timeline(shared_leaf).at(3).state(2).outputs
+    assert root.incoming == value(1.0)
+    assert root.parts == (Contribution(0, 0, value(1.0), 3),)
+    assert root.expected == 1
+
+
+def test_saved_tensors_are_held_until_they_are_freed(shared_leaf):
+    timeline = Timeline(shared_leaf)
+    assert [timeline.at(n).state(2).saved for n in (2, 9, 13, 14)] == ["held", "held", "held", "freed"]
+    assert timeline.at(14).state(2).saved_freed == 14
+    assert timeline.at(14).state(1).saved == "nothing"
+
+
+def test_a_view_has_the_value_of_its_memory():
+    base = value(*range(6))
+    made = e.Output(Value("float64", (2, 3), base.data), 1)
+    column = e.Output(value(1.0, 4.0), 1, 0, 1, 1, (3,))
+    log = MemoryLog(
+        [
+            *OPS,
+            e.NodeCreated(1, 1, "leaf", (), (made,), (), False, "", 0, 0),
+            e.NodeCreated(2, 3, "op", ((1, 0),), (column,), (), False, "inputs", 0, 0),
+            e.StorageWritten(1, 7, 1, value(*range(10, 16))),
+        ]
+    )
+    before, after = Timeline(log).at(2).state(2).outputs[0], Timeline(log).at(3).state(2).outputs[0]
+    assert before.value.array().tolist() == [1, 4]
+    assert after.value.array().tolist() == [11, 14]
+    assert (after.value_seq, after.version, after.written_by) == (3, 1, 7)
+    assert Timeline(log).at(3).state(1).outputs[0].value.array().tolist() == [[10, 11, 12], [13, 14, 15]]
+
+
+def test_a_view_that_claims_more_than_its_memory_has_no_elements():
+    for offset, strides, shape in ((5, (1,), (3,)), (0, (1,), (7,)), (0, (0,), (1 << 40,)), (0, (1, 1), (3,))):
+        wrong = e.Output(Value("float64", shape), 1, 0, 1, offset, strides)
+        log = MemoryLog(
+            [
+                *OPS,
+                e.NodeCreated(1, 1, "leaf", (), (wrong,), (), False, "", 0, 0),
+                e.StorageWritten(1, 1, 1, value(*range(6))),
+            ]
+        )
+        assert Timeline(log).at(2).state(1).outputs[0].value.data is None
+
+
+def training(world, steps):
+    world.leaf(1, 1, 0)
+    for _ in range(steps):
+        world.op(0, 0, 1)
+        root = len(world.created)
+        world.say(e.BackwardStarted(world.passes + 1, ((root, 0),), (value(1.0),), False, False, (), 0))
+        world.passes += 1
+        world.say(e.BackwardFinished(world.passes))
+        world.make("op", 3, ((1, 0),), (world.plain(1),), requires_grad=False, untracked="no_grad")
+        world.say(e.StorageWritten(1, root, 1, value(1.0, 2.0, 3.0)))
+        world.say(e.OptimizerStepped("SGD", (1,), 0))
+        world.say(e.NodeFreed(root))
+    return Timeline(MemoryLog(world.log))
+
+
+def test_iterations_and_phases_of_a_training_loop():
+    timeline = training(World(), 2)
+    assert timeline.iterations == (Iteration(0, 1, 8), Iteration(1, 9, 15))
+    assert timeline.phases == (
+        Phase("forward", 1, 2, 0), Phase("backward", 3, 4, 1), Phase("optimizer", 5, 8, 0),
+        Phase("forward", 9, 9, 0), Phase("backward", 10, 11, 2), Phase("optimizer", 12, 15, 0),
+    )  # fmt: skip
+    assert timeline.nodes_of(timeline.iterations[0]) == (1, 2, 3)
+    assert timeline.nodes_of(timeline.iterations[1]) == (1, 4, 5)
+    assert [timeline.info(node).iteration for node in timeline.nodes] == [0, 0, 0, 1, 1]
+    assert timeline.iteration_at(0) == timeline.iterations[0]
+    assert timeline.phase_at(0) is None
+    assert timeline.users(1) == (2, 3, 4, 5)
+
+
+def test_a_second_pass_over_the_same_graph_is_the_same_iteration(shared_leaf):
+    timeline = Timeline(shared_leaf)
+    assert len(timeline.iterations) == 1
+    assert [phase.pass_nr for phase in timeline.phases] == [0, 1, 2]
+
+
+def test_an_empty_log_has_one_moment():
+    timeline = Timeline(MemoryLog())
+    moment = timeline.at(0)
+    assert (len(timeline), moment.event, moment.state(1), timeline.nodes) == (0, None, None, [])
+    assert timeline.iteration_at(0) == Iteration(0, 1, 0)
+    assert timeline.first_bad() == 0
+    with pytest.raises(KeyError):
+        timeline.info(1)
+
+
+def test_the_first_nan_is_found_wherever_it_is():
+    draw = random.Random(3)
+    events = tell([(draw.choice(ACTIONS), *(draw.randrange(41) for _ in range(3))) for _ in range(200)])
+    log = MemoryLog(events)
+    timeline = Timeline(log)
+    assert timeline.first_bad() == 0
+    log.append(e.GradSet(1, 0, "assigned", Value("bfloat16", (1,), b"\xc0\x7f")))
+    log.append(e.GradSet(1, 0, "assigned", value(np.inf)))
+    timeline.refresh()
+    assert timeline.first_bad() == len(timeline) - 1

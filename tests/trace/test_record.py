@@ -1,0 +1,160 @@
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import gviz.engine as torch
+from gviz import emit
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.trace import load
+from gviz.trace.record import mark, record
+
+ROOT = Path(__file__).parents[2]
+
+
+def of_kind(timeline, kind):
+    return [event for n in range(1, len(timeline) + 1) if isinstance(event := timeline.event(n), kind)]
+
+
+def test_what_happens_in_the_block_is_in_the_trace(tmp_path):
+    with record(tmp_path / "run.gviz") as recording:
+        x = torch.tensor(3.0, requires_grad=True)
+        y = x * x
+        y.backward()
+        mark("done")
+    timeline = load(recording.path)
+    assert [timeline.info(node).title for node in timeline.nodes] == ["x", "y"]
+    [leaf] = timeline.at(len(timeline)).states([1])
+    assert leaf.outputs[0].grad.array() == 6.0
+    assert [name for _, name in timeline.marks] == ["done"]
+    assert timeline.source(__file__) == Path(__file__).read_text()
+
+
+def test_an_exception_is_said_and_goes_on_its_way(tmp_path):
+    path = tmp_path / "run.gviz"
+    with pytest.raises(ZeroDivisionError), record(path):
+        _ = 1 // 0
+    timeline = load(path)
+    [failed] = of_kind(timeline, e.Failed)
+    assert (failed.error, failed.node) == ("ZeroDivisionError", 0)
+    assert "_ = 1 // 0" in failed.traceback
+    assert timeline.stack(failed.stack)[0].path == __file__
+    assert timeline.failures == (len(timeline),)
+    assert timeline.phases[-1].kind == "failed"
+    assert emit.channel is None
+
+
+def test_an_error_in_a_backward_rule_names_its_node(tmp_path):
+    def program():
+        with record(tmp_path / "run.gviz"):
+            y = torch.tensor([1.0, 2.0], requires_grad=True).exp()
+            y.add_(1)
+            y.sum().backward()
+
+    with pytest.raises(RuntimeError):
+        program()
+    timeline = load(tmp_path / "run.gviz")
+    [failed] = of_kind(timeline, e.Failed)
+    assert timeline.info(failed.node).op.name == "exp"
+
+
+def test_leaving_by_sys_exit_is_no_failure(tmp_path):
+    with pytest.raises(SystemExit), record(tmp_path / "run.gviz"):
+        sys.exit(0)
+    assert load(tmp_path / "run.gviz").failures == ()
+
+
+def test_output_is_said_line_by_line_and_still_printed(tmp_path, capsys):
+    with record(tmp_path / "run.gviz"):
+        print("one", 2)
+        print("no end", end="")
+        print("trouble", file=sys.stderr)
+    printed = [(event.stream, event.text) for event in of_kind(load(tmp_path / "run.gviz"), e.Printed)]
+    assert printed == [("stdout", "one 2\n"), ("stderr", "trouble\n"), ("stdout", "no end")]
+    assert tuple(capsys.readouterr()) == ("one 2\nno end", "trouble\n")
+
+
+def test_the_streams_are_what_they_were_afterwards(tmp_path):
+    before = sys.stdout, sys.stderr, warnings.showwarning
+    with record(tmp_path / "run.gviz"):
+        assert sys.stdout.encoding == before[0].encoding
+    assert (sys.stdout, sys.stderr, warnings.showwarning) == before
+
+
+def test_warnings_are_said_with_the_place_that_warned(tmp_path):
+    shown = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *where: shown.append(str(message))
+        with record(tmp_path / "run.gviz"):
+            warnings.warn("careful", UserWarning, stacklevel=1)
+    assert shown == ["careful"]
+    timeline = load(tmp_path / "run.gviz")
+    [warned] = of_kind(timeline, e.Warned)
+    assert (warned.category, warned.message) == ("UserWarning", "careful")
+    assert timeline.stack(warned.stack)[0].function == "test_warnings_are_said_with_the_place_that_warned"
+
+
+def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
+    path = tmp_path / "run.gviz"
+    path.write_text("precious")
+    with pytest.raises(GvizError, match="exists already") as caught:
+        record(path)
+    assert caught.value.exit_code == 1
+    assert path.read_text() == "precious"
+    with record(path, overwrite=True):
+        mark("new")
+    assert len(load(path)) == 1
+
+
+def test_a_folder_that_is_not_there_is_an_error_of_one_line(tmp_path):
+    with pytest.raises(GvizError, match="cannot be written"), record(tmp_path / "none" / "run.gviz"):
+        pytest.fail("never reached")
+    assert emit.channel is None
+
+
+def test_two_recordings_at_once_are_refused_and_the_first_goes_on(tmp_path):
+    with record(tmp_path / "run.gviz"):
+        with pytest.raises(GvizError, match="already being recorded"), record(tmp_path / "other.gviz"):
+            pytest.fail("never reached")
+        mark("still here")
+    assert os.listdir(tmp_path) == ["run.gviz"]
+    assert len(load(tmp_path / "run.gviz")) == 1
+
+
+def test_without_source_the_text_stays_out(tmp_path):
+    with record(tmp_path / "run.gviz", source=False):
+        torch.zeros(2)
+    timeline = load(tmp_path / "run.gviz")
+    assert timeline.info(1).frames[0].path == __file__
+    assert timeline.source(__file__) is None
+
+
+def test_the_limit_decides_whether_large_arrays_are_kept(tmp_path):
+    for limit, kept in ((1024, False), (1 << 20, True)):
+        path = tmp_path / f"{limit}.gviz"
+        with record(path, limit=limit):
+            torch.zeros(1000)
+        timeline = load(path)
+        value = timeline.at(1).state(1).outputs[0].value
+        assert (timeline.array(value) is not None) == kept
+        assert value.stats.zero == 1000
+
+
+def test_mark_without_a_recording_does_nothing():
+    mark("nobody listens")
+
+
+def test_without_a_path_a_trace_goes_to_the_cache_folder(tmp_path):
+    program = "from gviz.trace.record import record\nwith record() as r: pass\nprint(r.path)"
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    path = Path(done.stdout.strip())
+    assert path.parent == tmp_path / "gviz" / "traces"
+    assert len(load(path)) == 0
