@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from stories import demo, value
+
+from gviz.events import GradFlowed, NodeCreated, OpSeen, Output, StepStarted
+from gviz.explain.arithmetic import computation, shares
+from gviz.explain.substitute import with_numbers
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.values import capture
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "result"),
+    [
+        ("self * other", {"self": "3 (x)", "other": "-6 (a)"}, "3 (x) * -6 (a)"),
+        ("g * other", {"other": "-6"}, "g * -6"),
+        ("self ** exponent", {"self": "-2 (x)", "exponent": "3"}, "(-2 (x)) ** 3"),
+        ("g · cos(self)", {"self": "0.5", "cos": "no"}, "g · cos(0.5)"),
+        ("g.sum(dim) * selfish", {"self": "1", "dim": "0", "g": "G"}, "g.sum(0) * selfish"),
+        ("g @ other.mT", {"g": "g (2,3)", "other": "W (4,3)"}, "g (2,3) @ other.mT"),
+        ("__import__('os')", {"os": "1"}, "__import__('1')"),
+    ],
+)
+def test_names_become_numbers_as_text(text, words, result):
+    assert with_numbers(text, words) == result
+
+
+def test_a_value_is_explained_by_its_formula_with_numbers():
+    timeline = demo()
+    assert computation(timeline, 4).text == "3 (x) * -6 (a) = -18"
+    assert [operand.name for operand in computation(timeline, 4).operands] == ["x", "a"]
+    assert computation(timeline, 1).text == ""
+
+
+def test_a_share_says_rule_numbers_and_what_it_was_added_to():
+    timeline = demo()
+    first, second = shares(timeline, timeline.at(21), 4)
+    assert (first.rule, first.numbers, first.nth, first.expected) == ("g * a", "1 * -6", 1, 2)
+    assert (first.before, float(first.after.array())) == (None, -6.0)
+    assert (second.numbers, float(second.before.array()), float(second.after.array())) == ("1 * 3", 1.0, 4.0)
+    assert (second.nth, second.expected, second.event) == (2, 2, 19)
+
+
+def test_shares_know_only_what_has_happened():
+    timeline = demo()
+    assert [share.event for share in shares(timeline, timeline.at(7), 4)] == [0, 0]
+    assert [share.numbers for share in shares(timeline, timeline.at(7), 4)] == ["g * -6", "g * 3"]
+    assert [share.event for share in shares(timeline, timeline.at(18), 4)] == [18, 0]
+
+
+def broadcast():
+    add = OpSeen(1, "Add", "AddBackward0", ("self", "other"), ("g", "g"), (), "self + other")
+    leaf = OpSeen(2, "Leaf", "", (), (), ())
+    big, small = capture(np.ones((8, 3))), capture(np.ones(3))
+
+    def made(node, kind, op, inputs, array, tracked=True):
+        return NodeCreated(node, op, kind, inputs, (Output(array, node),), (), tracked, "", 0, 0)
+
+    return Timeline(
+        MemoryLog([
+            add, leaf,
+            made(1, "constant", 2, (), big, False), made(2, "leaf", 2, (), small),
+            made(3, "op", 1, ((1, 0), (2, 0)), big),
+            StepStarted(1, 3, (big,)), GradFlowed(1, 3, 1, 2, 0, small),
+        ])
+    )  # fmt: skip
+
+
+def test_a_broadcast_input_says_what_is_summed_and_a_constant_why_it_gets_nothing():
+    timeline = broadcast()
+    constant, leaf = shares(timeline, timeline.at(5), 3)
+    assert constant.missing == "needs no gradient"
+    assert leaf.reduced == "(8,3) summed over dimension 0 to (3,)"
+    assert leaf.numbers == "g (8,3)"
+
+
+def test_nothing_of_a_trace_is_evaluated():
+    op = OpSeen(1, "Evil", "E", ("self",), ("__import__('os').abort()",), (), "exit()")
+    made = NodeCreated(1, 1, "op", (), (Output(value(1.0), 1),), (("x", "exit()"),), True, "", 0, 0)
+    assert computation(Timeline(MemoryLog([op, made])), 1).text == "exit() = 1"
