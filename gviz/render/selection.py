@@ -1,28 +1,57 @@
-"""Which nodes of an iteration a picture shows: the graph of the program, not the arithmetic inside its optimizer."""
+"""Which nodes of an iteration a picture shows: the graph of the program, not the arithmetic inside its optimizer.
+
+Of a very large graph it is one part, so that it can be laid out while somebody waits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from gviz.events import OptimizerStepped
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
+PART = 2000
+"""Nodes of one part of a graph that is shown in parts."""
 
-def shown_nodes(timeline: Timeline, iteration: Iteration, *, optimizer: bool) -> dict[int, NodeInfo]:
-    """The nodes made in the iteration and the older ones they use, in order of creation.
 
-    Without `optimizer`, what an optimizer computed to step is left out: parameters just change their values.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The nodes of one iteration, cut into stretches of `PART` in order of creation."""
+
+    nodes: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return max(-(-len(self.nodes) // PART), 1)
+
+    def holding(self, node: int) -> int:
+        """The part that a node was made in."""
+        return min(max(bisect_right(self.nodes, node) - 1, 0) // PART, len(self) - 1)
+
+    def part(self, index: int) -> tuple[int, ...]:
+        """The nodes of one part."""
+        return self.nodes[index * PART : (index + 1) * PART]
+
+
+def shown_nodes(
+    timeline: Timeline, iteration: Iteration, part: Sequence[int] | None = None, *, optimizer: bool
+) -> tuple[dict[int, NodeInfo], list[NodeInfo]]:
+    """The nodes to show, in order of creation, and those of them that were made here: in `part`, or in the iteration.
+
+    The others are older ones they use. Without `optimizer`, what an optimizer computed to step is left out: parameters
+    just change their values.
     """
-    infos = {node: timeline.info(node) for node in timeline.nodes_of(iteration)}
+    infos = {node: timeline.info(node) for node in (timeline.nodes_of(iteration) if part is None else part)}
+    own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
     stacks = set() if optimizer else _optimizer_stacks(timeline, iteration, infos.values())
-    if not stacks:
-        return infos
-    own = [info for info in infos.values() if info.iteration == iteration.index and not _inside(info, stacks)]
-    used = {node for info in own for node, _ in info.created.inputs}
-    used |= {output.view_of for info in own for output in info.created.outputs}
-    kept = used.union(info.node for info in own)
-    return {node: info for node, info in infos.items() if node in kept}
+    if part is None and not stacks:
+        return infos, own
+    own = [info for info in own if not _inside(info, stacks)]
+    kept = {info.node for info in own}.union(node for info in own for node, _ in info.created.inputs)
+    kept |= {output.view_of for info in own for output in info.created.outputs} - {0}
+    return {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}, own
 
 
 def _inside(info: NodeInfo, stacks: Collection[int]) -> bool:

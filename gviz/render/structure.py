@@ -79,11 +79,12 @@ class Structure:
     levels: int
 
 
-def structure(timeline: Timeline, iteration: Iteration, options: Options | None = None) -> Structure:
-    """The graph of an iteration: its own nodes, and the older ones they use as boxes without inputs."""
+def structure(
+    timeline: Timeline, iteration: Iteration, options: Options | None = None, part: Sequence[int] | None = None
+) -> Structure:
+    """The graph of an iteration, or of a part of it: its own nodes, and the older ones they use, without inputs."""
     options = options or Options()
-    infos = shown_nodes(timeline, iteration, optimizer=options.optimizer)
-    own = [info for info in infos.values() if info.iteration == iteration.index]
+    infos, own = shown_nodes(timeline, iteration, part, optimizer=options.optimizer)
     roots, backward = _roots(timeline, iteration, own)
     chips = _chips(infos, own, options)
     places = [_place(timeline, info, iteration, roots, backward=backward) for info in infos.values()]

@@ -227,11 +227,18 @@ async def test_it_knows_whether_it_fits():
         assert not app.graph.fits(100, 8)
 
 
-async def test_a_large_graph_says_that_it_is_laid_out_and_then_appears(monkeypatch):
-    monkeypatch.setattr("gviz.tui.widgets.graph.AT_ONCE", 50)
+async def test_a_large_graph_is_shown_in_parts_that_follow_the_moment(monkeypatch):
+    monkeypatch.setattr("gviz.render.selection.PART", 20)
     app = Stage(tall())
     async with app.run_test(size=(60, 20)) as pilot:
-        app.go(len(app.timeline))
-        assert app.rows()[0].strip() == "laying out 61 nodes"
+        app.go(1)
         await pilot.pause()
+        assert app.graph.border_title == "5 Graph, part 1 of 4"
+        first = app.graph.virtual_size
+        app.go(len(app.timeline))
+        await pilot.pause()
+        assert app.graph.border_title == "5 Graph, part 4 of 4"
         assert any("Sin #61 " in row for row in app.rows())
+        app.go(1)
+        await pilot.pause()
+        assert app.graph.virtual_size == first

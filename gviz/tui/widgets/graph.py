@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from gviz.render.cells.moments import Moments
 from gviz.render.layout import Place
+from gviz.render.selection import Parts
 from gviz.render.structure import structure
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -26,9 +27,7 @@ STYLES = (
     "leaf", "parameter", "chip", "constant", "op", "root",
 )  # fmt: skip
 AHEAD = 8
-AT_ONCE = 5000
-"""A graph of more nodes takes a while to lay out; the panel says so before it begins."""
-KEPT_ITERATIONS = 4
+KEPT_DRAWINGS = 4
 KEPT_STRIPS = 2000
 MARGIN = Spacing(2, 4, 2, 4)
 
@@ -68,7 +67,8 @@ class GraphCanvas(ScrollView, can_focus=True):
         super().__init__(id="graph")
         self._timeline = timeline
         self._glyphs = glyphs
-        self._drawings: dict[int, Moments] = {}
+        self._drawings: dict[tuple[int, int], Moments] = {}
+        self._parts: dict[int, Parts] = {}
         self._drawing: Moments | None = None
         self._dressed = range(0)
         self._strips: dict[int, Strip] = {}
@@ -86,10 +86,11 @@ class GraphCanvas(ScrollView, can_focus=True):
         """Whether the whole graph of the moment could be seen in an area."""
         if self.moment is None or not self._timeline.iterations:
             return False
-        iteration = self._timeline.iteration_at(self.moment.n)
-        if len(self._timeline.nodes_of(iteration)) * 16 > width * height:
+        key = self._shown_part(self.moment.n, 0)
+        parts = self._parts[key[0]]
+        if len(parts) > 1 or len(parts.nodes) * 16 > width * height:
             return False  # no need to lay out what cannot fit
-        layout = self._drawing_of(iteration.index).canvas.layout
+        layout = self._drawing_of(key).canvas.layout
         return 0 < layout.width <= width and layout.height <= height
 
     def watch_moment(self, before: Moment | None, moment: Moment | None) -> None:
@@ -208,18 +209,12 @@ class GraphCanvas(ScrollView, can_focus=True):
         """Follow the moment and the selection, and redraw the rows that look different."""
         if self.moment is None or not self.size or not self._timeline.iterations:
             return
-        iteration = self._timeline.iteration_at(self.moment.n)
-        if iteration.index not in self._drawings and not self._remark:
-            nodes = len(self._timeline.nodes_of(iteration))
-            self._remark = f" laying out {nodes:,} nodes"
-            if nodes > AT_ONCE:
-                self._drawing = None
-                self.refresh()
-                self.call_after_refresh(self.on_resize)
-                return
-        drawing = self._drawing_of(iteration.index)
+        index, part = self._shown_part(self.moment.n, self.selected or self.moment.node)
+        drawing = self._drawing_of((index, part))
         if drawing is not self._drawing:
             self._drawing, self._remark = drawing, "" if drawing.shape.places else " no nodes were recorded"
+            parts = len(self._parts[index])
+            self.border_title = "5 Graph" if parts == 1 else f"5 Graph, part {part + 1} of {parts}"
             self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
             self._strips.clear()
             self.refresh()
@@ -243,15 +238,24 @@ class GraphCanvas(ScrollView, can_focus=True):
             self._dressed = range(max(top - AHEAD, 0), top + self.size.height + AHEAD)
             self._drawing.show(self.moment, self.selected, self._dressed)
 
-    def _drawing_of(self, iteration: int) -> Moments:
-        drawing = self._drawings.get(iteration)
+    def _shown_part(self, n: int, node: int) -> tuple[int, int]:
+        """The iteration of a moment, and the part of its graph that holds a node (that was shown last, for no node)."""
+        iteration = self._timeline.iteration_at(n)
+        parts = self._parts.get(iteration.index)
+        if parts is None:
+            parts = self._parts[iteration.index] = Parts(self._timeline.nodes_of(iteration))
+        return iteration.index, parts.holding(node) if node else 0
+
+    def _drawing_of(self, key: tuple[int, int]) -> Moments:
+        drawing = self._drawings.get(key)
         if drawing is None:
-            if len(self._drawings) >= KEPT_ITERATIONS:
+            if len(self._drawings) >= KEPT_DRAWINGS:
                 self._drawings.pop(next(iter(self._drawings)))
-            shape = structure(self._timeline, self._timeline.iterations[iteration])
-            drawing = self._drawings[iteration] = Moments(
-                self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii
-            )
+            index, part = key
+            parts = self._parts[index]
+            nodes = parts.part(part) if len(parts) > 1 else None
+            shape = structure(self._timeline, self._timeline.iterations[index], part=nodes)
+            drawing = self._drawings[key] = Moments(self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii)
         return drawing
 
     def _strip(self, drawing: Moments, row: int, left: int, width: int) -> Strip:
