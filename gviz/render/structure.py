@@ -192,8 +192,10 @@ def _role(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[i
 
 
 def _ever_requires_grad(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> bool:
+    if info.created.requires_grad:
+        return True
     state = timeline.at(iteration.end).state(info.node)
-    return info.created.requires_grad or (state is not None and state.requires_grad)
+    return state is not None and state.requires_grad
 
 
 def _chip(info: NodeInfo, user: int, slot: int) -> Place:
