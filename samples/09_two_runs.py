@@ -1,12 +1,12 @@
 """Two runs of one model: a new graph, but the same parameters
 
-__init__ makes four parameters and no graph. Calling the model does: follow
-the first call with f, which stops after each module, to output1 = 5.75. The
-second call draws its boxes anew, with new numbers: no operation of the first
-graph takes part. Only the parameters are the same boxes in both. That is why
-the second backward pass adds to their gradients: layer2.bias.grad goes from
-1 to 2. The program counts the nodes itself: nine in each graph, and the four
-they share are the parameters.
+__init__ makes four parameters and no graph; calling the model makes one. Run
+to the end of the first call with f, output1 is 5.75, and through its backward
+pass with f again. Go on with n: the second call draws all its boxes anew, and
+not one operation of the first graph takes part. Only the parameters are the
+same boxes. That is why the second backward pass adds to their gradients:
+layer2.bias.grad goes from 1 to 2. The program counts the nodes itself: nine
+in each graph, and the four that are in both are the parameters.
 """
 
 import gviz.engine as torch

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from cli.programs import ROOT, gviz, python
+
 from gviz.events import NodeFreed
 from gviz.explain.happening import sentence
 from gviz.trace import load
