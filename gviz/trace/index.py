@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
+from time import monotonic
 
 import numpy as np
 
@@ -35,8 +37,9 @@ TABLES: dict[str, tuple[str, ...]] = {
     "edges": ("seq", "source", "target", "output_nr", "carries"),
     "phases": ("kind", "start", "end", "pass_nr"),
     "iterations": ("start",),
+    "runs": ("start",),
 }
-"""Tables of whole numbers by name, and their columns, in order of time."""
+"""Tables of whole numbers by name, and their columns, in order of time; a run is a series of nodes of one stack."""
 
 _BY_NODE = {
     "created": kinds(e.NodeCreated),
@@ -53,6 +56,7 @@ _CONTEXT = kinds(
     e.BackwardStarted, e.BackwardFinished, e.StepStarted, e.StepFinished, e.ScopeEntered, e.ScopeLeft
 )  # fmt: skip
 _BATCH = 1 << 16
+_SMALL_BATCH = 1 << 12
 _OUTPUT_BITS = 24
 
 
@@ -72,14 +76,17 @@ class Index:
         self._chapters = Chapters()
         self._add_chapters()
         self._context = _Context()
+        self._stack = -1
         self._requires: set[int] = set()
         self._plain: set[Edge] = set()  # outputs that cannot have a gradient, of nodes that do
 
-    def extend(self, log: EventLog) -> None:
-        """Take in the events that were added to the log."""
+    def extend(self, log: EventLog, *, until: float = inf) -> None:
+        """Take in the events that were added to the log; stop early at the time `until` (of `time.monotonic`)."""
         end = log.refresh()
-        while self.count < end:
-            stop = min(self.count + _BATCH, end) + 1
+        size = _BATCH if until == inf else _SMALL_BATCH
+        first = self.count
+        while self.count < end and (self.count == first or monotonic() < until):
+            stop = min(self.count + size, end) + 1
             _Batch(self, log, self.count + 1, stop).add()
             self.count = stop - 1
         self._add_chapters()
@@ -158,6 +165,7 @@ class _Batch:
         self.roots: list[Edge] = []
         self.parameters: list[Edge] = []
         self.scopes: dict[int, int] = {}  # by seq
+        self.runs: list[tuple[int]] = []
         self.entered: list[Edge] = []
         self.left: list[Edge] = []
 
@@ -168,13 +176,17 @@ class _Batch:
         for name, pairs in (("written", self.written), ("scope", self.entered), ("scope_left", self.left)):
             self._add(name, *_pairs(pairs))
         self._add_edges()
+        self._grow("runs", _table("runs", self.runs))
         self._add_context()
 
     def _happen(self, seq: int, event: e.Event) -> None:
         if isinstance(event, DECIDING):
             self.index._chapters.happen(seq, event)
         match event:
-            case e.NodeCreated():
+            case e.NodeCreated(stack=stack):
+                if stack != self.index._stack:
+                    self.index._stack = stack
+                    self.runs.append((seq,))
                 self.edges.extend((seq, *edge) for edge in self.index.see_node(event))
             case e.RequiresGradSet():
                 self.index.see_requires(event)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from gviz.events import NodeCreated
 from gviz.site import Frame
 from gviz.trace.bindings import Binding, Range, bindings, range_of
 
 _LOOK_AHEAD = 200
+_LONGEST_PERIOD = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,15 @@ class _Claim:
 
 
 class Names:
-    """The variable names of a trace's nodes. A pure function of the trace: nothing is imported, nothing is run."""
+    """The variable names of a trace's nodes. A pure function of the trace: nothing is imported, nothing is run.
+
+    `nodes` are in order of creation; `runs` are the places in it where a series made at one stack begins.
+    """
 
     def __init__(
         self,
         nodes: Sequence[int],
+        runs: Sequence[int],
         created: Callable[[int], NodeCreated],
         stacks: Mapping[int, tuple[Frame, ...]],
         sources: Mapping[str, str | None],
@@ -41,8 +45,8 @@ class Names:
         self._bindings: dict[str, dict[Range, Binding]] = {}
         self._claims: dict[int, _Claim | None] = {}
         self._places = {node: place for place, node in enumerate(nodes)}
-        self._run_starts: list[int] = []  # of the runs of nodes made at one stack that were looked at, in order
-        self._runs: dict[int, tuple[int, int]] = {}  # by start: the place after its end, and its period
+        self._runs = [*runs, len(nodes)]
+        self._periods: dict[int, int] = {}
 
     def of(self, node: int) -> str:
         """The variable that held the node's tensor first, or nothing."""
@@ -86,21 +90,12 @@ class Names:
         One call of a library may make several nodes at one place of the program, and a loop makes them again and again:
         the ops of such a run repeat, and the last of each repetition is the result.
         """
-        at = bisect_right(self._run_starts, place) - 1
-        if at < 0 or self._runs[self._run_starts[at]][0] <= place:
-            at = self._add_run(place)
-        start = self._run_starts[at]
-        return (place - start + 1) % self._runs[start][1] == 0
-
-    def _add_run(self, place: int) -> int:
-        stack, start = self._stack_at(place), place
-        while start and self._stack_at(start - 1) == stack:
-            start -= 1
-        made = takewhile(lambda created: created.stack == stack, map(self._created, self._nodes[start:]))
-        ops = [created.op for created in made]
-        self._runs[start] = start + len(ops), _period(ops)
-        insort(self._run_starts, start)
-        return bisect_left(self._run_starts, start)
+        run = bisect_right(self._runs, place) - 1
+        start, end = self._runs[run], self._runs[run + 1]
+        if start not in self._periods:
+            made = [self._created(node).op for node in self._nodes[start : min(end, start + _LONGEST_PERIOD)]]
+            self._periods[start] = _period(made)
+        return (place - start + 1) % self._periods[start] == 0
 
     def _is_claimed_later(self, place: int, stack: int, claim: _Claim) -> bool:
         """Whether the same statement goes on to make a node that is the assigned value itself."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
+from math import inf
+from time import monotonic
 
 import numpy as np
 
@@ -30,9 +32,12 @@ class Timeline:
 
     The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a
     name may come later than its node.
+
+    A long trace whose program was killed has no index in its file, and making one takes seconds. A viewer gives
+    `seconds` to have the beginning at once, and calls `refresh` until `behind` is 0, as it does for a trace that grows.
     """
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, *, seconds: float = inf) -> None:
         self._log = log
         kept = log.index()
         index = restored(kept) if kept is not None else None
@@ -41,17 +46,22 @@ class Timeline:
         self._searched, self._first_bad = 0, 0
         if self._index.first_bad is not None:
             self._searched, self._first_bad = self._index.count, self._index.first_bad
-        self.refresh()
+        self.refresh(seconds)
 
     def __len__(self) -> int:
         return self._index.count
 
-    def refresh(self) -> bool:
-        """Take in what was added to the log; whether there was anything."""
+    @property
+    def behind(self) -> int:
+        """How many events of the log are still to be taken in."""
+        return len(self._log) - self._index.count
+
+    def refresh(self, seconds: float = inf) -> bool:
+        """Take in what was added to the log, for about so long at most; whether there was anything."""
         before = self._index.count
         if self._log.refresh() == before:
             return False
-        self._index.extend(self._log)
+        self._index.extend(self._log, until=monotonic() + seconds)
         for name in ("nodes", "iterations", "phases", "marks", "failures", "node_ends", "_iteration_starts", "_names"):
             self.__dict__.pop(name, None)
         return True
@@ -131,9 +141,14 @@ class Timeline:
         edge_seqs, _, targets, _, _ = self._index.tables["edges"]
         low, high = edge_seqs.searchsorted((start, end + 1))
         used = [self._index.lists[name].keys_between(start, end + 1) for name in ("created", "progress")]
-        nodes = np.unique(np.concatenate((targets[low:high], *used))).tolist()
-        born = self._index.lists["created"]
-        return tuple(sorted((node for node in nodes if born.last(node, end)), key=lambda node: born.last(node, end)))
+        nodes = np.unique(np.concatenate((targets[low:high], *used)))
+        created = self._index.lists["created"].whole()
+        rows = created.keys.searchsorted(nodes)
+        known = rows < len(created.keys)
+        nodes, rows = nodes[known], rows[known]
+        births = created.seqs[created.starts[rows]]
+        there = (created.keys[rows] == nodes) & (births <= end)
+        return tuple(nodes[there][np.argsort(births[there], kind="stable")].tolist())
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
@@ -207,7 +222,9 @@ class Timeline:
 
     @cached_property
     def _names(self) -> Names:
-        return Names(self.nodes, self._created, self._log.stacks, self._log.sources)
+        births = np.sort(self._index.lists["created"].whole().seqs)
+        runs = births.searchsorted(self._index.tables["runs"][0])
+        return Names(self.nodes, runs.tolist(), self._created, self._log.stacks, self._log.sources)
 
     def _created(self, node: int) -> e.NodeCreated:
         born = self._index.lists["created"].last(node, len(self))

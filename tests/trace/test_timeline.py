@@ -57,6 +57,17 @@ def test_a_timeline_that_grew_with_its_log_is_like_one_made_at_the_end(events, d
         assert (old.node, old.event, old.failed) == (new.node, new.event, new.failed)
 
 
+def test_a_long_log_can_be_taken_in_piece_by_piece():
+    log = MemoryLog([*OPS, *(e.Marked(str(n)) for n in range(10_000))])
+    timeline = Timeline(log, seconds=0)
+    assert 0 < len(timeline) < len(log)
+    assert timeline.at(len(timeline)).event == e.Marked(str(len(timeline) - 1))
+    while timeline.behind:
+        assert timeline.refresh(seconds=0)
+    assert len(timeline.marks) == len(timeline) == len(log)
+    assert not timeline.refresh(seconds=0)
+
+
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6))), st.integers(1, 7), st.integers(0, 400))
 @settings(deadline=None)
 def test_change_lists_find_what_a_plain_search_finds(steps, batch, upto):
