@@ -1,24 +1,23 @@
-"""From a key to the last byte of the repaint it causes, through a real pty. ``python benchmarks/key_to_repaint.py``
+"""From a key to the last byte of the repaint it causes, through a real pty.
 
-The graph canvas alone in an application, on a residual network of about 2,000 nodes, in a terminal of 150x50.
+``python -m benchmarks.key_to_repaint`` shows the bytes and the slowest repaints too. The graph canvas alone in an
+application, on a residual network of about 2,000 nodes, in a terminal of 150x50.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import select
 import signal
 import statistics
-import struct
 import sys
-import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-COLUMNS, ROWS = 150, 50
+from benchmarks.table import Row
+from benchmarks.terminal import opened
+
 QUIET = 0.06
 REPEATS = 60
 KEYS = {"step": b"s", "step back": b"S", "pan": b"\x1b[1;2B", "pan back": b"\x1b[1;2A"}
@@ -73,29 +72,35 @@ def viewer(blocks: int) -> None:
     Viewer().run()
 
 
-def main() -> None:
-    """Print the median and the 95th percentile for each kind of key."""
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
-        os.execv(sys.executable, [sys.executable, os.path.abspath(__file__), "--viewer"])
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    painted = _until_quiet(terminal, patience=20.0, quiet=1.0)
-    print(f"started: {painted[1]:,} bytes")
-    print(f"{'key':12}{'median ms':>10}{'p95 ms':>10}{'bytes':>10}")
-    for name, key in KEYS.items():
-        _report(name, [_press(terminal, key) for _ in range(REPEATS)])
-    os.write(terminal, b"q")
-    time.sleep(0.3)
+def rows() -> Iterator[Row]:
+    """The median for each kind of key."""
+    for name, presses in measured().items():
+        yield Row(f"key to repaint on 2,000 nodes, {name}, wall", f"{_times(presses, 0.5):.1f} ms", goal="16 ms")
+
+
+def measured() -> dict[str, list[tuple[float, int]]]:
+    """Seconds and bytes of the repaint after each press, by kind of key."""
+    child, terminal = opened([sys.executable, "-m", "benchmarks.key_to_repaint", "--viewer"])
+    _until_quiet(terminal, patience=20.0, quiet=1.0)
+    presses = {name: [_press(terminal, key) for _ in range(REPEATS)] for name, key in KEYS.items()}
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    os.close(terminal)
+    return presses
 
 
-def _report(name: str, presses: Sequence[tuple[float, int]]) -> None:
+def main() -> None:
+    """Print the median and the 95th percentile for each kind of key."""
+    print(f"{'key':12}{'median ms':>10}{'p95 ms':>10}{'bytes':>10}")
+    for name, presses in measured().items():
+        size = statistics.median(size for _, size in presses)
+        print(f"{name:12}{_times(presses, 0.5):10.1f}{_times(presses, 0.95):10.1f}{size:10,.0f}")
+
+
+def _times(presses: Sequence[tuple[float, int]], share: float) -> float:
+    """The time in milliseconds that this share of the presses did not exceed; those without a repaint do not count."""
     times = sorted(seconds * 1000 for seconds, size in presses if size)
-    size = statistics.median([size for _, size in presses])
-    p95 = times[int(len(times) * 0.95)]
-    print(f"{name:12}{statistics.median(times):10.1f}{p95:10.1f}{size:10,.0f}")
+    return times[int(len(times) * share)] if times else float("nan")
 
 
 def _press(terminal: int, key: bytes) -> tuple[float, int]:

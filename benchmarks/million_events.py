@@ -1,28 +1,32 @@
-"""A trace of a million events: what an event costs to write, and how fast the file opens and seeks.
-
-Thread CPU time, because other programs on the machine should not count. Run: python benchmarks/million_events.py [EVENTS]
-"""
+"""A trace of a million events: what an event costs to write, and how fast the file opens and seeks."""
 
 from __future__ import annotations
 
 import random
-import sys
-import tempfile
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks.table import Row, duration
+from benchmarks.timing import least, timed
 from gviz import events as e
 from gviz.site import Frame
 from gviz.trace import load
+from gviz.trace.reader import open_trace
+from gviz.trace.timeline import Timeline
 from gviz.trace.writer import TraceWriter
 from gviz.values import capture
 
+EVENTS = 1_000_000
 NODES = 300
 PARAMETERS = 20
 VISIBLE = 300
+SEEKS = 300
 
 
 def training(say: Callable[[e.Event], None], total: int) -> int:
@@ -71,42 +75,44 @@ def training(say: Callable[[e.Event], None], total: int) -> int:
     return count
 
 
-def cost(action: Callable[[], object], repeat: int = 1) -> float:
-    """The median CPU time of an action, in seconds."""
-    times = []
-    for _ in range(repeat):
-        before = time.thread_time()
-        action()
-        times.append(time.thread_time() - before)
-    return sorted(times)[repeat // 2]
+def rows() -> Iterator[Row]:
+    """Of one recording, closed and as a kill would have left it."""
+    with TemporaryDirectory() as folder:
+        closed, killed = Path(folder, "closed.gviz"), Path(folder, "killed.gviz")
+        yield from written(closed, killed)
+        opening = least(lambda: load(closed).at(EVENTS // 2), turns=5)
+        yield Row("opening it, to any moment", duration(opening), goal="100 ms")
+        yield Row("opening it after a kill, to its last event", duration(timed(lambda: last(killed))), goal="at once")
+        yield Row("opening it after a kill, to any moment", duration(timed(lambda: load(killed).at(EVENTS // 2))))
+        yield from seeks(load(closed))
 
 
-def main() -> None:
-    total = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.gviz"
-        silent = cost(lambda: training(lambda event: None, total))
-        before = time.process_time()
-        writer = TraceWriter(path, about={"gviz": "benchmark"}, on_trouble=print)
-        count = training(writer.say, total)
+def written(closed: Path, killed: Path) -> Iterator[Row]:
+    """Record, and copy the file before it is closed."""
+    silent = timed(lambda: training(lambda event: None, EVENTS), time.process_time)
+    writer = TraceWriter(closed, about={"gviz": "benchmark"}, on_trouble=print)
+
+    def write() -> None:
+        training(writer.say, EVENTS)
         writer.flush()
-        print(
-            f"write    {(time.process_time() - before - silent) / count * 1e6:8.2f} µs an event, the program's part off"
-        )
-        killed = Path(folder) / "killed.gviz"
-        for end in ("", "-wal"):
-            Path(f"{killed}{end}").write_bytes(Path(f"{path}{end}").read_bytes())
-        print(f"close    {cost(writer.close):8.2f} s")
-        print(
-            f"size     {path.stat().st_size / count:8.1f} bytes an event; {killed.stat().st_size / count:.1f} without index"
-        )
-        print(f"open     {cost(lambda: load(path), 5) * 1e3:8.1f} ms; killed: {cost(lambda: load(killed)):.2f} s")
-        seeks(path)
+
+    spoken = timed(write, time.process_time)
+    yield Row("writing a million events, the program's part off", f"{duration((spoken - silent) / EVENTS)}/event")
+    for end in ("", "-wal"):
+        shutil.copy(f"{closed}{end}", f"{killed}{end}")
+    yield Row("closing the file", duration(timed(writer.close)))
+    yield Row("its size", f"{closed.stat().st_size / EVENTS:.0f} B/event")
 
 
-def seeks(path: Path) -> None:
-    """What it costs to ask for the state of all visible nodes at some moment."""
-    timeline, draw = load(path), random.Random(1)
+def last(path: Path) -> e.Event:
+    """The last event of a trace."""
+    trace = open_trace(path)
+    return trace.event(len(trace))
+
+
+def seeks(timeline: Timeline) -> Iterator[Row]:
+    """What it costs to ask for the state of all nodes in sight at some moment."""
+    draw = random.Random(1)
     middle = timeline.iterations[len(timeline.iterations) // 2]
     visible = timeline.nodes_of(middle)[:VISIBLE]
 
@@ -118,13 +124,9 @@ def seeks(path: Path) -> None:
         nodes = timeline.nodes_of(iteration)[:VISIBLE]
         timeline.at(draw.randint(iteration.start, iteration.end)).states(nodes)
 
-    first = cost(lambda: seek(middle.end, middle.end))
-    print(f"seek     {cost(lambda: seek(0, len(timeline)), 301) * 1e3:8.2f} ms anywhere, {VISIBLE} visible nodes")
-    print(f"         {cost(lambda: seek(middle.start, middle.end), 301) * 1e3:8.2f} ms within their iteration")
-    print(
-        f"         {first * 1e3:8.2f} ms the first time ever; {cost(visit, 51) * 1e3:.2f} ms when all are other nodes each time"
-    )
-
-
-if __name__ == "__main__":
-    main()
+    anywhere = [timed(lambda: seek(0, len(timeline))) for _ in range(SEEKS)]
+    near = [timed(lambda: seek(middle.start, middle.end)) for _ in range(SEEKS)]
+    elsewhere = [timed(visit) for _ in range(50)]
+    yield Row(f"seeking in it, {VISIBLE} nodes in sight", duration(median(anywhere)), goal="1 ms")
+    yield Row("seeking within the iteration in sight", duration(median(near)), goal="1 ms")
+    yield Row(f"going to {VISIBLE} nodes not seen before", duration(median(elsewhere)))

@@ -1,0 +1,1 @@
+"""What is compared with what. ``python -m benchmarks`` prints the table; nothing here is a test."""
