@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from gviz.events import DEFINITIONS, KINDS, BackwardStarted, Event, Output
 from gviz.values import Value
@@ -20,8 +21,12 @@ Subject = tuple[int, int, int]
 _decoders = tuple(msgspec.msgpack.Decoder(kind) for kind in KINDS)
 
 
-encode: Callable[[Event], bytes] = msgspec.msgpack.Encoder().encode
-"""The body of an event, as its row keeps it."""
+def encode(event: Event) -> bytes:
+    """The body of an event, as its row keeps it; what no file can hold is kept as text."""
+    try:
+        return _encoder.encode(event)
+    except (OverflowError, UnicodeEncodeError):
+        return _encoder.encode(_encodable(event))
 
 
 def decode(kind: int, body: bytes) -> Event:
@@ -65,6 +70,29 @@ def with_values(event: Any, change: Callable[[Value], Value]) -> Any:
         fields = {name: with_values(getattr(event, name), change) for name in _VALUE_FIELDS[type(event)]}
         return msgspec.structs.replace(event, **fields)
     return event
+
+
+def _foreign(thing: object) -> object:
+    """A non-tensor argument of a type that the vocabulary does not know: a number of numpy, or some object."""
+    return thing.item() if isinstance(thing, np.generic) else repr(thing)
+
+
+def _encodable(thing: Any) -> Any:
+    """The same with numbers of more than 64 bits, and text that is not Unicode, written out."""
+    match thing:
+        case str():
+            return thing.encode("utf-8", "backslashreplace").decode()
+        case int() if not -(1 << 63) <= thing < 1 << 64:
+            return str(thing)
+        case tuple() | list():
+            return tuple(map(_encodable, thing))
+        case msgspec.Struct():
+            fields = {name: _encodable(getattr(thing, name)) for name in thing.__struct_fields__}
+            return msgspec.structs.replace(thing, **fields)
+    return thing
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_foreign)
 
 
 def _subject_reader(kind: type[Event]) -> Callable[[Any], Subject]:

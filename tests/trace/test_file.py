@@ -83,6 +83,19 @@ def _with_text_kind(kind, fields):
     return ["Linear" if name == "kind" else field for name, field in zip(kind.__struct_fields__, fields, strict=True)]
 
 
+@pytest.mark.parametrize(
+    ("attr", "kept"),
+    [(1 << 80, str(1 << 80)), ("\udcff", "\\udcff"), (np.float32(1.5), 1.5), (slice(1), "slice(None, 1, None)"),
+     ((1, (None, 2.5)), [1, [None, 2.5]])],
+)  # fmt: skip
+def test_whatever_an_argument_is_the_recording_goes_on(tmp_path, attr, kept):
+    event = e.NodeCreated(1, 1, "op", (), (), (("dim", attr),), False, "", 0, 0)
+    with open_trace(written(tmp_path / "run.gviz", [event, e.Printed("stdout", "\ud800")])) as log:
+        [(_, found)] = log.event(1).attrs
+        assert found == kept
+        assert log.event(2).text == "\\ud800"
+
+
 def test_a_clean_close_leaves_one_file_that_explains_itself(tmp_path):
     path = written(tmp_path / "run.gviz", [e.Marked("here")], gviz="0.1.0")
     assert [file.name for file in tmp_path.iterdir()] == ["run.gviz"]
