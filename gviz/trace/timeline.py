@@ -214,6 +214,7 @@ class Timeline:
 
     def _all(self, kind: type[E], n: int) -> list[tuple[int, E]]:
         seqs = self._index.lists["kind"].between(KIND_NUMBERS[kind], 1, n + 1)
+        self._log.prefetch(seqs)
         return [(seq, expect(self._log, seq, kind)) for seq in seqs]
 
     def _name(self, node: int) -> str:

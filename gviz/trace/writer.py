@@ -50,6 +50,7 @@ class TraceWriter:
         self._pending: deque[tuple[Event, int, int]] = deque()
         self._lock = threading.RLock()
         self._flushing = False
+        self._heavy = False  # large arrays are coming: the program waits for the file, or they would fill the memory
         self._count = 0
         self._first_bad = 0
         self._started = _clock()
@@ -65,7 +66,7 @@ class TraceWriter:
     def say(self, event: Event) -> None:
         """Take an event."""
         self._pending.append((event, _clock(), get_ident()))
-        if len(self._pending) >= BATCH:
+        if self._heavy or len(self._pending) >= BATCH:
             self._flush_unless_busy()
 
     def flush(self) -> None:
@@ -128,7 +129,7 @@ class TraceWriter:
     def _flush_unless_busy(self) -> None:
         if self.dead:
             self._pending.clear()
-        elif self._lock.acquire(blocking=len(self._pending) >= MOST_PENDING):
+        elif self._lock.acquire(blocking=self._heavy or len(self._pending) >= MOST_PENDING):
             try:
                 self.flush()
             finally:
@@ -156,6 +157,7 @@ class TraceWriter:
         taken = [self._pending.popleft() for _ in range(len(self._pending))]
         if not taken:
             return
+        self._heavy = False
         rows: list[tuple[object, ...]] = []
         definitions: list[tuple[int, bytes]] = []
         events: list[Event] = []
@@ -188,6 +190,7 @@ class TraceWriter:
         array = value.array()
         if array is None or value.data is None or len(value.data) <= INLINE_BYTES:
             return value
+        self._heavy = True
         size = file_format.CHUNK_BYTES
         hashes = [self._chunk(value.data[at : at + size]) for at in range(0, len(value.data), size)]
         return Value(value.dtype, value.shape, None, value.stats or statistics(array), b"".join(hashes))

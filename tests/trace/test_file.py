@@ -122,6 +122,16 @@ def test_large_arrays_are_kept_once_in_chunks_with_their_statistics(tmp_path):
     connection.close()
 
 
+def test_large_arrays_do_not_pile_up_in_memory(tmp_path):
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    big = e.GradSet(1, 0, "assigned", capture(np.zeros(1000), 8000))
+    writer.say(big)
+    writer.flush()
+    writer.say(big)
+    assert len(writer) == 2  # the program has waited until the file had it
+    writer.close()
+
+
 def test_what_was_not_stored_is_none(tmp_path):
     big = capture(np.zeros(1000))
     with open_trace(written(tmp_path / "run.gviz", [e.GradSet(1, 0, "assigned", big)])) as log:
