@@ -38,10 +38,15 @@ class Conversions(Methods):
         return self._array.reshape(())[()].item()
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._number())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number())
+
+    def _number(self) -> Any:
+        if self._array.size != 1:
+            raise ValueError(messages.TO_NUMBER)
+        return self.item()
 
     def __index__(self) -> int:
         if self._array.dtype.kind not in "iub" or self._array.size != 1:

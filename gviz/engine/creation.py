@@ -161,7 +161,9 @@ def _elements(data: Any, dtype: DType | None) -> Array:
     """`data` as an array: Python floats in the default dtype, integers as int64."""
     if isinstance(data, (list, tuple)):
         data = _without_tensors(data)
-    array = data._array if isinstance(data, Tensor) else np.asarray(data)
+    array = data._array if isinstance(data, Tensor) else _as_array(data)
+    if array.dtype.kind in "SU":
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if dtype is not None:
         return array.astype(dtype.numpy)
     if not isinstance(data, (Tensor, np.ndarray, np.generic)):
@@ -171,6 +173,24 @@ def _elements(data: Any, dtype: DType | None) -> Array:
             return array.astype(dtypes.get_default_dtype().numpy)
     dtypes.of(array)
     return array
+
+
+def _as_array(data: Any) -> Array:
+    try:
+        return np.asarray(data)
+    except ValueError:
+        raise ValueError(_uneven(data, 0) or "too many dimensions") from None
+
+
+def _uneven(data: Any, dim: int) -> str:
+    """Where nested sequences differ in length, in PyTorch's words; empty if they do not."""
+    if not isinstance(data, list):
+        return ""
+    for item in data:
+        length = len(item) if isinstance(item, list) else 0
+        if isinstance(data[0], list) and length != len(data[0]):
+            return f"expected sequence of length {len(data[0])} at dim {dim + 1} (got {length})"
+    return next((text for item in data if (text := _uneven(item, dim + 1))), "")
 
 
 def _without_tensors(data: Any) -> Any:

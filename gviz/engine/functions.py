@@ -13,6 +13,7 @@ from gviz.engine.ops import (
     matrix,
     memory,
     pointwise,
+    powers,
     questions,
     reduction,
     shape,
@@ -21,8 +22,8 @@ from gviz.engine.ops import (
 from gviz.engine.surface import FUNCTIONS, front
 
 DECLARED = (
-    arithmetic, comparison, gathering, indexing, joining, loss, matrix, memory, pointwise, questions, reduction, shape,
-    strided,
+    arithmetic, comparison, gathering, indexing, joining, loss, matrix, memory, pointwise, powers, questions,
+    reduction, shape, strided,
 )  # fmt: skip
 
 front("backward", function=False)(backward.backward)

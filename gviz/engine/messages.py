@@ -85,6 +85,10 @@ DEEPCOPY = (
     "https://github.com/pytorch/pytorch/pull/103001"
 )
 TO_SCALAR = "a Tensor with {size} elements cannot be converted to Scalar"
+TO_NUMBER = "only one element tensors can be converted to Python scalars"
+INVALID_INDEX = (
+    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {kind})"
+)
 AMBIGUOUS_BOOL = "Boolean value of Tensor with {count} is ambiguous"
 RESULT_CAST = "result type {source} can't be cast to the desired output type {target}"
 OUTPUT_SHAPE = "output with shape {own} doesn't match the broadcast shape {result}"

@@ -114,15 +114,16 @@ def number(value: Any, like: Array) -> Tensor:
     return new_tensor(np.array(plain, dtypes.scalar_dtype(plain, like.dtype)), WrappedNumber)
 
 
-def operator(op: Op) -> Callable[[Tensor, Any], Any]:
+def operator(op: Op, with_number: Op | None = None) -> Callable[[Tensor, Any], Any]:
     """A binary operator's method: NotImplemented for what is neither tensor nor number."""
+    beside_number = with_number or op
 
     def method(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor):
-            if not isinstance(other, (bool, int, float, np.number)):
-                return NotImplemented
-            other = number(other, self._array)
-        return apply(op, (self, other))
+        if isinstance(other, Tensor):
+            return apply(op, (self, other))
+        if not isinstance(other, (bool, int, float, np.number)):
+            return NotImplemented
+        return apply(beside_number, (self, number(other, self._array)))
 
     return method
 

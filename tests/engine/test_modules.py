@@ -75,7 +75,8 @@ loss = nn.MSELoss()(y, torch.ones(4)); see(loss); loss.backward(); see([p for p 
 net.zero_grad(); see([p.grad for p in net.parameters()])
 net(x).sum().backward(); net.zero_grad(set_to_none=False); numbers(*[p.grad for p in net.parameters()])
 for shape in ((3,), (4, 3), (2, 2, 3)):
-    see(fill(nn.Linear(3, 2))(torch.ones(shape)), fill(nn.Linear(3, 2, bias=False))(torch.ones(shape)))
+    see(fill(nn.Linear(3, 2))(torch.ones(shape)))
+    numbers(fill(nn.Linear(3, 2, bias=False))(torch.ones(shape)))
 attempt(lambda: nn.Linear(3, 2)(torch.ones(2, 4))); attempt(lambda: nn.Linear(3, 2)(torch.ones(2, 3).double()))
 see(F.relu(x - 0.5), F.mse_loss(x, x * 2), F.mse_loss(x, x * 2, reduction="sum"), F.mse_loss(x, x * 2, reduction="none"))
 attempt(lambda: F.mse_loss(x, x, reduction="no"))

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import messages
 from gviz.engine.apply import apply
 from gviz.engine.methods import Methods
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal, positive
-from gviz.engine.ops.pointwise import log, reciprocal
-from gviz.engine.surface import Number, derive, derive_all, front, in_place, number, operand, operator, reflected
+from gviz.engine.ops.pointwise import reciprocal
+from gviz.engine.surface import Number, derive, derive_all, front, in_place, operand, operator, reflected
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
@@ -33,6 +34,10 @@ def _pairs() -> Sequence[Example]:
 
 def _divisions() -> Sequence[Example]:
     return [Example((normal(2, 3), positive(3)), {}), Example((normal(), positive(2)), {})]
+
+
+def _no_derivative(g: Any) -> Any:
+    raise RuntimeError(messages.NOT_IMPLEMENTED.format(name="floor_divide"))
 
 
 add: Op = Op(
@@ -57,11 +62,21 @@ sub: Op = Op(
 )
 rsub: Op = Op(
     "rsub(self, other)",
-    grad_fn="RsubBackward1",
+    grad_fn="RsubBackward0",
     formula="other - self",
     forward=lambda self, other: np.subtract(other, self),
     rules=(Rule("self", "-g", lambda g: -g), Rule("other", "g", lambda g: g)),
     promotes=True,
+    examples=_pairs,
+)
+rsub_number: Op = Op(
+    "rsub(self, other)",
+    grad_fn="RsubBackward1",
+    formula="other - self",
+    forward=rsub.forward,
+    rules=(Rule("self", "-g", lambda g: -g),),  # a number has no gradient
+    promotes=True,
+    public=False,
     examples=_pairs,
 )
 mul: Op = Op(
@@ -101,9 +116,10 @@ neg: Op = Op(
 )
 floor_divide: Op = Op(
     "floor_divide(self, other)",
-    grad_fn="FloorDivideBackward0",
+    grad_fn="NotImplemented",
     formula="floor(self / other)",
     forward=np.floor_divide,
+    rules=(Rule("self", "none", _no_derivative), Rule("other", "none", _no_derivative)),
     promotes=True,
 )
 remainder: Op = Op(
@@ -119,6 +135,16 @@ remainder: Op = Op(
     in_place=True,
     examples=_divisions,
 )
+remainder_number: Op = Op(
+    "remainder(self, other)",
+    grad_fn="RemainderBackward0",
+    formula=remainder.formula,
+    forward=np.remainder,
+    rules=(Rule("self", "g", lambda g: g),),  # a number has no gradient
+    promotes=True,
+    public=False,
+    examples=lambda: [Example((normal(2, 3), positive()), {})],
+)
 add_scaled: Op = Op(
     "add(self, other, *, alpha=1)",
     grad_fn="AddBackward0",
@@ -130,45 +156,22 @@ add_scaled: Op = Op(
     public=False,
     examples=lambda: [Example((normal(2, 3), normal(3)), {"alpha": 2.5})],
 )
-pow_scalar: Op = Op(
-    "pow(self, *, exponent)",
-    grad_fn="PowBackward0",
-    formula="self**exponent",
-    forward=lambda self, exponent: np.power(self, exponent),
-    rules=(
-        Rule(
-            "self",
-            "g * exponent * self**(exponent - 1)",
-            lambda g, self, exponent: g * 0 if exponent == 0 else g * (exponent * self ** (exponent - 1)),
-        ),
-    ),
-    in_place=True,
-    public=False,
-    examples=lambda: [Example((normal(3),), {"exponent": 2}), Example((positive(2, 3),), {"exponent": 0.5})],
-)
-pow_tensor: Op = Op(
-    "pow(self, exponent)",
-    grad_fn="PowBackward1",
-    formula="self**exponent",
-    forward=np.power,
-    rules=(
-        Rule(
-            "self",
-            "g * exponent * self**(exponent - 1)",
-            lambda g, self, exponent: g * exponent * self ** (exponent - 1),
-        ),
-        Rule("exponent", "g * result * log(self)", lambda g, self, result: g * result * log(self)),
-    ),
+sub_scaled: Op = Op(
+    "sub(self, other, *, alpha=1)",
+    grad_fn="SubBackward0",
+    formula="self - alpha * other",
+    forward=lambda self, other, alpha: _add_scaled(self, other, -alpha),
+    rules=(Rule("self", "g", lambda g: g), Rule("other", "-g * alpha", lambda g, alpha: -g * alpha)),
     promotes=True,
     in_place=True,
     public=False,
-    examples=lambda: [Example((positive(3), normal(3)), {}), Example((positive(2, 1), normal(3)), {})],
+    examples=lambda: [Example((normal(2, 3), normal(3)), {"alpha": 2.5})],
 )
 
 derive(mul, "multiply")
 derive(div, "true_divide", "divide")
 derive(neg, "negative")
-derive_all(rsub, floor_divide, remainder)
+derive_all(floor_divide, remainder)
 
 
 @front("add")
@@ -195,22 +198,11 @@ def sub_in_place(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> 
     return _scaled(apply_in_place, sub, self, other, alpha)
 
 
-@front("pow", "__pow__")
-def pow_front(self: Tensor, exponent: Tensor | Number) -> Tensor:
-    """`self` to the power `exponent`."""
-    return _power(apply, self, exponent)
-
-
-@front("pow_", "__ipow__", function=False)
-def pow_in_place(self: Tensor, exponent: Tensor | Number) -> Tensor:
-    """Raise to the power `exponent` in place."""
-    return _power(apply_in_place, self, exponent)
-
-
-@front("__rpow__", function=False)
-def rpow(self: Tensor, base: Number) -> Tensor:
-    """A number to the power of a tensor."""
-    result: Tensor = apply(pow_tensor, (number(base, self._array), self))
+@front("rsub", method=False)
+def rsub_front(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """`other` - `alpha` * `self`."""
+    scaled = self if alpha == 1 else self * alpha
+    result: Tensor = apply(rsub if isinstance(other, Tensor) else rsub_number, (scaled, operand(rsub, other, scaled)))
     return result
 
 
@@ -231,26 +223,19 @@ def _add_scaled(self: Array, other: Array, alpha: Number) -> Array:
 
 def _scaled(run: Runner, op: Op, self: Tensor, other: Tensor | Number, alpha: Number) -> Tensor:
     operands = (self, operand(op, other, self))
-    plain = alpha == 1
-    result: Tensor = run(
-        op if plain else add_scaled, operands, {} if plain else {"alpha": alpha if op is add else -alpha}
-    )
-    return result
-
-
-def _power(run: Runner, self: Tensor, exponent: Tensor | Number) -> Tensor:
-    tensors = (self, exponent) if isinstance(exponent, Tensor) else (self,)
-    by_tensor = len(tensors) == 2
-    result: Tensor = run(pow_tensor if by_tensor else pow_scalar, tensors, {} if by_tensor else {"exponent": exponent})
+    if alpha == 1:
+        result: Tensor = run(op, operands, {})
+    else:
+        result = run(add_scaled if op is add else sub_scaled, operands, {"alpha": alpha})
     return result
 
 
 for name, op in (("add", add), ("sub", sub), ("mul", mul), ("truediv", div), ("floordiv", floor_divide)):
     front(f"__{name}__", function=False)(operator(op))
-front("__mod__", function=False)(operator(remainder))
+front("__mod__", function=False)(operator(remainder, remainder_number))
 for name, op in (("radd", add), ("rmul", mul)):
     front(f"__{name}__", function=False)(operator(op))  # commutes: the number takes the second place, as in PyTorch
-front("__rsub__", function=False)(operator(rsub))
+front("__rsub__", function=False)(operator(rsub_number))
 front("__rfloordiv__", function=False)(reflected(floor_divide))
 front("__iadd__", function=False)(in_place(add))
 front("__isub__", function=False)(in_place(sub))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
+from gviz.engine import messages
 from gviz.engine.apply import apply, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
@@ -170,7 +172,10 @@ def _positions(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
     """The flat positions that lists, tensors and masks select, as a tensor. IndexError if out of range."""
     plain = tuple(k._array if isinstance(k, Tensor) else k for k in keys)
     places = np.arange(self._array.size).reshape(self._array.shape)
-    positions = new_tensor(np.asarray(places[plain]))
+    try:
+        positions = new_tensor(np.asarray(places[plain]))
+    except IndexError as error:
+        raise IndexError(str(error).replace("for axis", "for dimension")) from None
     if len(keys) == 1 and isinstance(keys[0], Tensor):
         positions._counter = keys[0]._counter  # writing to the index before the backward pass is an error
     return positions
@@ -192,8 +197,18 @@ def _basic(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
         elif isinstance(key, slice):
             result, axis = _sliced(result, axis, key), axis + 1
         else:
-            result = _selected(result, axis, int(key))
+            result = _selected(result, axis, _whole(key), axis + self.ndim - result.ndim)
     return result
+
+
+def _whole(key: Any) -> int:
+    """A key that selects one element. TypeError or IndexError, in PyTorch's words, for what is none."""
+    if isinstance(key, str):
+        raise TypeError("new(): invalid data type 'str'")
+    try:
+        return as_index(key)
+    except TypeError:
+        raise IndexError(messages.INVALID_INDEX.format(kind=type(key).__name__)) from None
 
 
 def _sliced(self: Tensor, axis: int, key: slice) -> Tensor:
@@ -216,9 +231,9 @@ def narrow_front(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     return _slice(self, axis, start, start + length, 1)
 
 
-def _selected(self: Tensor, axis: int, index: int) -> Tensor:
+def _selected(self: Tensor, axis: int, index: int, place: int) -> Tensor:
     length = self.shape[axis]
     if not -length <= index < length:
-        raise IndexError(f"index {index} is out of bounds for dimension {axis} with size {length}")
+        raise IndexError(f"index {index} is out of bounds for dimension {place} with size {length}")
     result: Tensor = apply(select, (self,), {"dim": axis, "index": index % length})
     return result

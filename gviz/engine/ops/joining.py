@@ -115,7 +115,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors joined along `dim`."""
     if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     (axis,) = normal_dims(dim, tensors[0].ndim)
     _check_sizes(tensors, axis)
     result: Tensor = apply(cat_op, tuple(tensors), {"dim": axis})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.shape import t, transpose, unsqueeze_dims
+from gviz.engine.ops.shape import reshaped, t, transpose, unsqueeze_dims
 from gviz.engine.surface import checked, front
 from gviz.engine.tensor import Tensor
 
@@ -73,6 +75,16 @@ addmm: Op = Op(
     examples=lambda: [Example((normal(4), normal(2, 3), normal(3, 4)), {})],
 )
 
+squeeze_rows: Op = Op(
+    "squeeze(self)",
+    grad_fn="SqueezeBackward4",  # PyTorch squeezes the fresh product in place
+    formula="self without its one row",
+    forward=lambda self: self[0].copy(),
+    rules=(Rule("self", "g as one row", lambda g: unsqueeze_dims(g, dims=(0,))),),
+    public=False,
+    examples=lambda: [Example((normal(1, 3),), {})],
+)
+
 
 @front("mm")
 def mm_front(self: Tensor, mat2: Tensor) -> Tensor:
@@ -109,7 +121,10 @@ def dot_front(self: Tensor, tensor: Tensor) -> Tensor:
 @front("addmm")
 def addmm_front(self: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
     """`self` + `mat1` @ `mat2`."""
-    _check_matrices(mat1, mat2)
+    _check_shapes(mat1, mat2)
+    if mat1._array.dtype != mat2._array.dtype:
+        kinds = f"{mat1.dtype.tensor_type} and {mat2.dtype.tensor_type}"
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {kinds}")
     result: Tensor = apply(addmm, (self, mat1, mat2))
     return result
 
@@ -136,33 +151,47 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
         return mv_front(self, other)
     if dims == (2, 2):
         return mm_front(self, other)
+    if dims == (1, 2):
+        return _apply(squeeze_rows, mm_front(self.unsqueeze(0), other))
     if self.ndim == 1:
-        return matmul(self.unsqueeze(0), other).squeeze(-2)
-    if other.ndim == 1:
-        return matmul(self, other.unsqueeze(-1)).squeeze(-1)
+        return matmul(other.transpose(-1, -2), self)
+    if other.ndim <= 2:
+        return _folded(self, other)
     return _batched(self, other)
+
+
+def _folded(self: Tensor, other: Tensor) -> Tensor:
+    """Leading dimensions as rows of one matrix, times a matrix or vector."""
+    rows = self.reshape(-1, self.shape[-1])
+    product = mm_front(rows, other) if other.ndim == 2 else mv_front(rows, other)
+    return _apply(reshaped, product, size=(*self.shape[:-1], *other.shape[1:]))
 
 
 def _batched(self: Tensor, other: Tensor) -> Tensor:
     """Leading dimensions broadcast, then one product per pair of matrices."""
-    if other.ndim == 2:
-        _check_matrices(self.reshape(-1, self.shape[-1]), other)
-        flat = mm_front(self.reshape(-1, self.shape[-1]), other)
-        return flat.view(*self.shape[:-1], other.shape[-1])
     lead = np.broadcast_shapes(tuple(self.shape[:-2]), tuple(other.shape[:-2]))
     left = self.expand(*lead, *self.shape[-2:]).reshape(-1, *self.shape[-2:])
     right = other.expand(*lead, *other.shape[-2:]).reshape(-1, *other.shape[-2:])
-    return bmm_front(left, right).view(*lead, self.shape[-2], other.shape[-1])
+    return _apply(reshaped, bmm_front(left, right), size=(*lead, self.shape[-2], other.shape[-1]))
+
+
+def _apply(op: Op, self: Tensor, **attrs: Any) -> Tensor:
+    result: Tensor = apply(op, (self,), attrs)
+    return result
 
 
 def _check_matrices(a: Tensor, b: Tensor) -> None:
+    _check_shapes(a, b)
+    if a._array.dtype != b._array.dtype:
+        kinds = a.dtype.tensor_type.lower(), b.dtype.tensor_type.lower()
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds[0]} != {kinds[1]}")
+
+
+def _check_shapes(a: Tensor, b: Tensor) -> None:
     if a.ndim != 2 or b.ndim != 2:
         raise RuntimeError(f"{'self' if a.ndim != 2 else 'mat2'} must be a matrix")
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_by(a)} and {_by(b)})")
-    if a._array.dtype != b._array.dtype:
-        kinds = a.dtype.tensor_type.lower(), b.dtype.tensor_type.lower()
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds[0]} != {kinds[1]}")
 
 
 def _by(tensor: Tensor) -> str:
@@ -176,7 +205,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return matmul(input, turned)
     if input.ndim == 2:
         return addmm_front(bias, input, turned)
-    if input.ndim == 1:
-        result: Tensor = addmm_front(bias, input.unsqueeze(0), turned).squeeze(0)
-        return result
-    return matmul(input, turned) + bias
+    rows = addmm_front(bias, input.view(-1, input.shape[-1]), turned)
+    result: Tensor = rows.view(*input.shape[:-1], weight.shape[0])
+    return result

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gviz.engine.op import Op
 from gviz.engine.ops.memory import to
 from gviz.engine.ops.reduction import apply_one
+from gviz.engine.ops.shape import normal_dims
 from gviz.engine.surface import derive_all, front, operator
 from gviz.engine.tensor import Tensor
 
@@ -39,10 +42,23 @@ def is_floating_point(self: Tensor) -> bool:
     return self.dtype.is_floating_point
 
 
+@front("numel")
 @front("nelement", function=False)
-def nelement(self: Tensor) -> int:
+def numel(self: Tensor) -> int:
     """The number of elements."""
     return self._array.size
+
+
+@front("dim", function=False)
+def dim(self: Tensor) -> int:
+    """The number of dimensions."""
+    return self._array.ndim
+
+
+@front("size", function=False)
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """The shape, or the size of one dimension."""
+    return self.shape if dim is None else self.shape[normal_dims(dim, self.ndim)[0]]
 
 
 @front("element_size", function=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -118,9 +118,47 @@ def _extreme(best: Any, pick: Any, name: str, grad_fn: str) -> Op:
 
 max_dim = _extreme(np.max, np.argmax, "max", "MaxBackward0")
 min_dim = _extreme(np.min, np.argmin, "min", "MinBackward0")
+tied: Op = Op(
+    "tied(self, result)",
+    grad_fn="",
+    formula="1 where self is result, shared among ties",
+    forward=lambda self, result: _shared(self == result, self.dtype),
+    public=False,
+)
+
+
+def _extreme_of_all(name: str, pick: Callable[[Array], Any], grad_fn: str) -> Op:
+    """``max`` or ``min`` of all elements; tied ones share the gradient."""
+    return Op(
+        f"{name}(self)",
+        grad_fn=grad_fn,
+        formula=f"{name} of self",
+        forward=pick,
+        rules=(
+            Rule("self", "g where self is result, shared among ties", lambda g, self, result: g * tied(self, result)),
+        ),
+        public=False,
+        examples=lambda: [Example((spaced(2, 3),), {})],
+    )
+
+
+max_all = _extreme_of_all("max", np.max, "MaxBackward1")
+min_all = _extreme_of_all("min", np.min, "MinBackward1")
 argmax_op: Op = Op(
     "argmax(self)", grad_fn="", formula="where self is largest", forward=lambda self: np.argmax(self), public=False
 )
+
+
+class Extremes(NamedTuple):
+    """The largest or smallest elements along a dimension, and where they are."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _shared(where: Array, kind: Any) -> Array:
+    share: Array = (where / where.sum()).astype(kind)
+    return share
 
 
 def _accumulator(array: Array) -> Any:
@@ -164,20 +202,18 @@ def apply_one(op: Op, self: Tensor) -> Tensor:
 @front("max")
 def max_front(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The largest element; with `dim`, values and indices along it."""
-    return _extremes(max_dim, self, dim, keepdim)
+    return apply_one(max_all, self) if dim is None else _extremes(max_dim, self, dim, keepdim)
 
 
 @front("min")
 def min_front(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest element; with `dim`, values and indices along it."""
-    return _extremes(min_dim, self, dim, keepdim)
+    return apply_one(min_all, self) if dim is None else _extremes(min_dim, self, dim, keepdim)
 
 
-def _extremes(op: Op, self: Tensor, dim: int | None, keepdim: bool) -> Any:
-    if dim is None:
-        return apply(op, (self.reshape(-1),), {"dim": 0, "keepdim": False})[0]
+def _extremes(op: Op, self: Tensor, dim: int, keepdim: bool) -> Extremes:
     (axis,) = normal_dims(dim, self.ndim)
-    return apply(op, (self,), {"dim": axis, "keepdim": keepdim})
+    return Extremes(*apply(op, (self,), {"dim": axis, "keepdim": keepdim}))
 
 
 @front("argmax")
@@ -185,8 +221,7 @@ def argmax_front(self: Tensor, dim: int | None = None, keepdim: bool = False) ->
     """Where the largest element is."""
     if dim is None:
         return apply_one(argmax_op, self)
-    result: Tensor = _extremes(max_dim, self.detach(), dim, keepdim)[1]
-    return result
+    return _extremes(max_dim, self.detach(), dim, keepdim).indices
 
 
 @front("sum_to_size", function=False)

@@ -50,15 +50,15 @@ def _expand(self: Array, size: Shape) -> Array:
     extra = len(size) - self.ndim
     if extra < 0:
         raise RuntimeError(
-            f"expand({_kind(self)}{list(self.shape)}, size={list(size)}): the number of sizes provided ({len(size)}) must "
-            f"be greater or equal to the number of dimensions in the tensor ({self.ndim})"
+            f"expand({_kind(self)}{{{list(self.shape)}}}, size={list(size)}): the number of sizes provided "
+            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})"
         )
     target = tuple(self.shape[i - extra] if n == -1 else n for i, n in enumerate(size))
     for dim, (n, own) in enumerate(zip(target[extra:], self.shape, strict=True), extra):
         if own not in (1, n):
             raise RuntimeError(
-                f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension "
-                f"{dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(self.shape)}"
+                f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
+                f"dimension {dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(self.shape)}"
             )
     view = np.broadcast_to(self, target)
     view.flags.writeable = self.flags.writeable
@@ -274,24 +274,6 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     (axis,) = normal_dims(dim, self.ndim + 1)
     result: Tensor = apply(unsqueeze_op, (self,), {"dim": axis})
     return result
-
-
-@front("numel")
-def numel(self: Tensor) -> int:
-    """The number of elements."""
-    return self._array.size
-
-
-@front("dim", function=False)
-def dim(self: Tensor) -> int:
-    """The number of dimensions."""
-    return self._array.ndim
-
-
-@front("size", function=False)
-def size(self: Tensor, dim: int | None = None) -> Any:
-    """The shape, or the size of one dimension."""
-    return self.shape if dim is None else self.shape[normal_dims(dim, self.ndim)[0]]
 
 
 def _reversed(self: Tensor) -> Tensor:
