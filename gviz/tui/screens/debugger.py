@@ -17,18 +17,7 @@ from textual.widgets import Static
 from gviz.errors import GvizError
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import (
-    BELOW,
-    LEAST,
-    PANELS,
-    View,
-    Wishes,
-    arranged,
-    graph_area,
-    next_view,
-    opening_view,
-    size_class,
-)
+from gviz.tui.arrangement import LEAST, PANELS
 from gviz.tui.commands import Command, parse
 from gviz.tui.cursor import FOLLOWS, Cursor, Stop
 from gviz.tui.glyphs import Glyphs
@@ -37,6 +26,7 @@ from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.carry_out import carry_out
 from gviz.tui.screens.help import HelpScreen
 from gviz.tui.screens.inspector import InspectorScreen
+from gviz.tui.screens.panels import Panels
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.output import OutputPanel
@@ -58,9 +48,6 @@ class DebuggerScreen(Screen[None]):
     stop: reactive[Stop] = reactive(Stop(0, 0, ""))
     frame: reactive[int] = reactive(0)
     full: reactive[bool] = reactive(False)
-    view: reactive[View] = reactive("tape")
-    tab: reactive[str] = reactive("source")
-    zoomed: reactive[str] = reactive("")
     remark: reactive[str] = reactive("")
 
     def __init__(self, timeline: Timeline, title: str, position: int, glyphs: Glyphs) -> None:
@@ -70,8 +57,7 @@ class DebuggerScreen(Screen[None]):
         self.program = title
         self.glyphs = glyphs
         self._awaited = ""
-        self._asked = False
-        self._leading = "tape"
+        self.panels = Panels(self)
         self._playing: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -96,23 +82,11 @@ class DebuggerScreen(Screen[None]):
         """Stand at the starting position."""
         failed = self.cursor.position in self.timeline.failures
         self._show(Stop(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
-        self.call_after_refresh(self._open)
-
-    def _open(self) -> None:
-        """Choose the first view, now that the panels know the moment."""
-        (width, height), canvas, nodes = self.app.size, self.query_one(GraphCanvas), len(self.timeline.nodes)
-        fits_alone = canvas.fits(*graph_area(width, height, "graph", nodes))
-        fits_above = canvas.fits(*graph_area(width, height, "both", nodes))
-        self.view = opening_view(height, fits_alone=fits_alone, fits_above_tape=fits_above)
-        self._leading = "graph" if self.view == "graph" else "tape"
-        inner_width, inner_height = graph_area(width, height, "graph", nodes)
-        self._asked = canvas.fits(inner_width, inner_height - BELOW)
-        self._arrange()
-        self._focus(self._leading)
+        self.call_after_refresh(self.panels.fit)
 
     def on_resize(self) -> None:
         """Another size may show other panels."""
-        self._arrange()
+        self.panels.fit()
 
     def run_command(self, command: Command) -> None:
         """Carry out a command of the prompt or a key; what cannot be done is said in the bottom row."""
@@ -187,37 +161,22 @@ class DebuggerScreen(Screen[None]):
 
     def action_view(self) -> None:
         """Graph, tape, both."""
-        self.view = next_view(self.view)
-        self.zoomed, self._asked = "", False
-        self._leading = "graph" if self.view == "graph" else "tape"
-        self._arrange()
+        self.panels.next_view()
 
     def action_panel(self, digit: int) -> None:
         """Bring a panel to the front and focus it."""
-        panel = PANELS[digit - 1]
-        if panel in ("source", "output"):
-            self.tab, self._asked = panel, True
-        if self.zoomed:
-            self.zoomed = panel
-        self._leading = panel
-        if panel in ("tape", "graph") and panel != self.view and self.view != "both":
-            self.view = "graph" if panel == "graph" else "tape"
-        self._arrange()
-        self._focus(panel)
+        self.panels.bring(PANELS[digit - 1])
 
     def action_zoom(self) -> None:
         """The focused panel alone, and back."""
-        focused = self.focused.id if self.focused is not None else ""
-        self.zoomed = "" if self.zoomed else focused if focused in PANELS else self._leading
-        self._arrange()
+        self.panels.zoom()
 
     def action_leave(self) -> None:
         """Undo, one after the other: the remark, the zoom."""
         if self.remark:
             self.remark = ""
-            return
-        self.zoomed = ""
-        self._arrange()
+        else:
+            self.panels.unzoom()
 
     def action_prompt(self, sign: str, text: str = "") -> None:
         """Open the command line or the search."""
@@ -278,35 +237,12 @@ class DebuggerScreen(Screen[None]):
     def on_typed(self, message: Typed) -> None:
         """A command or a search was typed, or the prompt was left."""
         self.query_one(KeysRow).display = True
-        self._focus(self._leading)
+        self.panels.focus()
         text = message.text.strip()
         if message.sign == "/" and text:
             self.run_command(Command("find", 1, text))
         elif message.sign == ":" and text:
             self._attempt(lambda: self.run_command(parse(text)))
-
-    def _arrange(self) -> None:
-        """Show the panels that belong to this size and view."""
-        width, height = self.app.size
-        size = size_class(width, height)
-        for name in ("tiny", "single", "portrait", "narrow", "wide", "huge"):
-            self.set_class(name == size, f"-{name}")
-        wishes = Wishes(self.view, self.tab, self._asked, self.zoomed, self._leading)
-        shown = arranged(width, height, wishes)
-        self.query_one(Tape).styles.max_height = len(self.timeline.nodes) + 3 if "graph" in shown else None
-        for panel in (*PANELS, "side-output", "small"):
-            self.query_one(f"#{panel}").display = panel in shown
-        self.query_one("#main").display = not shown.isdisjoint({"graph", "tape", "source", "output"})
-        self.query_one("#side").display = not shown.isdisjoint({"node", "side-output"})
-        for row in ("status", "timeline", "body", "keys"):
-            self.query_one(f"#{row}").display = "small" not in shown
-        if self.focused is None or not self.focused.display:
-            self._focus(self._leading)
-
-    def _focus(self, panel: str) -> None:
-        widget = self.query_one(f"#{panel}")
-        if widget.display:
-            widget.focus(scroll_visible=False)
 
     def _play_on(self) -> None:
         stop = self.cursor.travel("step")

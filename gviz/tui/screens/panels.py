@@ -1,0 +1,113 @@
+"""Which panels of the debugger are in front: what the user chose, brought onto the screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gviz.tui.arrangement import (
+    BELOW,
+    PANELS,
+    View,
+    Wishes,
+    arranged,
+    graph_area,
+    next_view,
+    opening_view,
+    size_class,
+)
+from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.prompt import Prompt
+from gviz.tui.widgets.tape import Tape
+
+if TYPE_CHECKING:
+    from gviz.tui.screens.debugger import DebuggerScreen
+
+_SIZES = ("tiny", "single", "portrait", "narrow", "wide", "huge")
+
+
+class Panels:
+    """View, tab and zoom of one screen. Until the user chooses, the view is the one that suits the size."""
+
+    def __init__(self, screen: DebuggerScreen) -> None:
+        self._screen = screen
+        self._chosen = False
+        self._asked = False
+        self._view: View = "tape"
+        self._tab = "source"
+        self._zoomed = ""
+        self._leading = "tape"
+
+    def fit(self) -> None:
+        """Suit the size of the terminal."""
+        if self._chosen:
+            self.arrange()
+            return
+        (width, height), canvas = self._screen.app.size, self._screen.query_one(GraphCanvas)
+        nodes = len(self._screen.timeline.nodes)
+        alone, beside_tape = (graph_area(width, height, view, nodes) for view in ("graph", "both"))
+        self._view = opening_view(height, fits_alone=canvas.fits(*alone), fits_above_tape=canvas.fits(*beside_tape))
+        self._leading = "graph" if self._view == "graph" else "tape"
+        self._asked = canvas.fits(alone[0], alone[1] - BELOW)
+        self.arrange()
+        self.focus()
+
+    def next_view(self) -> None:
+        """Graph, tape, both."""
+        self._view = next_view(self._view)
+        self._zoomed, self._asked, self._chosen = "", False, True
+        self._leading = "graph" if self._view == "graph" else "tape"
+        self.arrange()
+
+    def bring(self, panel: str) -> None:
+        """Bring a panel to the front and focus it."""
+        self._chosen, self._leading = True, panel
+        if panel in ("source", "output"):
+            self._tab, self._asked = panel, True
+        if self._zoomed:
+            self._zoomed = panel
+        if panel in ("tape", "graph") and self._view != "both":
+            self._view = "graph" if panel == "graph" else "tape"
+        self.arrange()
+        self.focus()
+
+    def zoom(self) -> None:
+        """The focused panel alone, and back."""
+        focused = self._screen.focused
+        panel = focused.id if focused is not None and focused.id in PANELS else self._leading
+        self._zoomed, self._chosen = "" if self._zoomed else panel or "", True
+        self.arrange()
+
+    def unzoom(self) -> None:
+        """All panels again."""
+        self._zoomed = ""
+        self.arrange()
+
+    def focus(self) -> None:
+        """Focus the leading panel, unless somebody is typing."""
+        if self._screen.query_one(Prompt).display:
+            return
+        widget = self._screen.query_one(f"#{self._leading}")
+        if widget.display:
+            widget.focus(scroll_visible=False)
+
+    def arrange(self) -> None:
+        """Show the panels that belong to the size and the wishes, hide the others."""
+        screen, (width, height) = self._screen, self._screen.app.size
+        for name in _SIZES:
+            screen.set_class(name == size_class(width, height), f"-{name}")
+        wishes = Wishes(self._view, self._tab, self._asked, self._zoomed, self._leading)
+        self._show(arranged(width, height, wishes))
+        if screen.focused is None or not screen.focused.display:
+            self.focus()
+
+    def _show(self, shown: frozenset[str]) -> None:
+        screen = self._screen
+        for panel in (*PANELS, "side-output", "small"):
+            screen.query_one(f"#{panel}").display = panel in shown
+        screen.query_one("#main").display = not shown.isdisjoint({"graph", "tape", "source", "output"})
+        screen.query_one("#side").display = not shown.isdisjoint({"node", "side-output"})
+        for row in ("status", "timeline", "body"):
+            screen.query_one(f"#{row}").display = "small" not in shown
+        screen.query_one("#keys").display = "small" not in shown and not screen.query_one(Prompt).display
+        rows = len(screen.timeline.nodes) + 3
+        screen.query_one(Tape).styles.max_height = rows if "graph" in shown else None
