@@ -187,7 +187,12 @@ def _ran(timeline: Timeline, moment: Moment, event: StepFinished) -> str:
         if each.part is not None and each.after is not None:
             total = f", sum {share(each.after)} ({each.nth} of {each.expected})" if each.expected > 1 else ""
             sent.append(f"{share(each.part)} to {label(timeline, each.operand.node)}{total}")
-    return "its rule has run" + (f" and sent {'; '.join(sent)}" if sent else "")
+    if sent:
+        return f"its rule has run and sent {'; '.join(sent)}"
+    state = moment.state(event.node)
+    if state is None or timeline.info(event.node).created.kind == "op":
+        return "its rule has run"
+    return f"its .grad is {short(state.outputs[0].grad)} now" if state.outputs[0].grad else "it is through"
 
 
 def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> str:
