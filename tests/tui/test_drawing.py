@@ -1,0 +1,235 @@
+"""What panels show, compared as text: no application runs here."""
+
+import pytest
+from stories import AGAIN, chain, demo, failed, hostile, iterations
+
+from gviz.tui.arrangement import Wishes, arranged, opening_view, size_class
+from gviz.tui.cursor import Stop
+from gviz.tui.drawing import tape
+from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
+from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_row
+from gviz.tui.drawing.node import Subject, node_lines
+from gviz.tui.drawing.output import output_lines
+from gviz.tui.drawing.source import code_lines, first_column, first_row, source_line
+from gviz.tui.drawing.status import status
+from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
+from gviz.tui.lines import STYLES, cells, cut, line, plain, style_and_event, wrapped
+from gviz.tui.places import source_place
+
+
+def panel(timeline, n, node, width=31, full=False):
+    subject = Subject(timeline, timeline.at(n), node, width, UNICODE, full)
+    return [plain(row) for row in node_lines(subject)]
+
+
+def tape_rows(timeline, n, width=45, glyphs=UNICODE):
+    moment = timeline.at(n)
+    columns = tape.columns_for(width, 5)
+    rows = [tape.row(timeline, moment, node, moment.state(node), columns, glyphs) for node in timeline.nodes]
+    return [plain(row).rstrip() for row in rows]
+
+
+def test_the_node_panel_answers_five_questions_in_their_order():
+    assert panel(demo(), 21, 4) == [
+        "b = Mul  #4        MulBackward0",
+        "  3 (x) * -6 (a) = -18",
+        "value  -18  () f64",
+        "with   #1 x  3",
+        "       #3 a  -6",
+        "saved  released, event 20",
+        "used by #5 loss",
+        "grad in 1  from #5 loss = Add",
+        "to #1 x: g * a = 1 * -6 = -6",
+        " incoming 0 += -6 -> -6 (1/2)",
+        "to #3 a: g * x = 1 * 3 = 3",
+        " incoming 1 += 3 -> 4 (2/2)",
+        "made at demo.py:6  event 7",
+    ]
+
+
+def test_a_leaf_keeps_its_grad_until_the_pass_accumulates():
+    assert ".grad   None" in panel(demo(), 23, 1)
+    assert "grad in -14  (2 of 2)" in panel(demo(), 23, 1)
+    assert ".grad   -14" in panel(demo(), 31, 1)
+
+
+def test_a_node_of_the_future_says_when_it_will_be_made():
+    assert panel(demo(), 1, 4)[1] == "not made yet: event 7 makes it"
+
+
+def test_a_failure_stands_first_with_cause_and_remedy():
+    text = " ".join(panel(failed(), 40, 4))
+    assert text.startswith("RuntimeError at #4 b = Mul Trying to backward")
+    assert AGAIN[:40] in text
+    assert "retain_graph=True" in text
+    assert text.index("cause") < text.index("fix") < text.index("b = Mul  #4")
+
+
+def test_the_panel_in_full_gives_every_digit():
+    assert any("float64 ()" in row for row in panel(demo(), 21, 4, full=True))
+
+
+def test_the_tape_tells_where_every_node_stands():
+    assert tape_rows(demo(), 19) == [
+        "    1 x          leaf 3       ·      1 of 2",
+        "    2 w          leaf -2      ·      waiting",
+        "    3 a = Mul    1 2  -6      4      1 += 3",
+        "►   4 b = Mul    1 3  -18     1      <- now",
+        "    5 loss = Add 4 3  -24     1      done",
+    ]
+    assert [row[-7:] for row in tape_rows(demo(), 1)[1:]] == ["pending"] * 4
+
+
+@pytest.mark.parametrize("width", [20, 33, 38, 45, 74, 140])
+def test_the_tape_fits_its_width(width):
+    columns = tape.columns_for(width, 123456)
+    for n in (0, 7, 21, 33):
+        moment = demo().at(n)
+        for node in demo().nodes:
+            assert cells(tape.row(demo(), moment, node, moment.state(node), columns, UNICODE)) <= width
+
+
+@pytest.mark.parametrize("story", [demo, failed, hostile, iterations])
+@pytest.mark.parametrize("width", [24, 31, 42, 58])
+def test_no_line_is_wider_than_its_panel_and_none_can_do_harm(story, width):
+    timeline = story()
+    for n in range(0, len(timeline) + 1, 3):
+        for node in timeline.nodes:
+            for row in node_lines(Subject(timeline, timeline.at(n), node, width, UNICODE)):
+                assert cells(row) <= width
+                assert plain(row).isprintable()
+                assert {style_and_event(style)[0] for _, style in row} <= {"", *STYLES}
+        assert all(plain(row).isprintable() for row in output_lines(timeline, n, width))
+
+
+def test_the_status_row_gives_way_where_room_is_short():
+    timeline = demo()
+    moment, stop = timeline.at(21), Stop(21, 16, "next")
+    assert plain(status(timeline, moment, "demo.py", stop, 80, UNICODE)) == (
+        " gviz  demo.py  REPLAY BACKWARD  event 21  #4 b = Mul                    next ► "
+    )
+    narrow = plain(status(timeline, moment, "demo.py", stop, 40, UNICODE))
+    assert "BACKWARD" in narrow
+    assert "event 21" in narrow
+    assert "next ►" in narrow
+    assert len(narrow) == 40
+
+
+def test_the_status_row_shows_which_way_time_ran():
+    timeline = demo()
+    row = plain(status(timeline, timeline.at(16), "demo.py", Stop(16, 21, "next"), 80, UNICODE))
+    assert row.endswith("◄ back to 16 ")
+
+
+def test_the_bar_shows_past_phases_and_errors():
+    known = landmarks(failed())
+    row = plain(bar(known, 20, 60, UNICODE))
+    assert row.count("█") == 1
+    assert row.count("┃") == 2
+    assert row.rstrip().endswith("! 20/40")
+    assert len(row) == 60
+    assert plain(bar(known, 20, 60, ASCII)).isascii()
+
+
+@pytest.mark.parametrize("width", [12, 40, 80, 200])
+def test_a_click_on_the_bar_means_the_event_that_is_drawn_there(width):
+    known = landmarks(chain(30))
+    room = bar_width(known, width)
+    for position in range(known.length + 1):
+        at = column(known, position, room)
+        assert abs(position_at(known, at, room) - position) <= known.length / max(room - 1, 1)
+
+
+def test_an_empty_recording_can_be_drawn():
+    from gviz.trace.log import MemoryLog
+    from gviz.trace.timeline import Timeline
+
+    timeline = Timeline(MemoryLog())
+    assert plain(bar(landmarks(timeline), 0, 30, UNICODE)).endswith("0/0 ")
+    assert "no tensors" in " ".join(panel(timeline, 0, 0))
+    assert "START" in plain(status(timeline, timeline.at(0), "x.py", Stop(0, 0, ""), 80, UNICODE))
+
+
+def test_the_expression_is_marked_by_byte_columns():
+    timeline = demo()
+    place = source_place(timeline, timeline.at(21), 4)
+    rows = code_lines(timeline.source(place.frame.path))
+    marked = source_line(rows, 6, place)
+    assert "".join(text for text, style in marked if style == "selected") == "x * a"
+    assert place.running == 9
+    wide = code_lines("größe = 'ü' * x")
+    frame = place.frame.__class__("a.py", "f", 1, 1, 15, 16)
+    spans = source_line(wide, 1, place.__class__(frame))
+    assert "".join(text for text, style in spans if style == "selected") == "*"
+
+
+def test_the_source_shows_expression_and_running_line_if_both_fit():
+    timeline = demo()
+    place = source_place(timeline, timeline.at(21), 4)
+    top = first_row(place, 9, 6)
+    assert top < place.frame.line <= top + 6
+    assert top < place.running <= top + 6
+    assert first_column(place, 40) == 0
+
+
+def test_output_travels_in_time():
+    assert [plain(row) for row in output_lines(demo(), 10, 40)] == ["nothing printed yet"]
+    assert [plain(row) for row in output_lines(demo(), 11, 40)] == ["loss -24.0"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_keys_fit_and_can_be_clicked(width):
+    keys = fitting_keys(width)
+    row = plain(keys_row(keys))
+    assert len(row) <= width
+    assert any(key.word == "Help" for key in keys)
+    for key in keys:
+        assert key_at(keys, row.index(key.word)) is key
+    assert fitting_keys(200) == KEYS
+
+
+def test_the_help_fits_one_screen():
+    page = help_page()
+    assert len(page) <= 22
+    assert max(map(cells, page)) <= 76
+
+
+def test_lines_wrap_and_cut_by_cells():
+    assert [plain(row) for row in wrapped(line("ab cd ", ("漢字", "value"), " ef"), 6, 1)] == ["ab cd", " 漢字", " ef"]
+    assert plain(cut(line("漢字漢字"), 5)) == "漢字…"
+    assert all(cells(row) <= 5 for row in wrapped(line("x" * 23), 5))
+
+
+@pytest.mark.parametrize(
+    ("size", "name"),
+    [((39, 24), "tiny"), ((80, 9), "tiny"), ((40, 10), "single"), ((59, 40), "single"), ((80, 24), "narrow"),
+     ((84, 50), "portrait"), ((120, 40), "wide"), ((200, 60), "huge")],
+)  # fmt: skip
+def test_sizes_have_classes(size, name):
+    assert size_class(*size) == name
+
+
+def test_which_panels_are_shown():
+    wishes = Wishes("tape", "source", False, "", "tape")
+    assert arranged(80, 24, wishes) == {"node", "tape", "source"}
+    assert arranged(120, 40, wishes) == {"node", "tape", "source", "side-output"}
+    assert arranged(50, 20, wishes) == {"tape"}
+    assert arranged(30, 8, wishes) == {"small"}
+    assert arranged(80, 24, Wishes("graph", "source", False, "", "graph")) == {"node", "graph"}
+    assert arranged(80, 24, Wishes("graph", "output", True, "", "graph")) == {"node", "graph", "output"}
+    assert arranged(80, 24, Wishes("both", "source", False, "node", "tape")) == {"node"}
+
+
+def test_a_graph_that_fits_opens_on_the_graph():
+    assert opening_view(24, fits_alone=True, fits_above_tape=False) == "graph"
+    assert opening_view(24, fits_alone=False, fits_above_tape=False) == "tape"
+    assert opening_view(40, fits_alone=True, fits_above_tape=True) == "both"
+    assert opening_view(40, fits_alone=True, fits_above_tape=False) == "graph"
+
+
+def test_ascii_is_chosen_where_the_terminal_asks_for_it():
+    assert wants_ascii({"GVIZ_ASCII": "1"})
+    assert wants_ascii({"TERM": "linux"})
+    assert wants_ascii({"LC_ALL": "C"})
+    assert not wants_ascii({"LANG": "en_US.UTF-8", "TERM": "xterm"})
+    assert all(row.isascii() for row in tape_rows(demo(), 1, glyphs=ASCII))

@@ -1,0 +1,310 @@
+"""Every key does what the help says, through a running app and nothing else."""
+
+from stories import chain, demo, failed, iterations
+
+from gviz.tui.app import DebuggerApp, start_of
+from gviz.tui.cursor import Cursor
+from gviz.tui.screens.bindings import BINDINGS
+from gviz.tui.screens.help import HelpScreen
+from gviz.tui.screens.inspector import InspectorScreen
+from gviz.tui.widgets.rows import KeysRow, TimelineBar
+from gviz.tui.widgets.tape import Tape
+
+
+def app_of(timeline, **options):
+    at = options.pop("at", start_of(timeline))
+    return DebuggerApp(timeline, title="demo.py", at=at, ascii=False, theme=None, **options)
+
+
+async def after(timeline, *keys, at=1, size=(80, 24)):
+    """The screen after some keys."""
+    app = app_of(timeline, at=at)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.press(*keys)
+        await pilot.pause()
+        return app.screen
+
+
+MOVES = [
+    ("s", 2),
+    ("ss", 3),
+    ("S", 0),
+    ("SSS", 0),
+    ("n", 3),
+    ("nnnnn", 16),
+    ("nN", 1),
+    ("f", 11),
+    ("ff", 33),
+    ("fffff", 33),
+    ("ffF", 12),
+    ("c", 33),
+    ("cC", 0),
+    (["right_square_bracket"], 2),
+    (["s", "left_square_bracket"], 1),
+    (["right_curly_bracket"], 12),
+    (["right_curly_bracket", "s", "left_curly_bracket"], 12),
+    (["greater_than_sign"], 33),
+    (["greater_than_sign", "less_than_sign"], 0),
+    (["greater_than_sign", "backspace"], 1),
+    ("r", 11),
+    (["colon", "1", "2", "enter"], 12),
+    ([*":goto b", "enter"], 7),
+    ([*":n 2", "enter"], 5),
+    ([*":s- 1", "enter"], 0),
+    (["m", "a", "c", "apostrophe", "a"], 1),
+    (["c", *"''"], 33),
+    (["greater_than_sign", *"''"], 1),
+]
+
+
+async def test_a_key_moves_the_time():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for keys, position in MOVES:
+            app.screen.cursor = Cursor(app.screen.timeline, 1)
+            await pilot.press(*keys)
+            assert app.screen.cursor.position == position, keys
+
+
+SELECTIONS = [
+    ("j", 2),
+    ("jjk", 2),
+    ("k", 1),
+    ("G", 5),
+    ("Gg", 1),
+    ("Gh", 4),
+    ("jl", 3),
+    (["slash", "b", "enter"], 4),
+    ([*"/op:Mul", "enter"], 3),
+    ([*"/op:Mul", "enter", "comma"], 4),
+    ([*"/op:Mul", "enter", "comma", "full_stop"], 3),
+    ([*"/#5", "enter"], 5),
+    (["down", "down"], 3),
+]
+
+
+async def test_a_key_selects_without_moving_the_time():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for keys, node in SELECTIONS:
+            app.screen.cursor = Cursor(app.screen.timeline, 1)
+            await pilot.press(*keys)
+            assert (app.screen.cursor.selected, app.screen.cursor.position) == (node, 1), keys
+
+
+async def test_t_runs_to_the_next_event_of_the_selected_node_and_T_back():
+    screen = await after(demo(), "j", "j", "j", "t")
+    assert (screen.cursor.position, screen.cursor.selected) == (7, 4)
+    screen = await after(demo(), "T", at=16)
+    assert screen.cursor.position < 16
+
+
+async def test_the_state_at_an_event_does_not_depend_on_the_way_there():
+    there = await after(demo(), *"nnnnnn")
+    back = await after(demo(), *"cNNSnsn", *":goto 21", "enter")
+    assert there.moment.states(list(demo().nodes)) == back.moment.states(list(demo().nodes))
+
+
+async def test_letters_typed_into_the_prompt_are_text():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("colon", *"snq?")
+        assert app.screen.cursor.position == 1
+        assert app.focused.value == "snq?"
+        await pilot.press("escape", "s")
+        assert app.screen.cursor.position == 2
+
+
+async def test_the_prompt_remembers_and_completes():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("colon", *"n 2", "enter", "colon", "up", "enter")
+        assert app.screen.cursor.position == 9
+        await pilot.press("colon", *"cont")
+        await pilot.pause()
+        await pilot.press("tab")
+        assert app.focused.value == "continue"
+
+
+REFUSALS = [
+    ("xyz", "there is no command 'xyz' (help lists the commands)"),
+    ("goto 99", "there is no event 99 (events go from 0 to 33)"),
+    ("goto #77", "there is no node #77"),
+    ("goto nan", "no nan or inf in this recording"),
+    ("goto 'z", "there is no mark z"),
+    ("theme pink", "there is no theme pink"),
+    ("help step", "one event forward"),
+]
+
+
+async def test_what_cannot_be_done_is_said_in_the_bottom_row():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for typed, says in REFUSALS:
+            await pilot.press("colon")
+            app.focused.value = typed
+            await pilot.press("enter")
+            assert says in app.screen.query_one(KeysRow).remark
+            assert app.screen.cursor.position == 1
+
+
+async def test_both_ends_are_normal_stops_and_the_direction_is_shown():
+    assert (await after(demo(), "S")).stop.reason == "start of recording"
+    assert (await after(demo(), "c", "s", "s")).stop.reason == "end of recording"
+    assert (await after(demo(), "n", "n", "S")).stop.backward
+
+
+async def test_a_failed_program_opens_at_its_failure():
+    timeline = failed()
+    app = app_of(timeline)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert app.screen.cursor.position == len(timeline)
+        assert app.screen.stop.reason == "error"
+        assert "RuntimeError at #4 b = Mul" in shown(app)
+        await pilot.press("c")
+        assert app.screen.stop.reason == "end of recording"
+
+
+async def test_a_digit_brings_a_panel_to_the_front():
+    app = app_of(chain(40))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for key, panel in {"1": "source", "2": "output", "3": "node", "4": "tape", "o": "output", "5": "graph"}.items():
+            await pilot.press(key)
+            assert app.focused.id == panel
+
+
+async def test_v_goes_from_tape_to_graph_to_both():
+    app = app_of(chain(40))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        seen = []
+        for _ in range(4):
+            seen.append((app.screen.query_one("#tape").display, app.screen.query_one("#graph").display))
+            await pilot.press("v")
+        assert seen == [(True, False), (False, True), (True, True), (True, False)]
+
+
+async def test_z_shows_one_panel_and_escape_the_others_again():
+    app = app_of(chain(40))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("3", "z")
+        assert [panel.id for panel in app.screen.query("#tape, #node, #source, #output") if panel.display] == ["node"]
+        await pilot.press("escape")
+        assert app.screen.query_one("#tape").display
+
+
+async def test_u_and_d_walk_the_callers_and_i_shows_every_digit():
+    screen = await after(demo(), "i")
+    assert screen.full
+    assert (await after(demo(), "u", "u", "d")).frame == 0
+
+
+async def test_help_and_inspector_open_and_close():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        assert "CAPITALS back" in shown(app)
+        await pilot.press("q")
+        assert not isinstance(app.screen, HelpScreen)
+        await pilot.press("enter")
+        assert isinstance(app.screen, InspectorScreen)
+        assert "float64 ()" in shown(app)
+        await pilot.press("escape")
+        assert app.screen.cursor.position == 1
+
+
+async def test_space_plays_and_any_time_key_pauses():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("space")
+        assert app.screen._playing is not None
+        app.screen._play_on()
+        assert app.screen.cursor.position == 2
+        await pilot.press("s")
+        assert app.screen._playing is None
+
+
+async def test_q_leaves():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.return_code == 0
+
+
+async def test_a_click_selects_a_double_click_runs_and_the_bar_seeks():
+    app = app_of(chain(40))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.click(Tape, offset=(8, 4))
+        assert (app.screen.cursor.selected, app.screen.cursor.position) == (3, 1)
+        await pilot.click(Tape, offset=(8, 4), times=2)
+        assert app.screen.cursor.position == app.screen.timeline.info(3).born
+        await pilot.click(TimelineBar, offset=(40, 0))
+        assert 10 < app.screen.cursor.position < 35
+
+
+async def test_a_click_on_a_number_goes_to_the_event_that_made_it():
+    app = app_of(demo(), at=33)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press(*"/b", "enter", "3")
+        await pilot.pause()
+        row = next(y for y, text in enumerate(shown(app).splitlines()) if "used by #5 loss" in text)
+        column = shown(app).splitlines()[row].index("#5 loss")
+        await pilot.click(offset=(column + 1, row))
+        assert app.screen.cursor.position == 9
+
+
+async def test_a_click_in_the_bottom_row_runs_the_key():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.click(KeysRow, offset=(12, 0))
+        assert app.screen.cursor.position == 3
+
+
+async def test_iterations_are_counted_in_the_status_row():
+    app = app_of(iterations(3))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("greater_than_sign")
+        await pilot.pause()
+        assert "iteration 3/3" in shown(app)
+
+
+async def test_a_theme_is_chosen_by_command():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("colon", *"theme gviz-light", "enter")
+        await pilot.pause()
+        assert app.theme == "gviz-light"
+
+
+async def test_export_writes_a_picture_and_never_over_one(tmp_path):
+    path = tmp_path / "a.dot"
+    app = app_of(demo(), at=20)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("x")
+        assert app.focused.value == "export "
+        app.focused.value = f"export {path}"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert path.read_text().startswith("digraph")
+        await pilot.press("colon", "up", "enter")
+        await pilot.pause()
+        assert "already exists" in app.screen.remark
+
+
+def test_every_binding_has_a_name_and_says_what_it_does():
+    assert len({binding.id for binding in BINDINGS}) == len(BINDINGS)
+    assert all(binding.description and not binding.priority for binding in BINDINGS)
+
+
+def shown(app):
+    """The characters on the screen."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())

@@ -1,0 +1,100 @@
+"""Line mode, as a transcript: what CI, pipes and screen readers get."""
+
+import io
+from pathlib import Path
+
+import pytest
+from stories import chain, demo, failed, hostile, iterations
+
+from gviz.tui.plain import debug
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def transcript(timeline, *commands, at=None):
+    output = io.StringIO()
+    debug(timeline, commands, io.StringIO(), output, at=at)
+    return output.getvalue()
+
+
+def typed(timeline, text):
+    output = io.StringIO()
+    debug(timeline, None, io.StringIO(text), output)
+    return output.getvalue()
+
+
+@pytest.mark.parametrize("name", ["walk", "failure"])
+def test_a_session_reads_as_it_always_did(name, monkeypatch):
+    monkeypatch.setenv("GVIZ_ASCII", "1")
+    commands = (GOLDEN / f"{name}.commands").read_text().splitlines()
+    timeline = {"walk": demo, "failure": failed}[name]()
+    assert transcript(timeline, *commands) == (GOLDEN / f"{name}.txt").read_text()
+
+
+def test_it_starts_by_saying_where_it_is_and_how_to_get_help():
+    said = transcript(demo())
+    assert "33 events, 5 nodes" in said
+    assert "help lists all" in said
+    assert "event 1, forward, node #1 x: leaf 3" in said
+    assert "event 40, failed" in transcript(failed())
+
+
+def test_an_empty_line_repeats_and_the_end_of_input_leaves():
+    said = typed(demo(), "n\n\n\n")
+    assert said.count("(gviz) ") == 4
+    assert "event 7," in said
+    assert said.endswith("\n")
+
+
+def test_quit_leaves_at_once():
+    assert "event 3" not in transcript(demo(), "quit", "n")
+
+
+def test_both_ends_are_said():
+    assert "end of recording: still at event 33." in transcript(demo(), "c", "s")
+    assert "start of recording." in transcript(demo(), "c-")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("xyz", "there is no command 'xyz'; hint: help lists the commands."),
+        ("goto 99", "there is no event 99; hint: events go from 0 to 33."),
+        ("theme gviz-dark", "theme is for the full screen."),
+        ("goto nan", "no nan or inf in this recording."),
+        ("to nobody", "there is no nobody"),
+    ],
+)
+def test_what_cannot_be_done_is_explained_and_the_session_goes_on(command, says):
+    said = transcript(demo(), command, "n")
+    assert says in said
+    assert "event 3, " in said
+
+
+def test_a_place_may_be_a_name_a_node_a_line_or_a_mark():
+    for place, event in (("b", 7), ("#4", 7), ("demo.py:6", 7), ("bwd", 12), ("end", 33), ("Add", 9), ("@9", 9)):
+        assert f"event {event}" in transcript(demo(), f"goto {place}").splitlines()[-1 - (event == 33)]
+    assert transcript(demo(), "n", "mark here", "c", "goto 'here").splitlines()[-1].startswith("back to event 3,")
+
+
+def test_iterations_have_their_own_tape():
+    rows = transcript(iterations(3), "goto end", "tape").splitlines()
+    assert [row.split()[0] for row in rows if "y = Mul" in row and "leaf" not in row][-1] == "4"
+    assert "3 iterations" in rows[0]
+
+
+def test_a_long_tape_is_cut_and_says_so():
+    assert "and 101 more nodes" in transcript(chain(300), "tape")
+
+
+def test_hostile_text_is_printed_as_text():
+    said = transcript(hostile(), "print", "list", "tape", "output", "where", "goto 1", "print", "\x1b[31m")
+    assert all(row.isprintable() for row in said.splitlines())
+    assert "[red]" in said
+
+
+def test_export_writes_the_moment(tmp_path):
+    path = tmp_path / "moment.dot"
+    assert f"wrote {path} (event 20)." in transcript(demo(), "goto 20", f"export {path}")
+    assert path.read_text().startswith("digraph")
+    assert "already exists" in transcript(demo(), f"export {path}")

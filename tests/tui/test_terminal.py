@@ -1,0 +1,89 @@
+"""The debugger in a real terminal: tmux on a private socket, polled for text."""
+
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+
+PROGRAM = """
+import sys
+sys.path[:0] = {path!r}
+import stories
+from gviz.tui import debug
+debug(stories.demo(), title="demo.py")
+"""
+PATHS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+PATIENCE = 30
+
+
+class Terminal:
+    """One tmux session that runs the debugger and says its exit code."""
+
+    def __init__(self, tmp_path, environment=""):
+        program = tmp_path / "debug.py"
+        program.write_text(PROGRAM.format(path=PATHS))
+        self.socket = f"gviz-{uuid.uuid4().hex}"
+        command = f"env -u COLUMNS -u LINES {environment} {sys.executable} {program}; echo exit=$?; sleep 60"
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", command)
+
+    def tmux(self, *arguments):
+        done = subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def until(self, *texts, colours=False):
+        """The screen as soon as all texts are on it."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            screen = self.tmux("capture-pane", "-p", *(["-e"] if colours else []))
+            if all(text in screen for text in texts):
+                return screen
+            time.sleep(0.05)
+        raise AssertionError(f"{texts} not on the screen:\n{screen}")
+
+    def close(self):
+        self.tmux("kill-server")
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    made = []
+
+    def start(environment="TERM=tmux-256color LC_ALL=C.UTF-8"):
+        made.append(Terminal(tmp_path, environment))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+def test_it_opens_steps_resizes_and_leaves_with_0(terminal):
+    session = terminal()
+    screen = session.until("event 1", "Tape", "Node", "Source", "q Quit")
+    assert all(len(row) <= 80 for row in screen.splitlines())
+    session.keys("n")
+    session.until("event 3", "#2 w")
+    session.keys("N")
+    session.until("◄ back to 1")
+    session.tmux("resize-window", "-x", "120", "-y", "40")
+    session.until("5 Graph", "2 Output")
+    session.keys(":", "goto b", "Enter")
+    session.until("event 7", "3 (x) * -6 (a) = -18")
+    session.keys("q")
+    session.until("exit=0")
+
+
+def test_no_colour_means_no_colour_codes(terminal):
+    session = terminal("TERM=tmux-256color LC_ALL=C.UTF-8 NO_COLOR=1")
+    screen = session.until("event 1", colours=True)
+    assert "38;" not in screen
+    assert "48;" not in screen
