@@ -85,7 +85,7 @@ class Optimizer:
         return {"state": {numbers[p]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over options and memory. ValueError if the groups do not match."""
+        """Take over options and memory, which is not copied. ValueError if the groups do not match."""
         groups = state_dict["param_groups"]
         if len(groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -96,7 +96,7 @@ class Optimizer:
         for own, loaded in zip(self.param_groups, groups, strict=True):
             own.update({name: value for name, value in loaded.items() if name != "params"})
         parameters = {number: p for p, number in self._numbers().items()}
-        self.state = {parameters[n]: _copied(memory) for n, memory in state_dict["state"].items()}
+        self.state = {parameters[n]: dict(memory) for n, memory in state_dict["state"].items()}
 
     def _numbers(self) -> dict[Tensor, int]:
         return {p: i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
@@ -161,7 +161,3 @@ def _check_parameter(parameter: Any) -> None:
         raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
     if not (parameter.is_leaf or parameter.retains_grad):
         raise ValueError("can't optimize a non-leaf Tensor")
-
-
-def _copied(memory: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.clone() if isinstance(value, Tensor) else value for name, value in memory.items()}
