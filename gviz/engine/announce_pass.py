@@ -28,85 +28,103 @@ if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
 
 
-def value_of(channel: Channel, grad: Grad) -> Value:
-    """The value of a gradient, be it an array, a numpy scalar or a tensor."""
-    return channel.value(grad if isinstance(grad, (np.ndarray, np.generic)) else grad._array)
+class PassReport:
+    """Tells a channel about one backward pass.
 
+    A gradient is often the same array at several places (what arrives at an addition leaves it twice), so the value
+    captured when it arrived is kept until its node has run.
+    """
 
-def started(
-    channel: Channel,
-    roots: Sequence[Edge],
-    seeds: Sequence[Grad],
-    inputs: Sequence[Edge],
-    *,
-    retain_graph: bool,
-    create_graph: bool,
-) -> int:
-    """A pass begins; returns its number."""
-    edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
-    wanted = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
-    values = tuple(value_of(channel, seed) for seed in seeds)
-    number = channel.next_pass()
-    channel.say(BackwardStarted(number, edges, values, retain_graph, create_graph, wanted, channel.stack()))
-    return number
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.number = channel.next_pass()
+        self._arrived: dict[Node, list[Value | None]] = {}
+        self._grads: Sequence[Grad | None] = ()
+        self._values: Sequence[Value | None] = ()
 
+    def started(
+        self,
+        roots: Sequence[Edge],
+        seeds: Sequence[Grad],
+        inputs: Sequence[Edge],
+        *,
+        retain_graph: bool,
+        create_graph: bool,
+    ) -> None:
+        """The pass begins."""
+        channel = self.channel
+        edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
+        wanted = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
+        values = tuple(self._captured(seed) for seed in seeds)
+        channel.say(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, channel.stack()))
 
-def finished(channel: Channel, number: int, error: str) -> None:
-    """The pass is over."""
-    channel.say(BackwardFinished(number, error))
+    def finished(self, error: str) -> None:
+        """The pass is over."""
+        self.channel.say(BackwardFinished(self.number, error))
 
+    def step_started(self, node: Node, grads: Sequence[Grad | None]) -> int:
+        """A node's rule runs; returns the node's number."""
+        number = seen_node(self.channel, node).node
+        values = self._arrived.pop(node, None)
+        if values is None:
+            values = [None if g is None else self._captured(g) for g in grads]
+        self._grads, self._values = grads, values
+        self.channel.say(StepStarted(self.number, number, tuple(values)))
+        return number
 
-def step_started(channel: Channel, number: int, node: Node, grads: Sequence[Grad | None]) -> int:
-    """A node's rule runs; returns the node's number."""
-    mark = seen_node(channel, node)
-    channel.say(StepStarted(number, mark.node, tuple([None if g is None else value_of(channel, g) for g in grads])))
-    return mark.node
+    def flowed(self, source: int, slot: int, target: Edge, part: Grad, total: Grad | None) -> None:
+        """One contribution from input `slot` of node number `source` arrived; `total` is None for the first."""
+        node, output_nr = target
+        value = self._captured(part)
+        sum_so_far = None if total is None else self._captured(total)
+        arrived = self._arrived.get(node)
+        if arrived is None:
+            arrived = self._arrived[node] = [None] * len(node.outputs)
+        arrived[output_nr] = sum_so_far or value
+        number = seen_node(self.channel, node).node
+        self.channel.say(GradFlowed(self.number, source, slot, number, output_nr, value, sum_so_far))
 
+    def step_finished(self, node: int, *, freed: bool) -> None:
+        """A node is through; `freed` says that it released saved tensors."""
+        if freed:
+            self.channel.say(SavedFreed(node))
+        self.channel.say(StepFinished(self.number, node))
 
-def flowed(
-    channel: Channel, number: int, source: Node, slot: int, target: Edge, part: Grad, total: Grad | None
-) -> None:
-    """One contribution arrived."""
-    node, output_nr = target
-    sum_so_far = None if total is None else value_of(channel, total)
-    value = value_of(channel, part)
-    origin = seen_node(channel, source).node
-    channel.say(GradFlowed(number, origin, slot, seen_node(channel, node).node, output_nr, value, sum_so_far))
+    def accumulated(self, node: Node, leaf: Tensor, part: Grad, *, first: bool) -> None:
+        """A leaf's ``.grad`` grew, and with it the memory of the tensor it is."""
+        grad = leaf._grad
+        assert grad is not None
+        number = seen(self.channel, leaf).node
+        arrived = self._arrived.pop(node, None)
+        value = (arrived and arrived[0]) or self._captured(part)
+        sum_now = None if first else self.channel.value(grad._array)
+        self.channel.say(GradAccumulated(self.number, number, value, sum_now))
+        if not first and grad._seen is not None and grad._seen.channel is self.channel:
+            memory_written(self.channel, grad, number)
 
+    def retained(self, node: Node, output_nr: int, grad: Tensor) -> None:
+        """A non-leaf kept its gradient."""
+        value = self.channel.value(grad._array)
+        self.channel.say(GradRetained(self.number, seen_node(self.channel, node).node, output_nr, value))
 
-def step_finished(channel: Channel, number: int, node: Node, *, freed: bool) -> None:
-    """A node is through; `freed` says that it released saved tensors."""
-    mark = seen_node(channel, node)
-    if freed:
-        channel.say(SavedFreed(mark.node))
-    channel.say(StepFinished(number, mark.node))
+    def captured(self, edge: Edge, grad: Grad) -> None:
+        """``autograd.grad`` took a gradient."""
+        node, output_nr = edge
+        number = seen_node(self.channel, node).node
+        self.channel.say(GradCaptured(self.number, number, output_nr, self._captured(grad)))
 
+    def hook_ran(self, node: Node, output_nr: int, hook: object, result: Tensor | None) -> None:
+        """A tensor's hook ran, and gave `result`, which replaces the gradient, or None."""
+        name = getattr(hook, "__name__", type(hook).__name__)
+        value = None if result is None else self.channel.value(result._array)
+        if result is not None:
+            self._arrived.pop(node, None)
+        number = seen_node(self.channel, node).node
+        self.channel.say(HookRan(self.number, number, output_nr, "tensor", name, value))
 
-def accumulated(channel: Channel, number: int, leaf: Tensor, part: Grad, *, first: bool) -> None:
-    """A leaf's ``.grad`` grew, and with it the memory of the tensor it is."""
-    grad = leaf._grad
-    assert grad is not None
-    mark = seen(channel, leaf)
-    channel.say(
-        GradAccumulated(number, mark.node, value_of(channel, part), None if first else channel.value(grad._array))
-    )
-    if not first and grad._seen is not None and grad._seen.channel is channel:
-        memory_written(channel, grad, mark.node)
-
-
-def retained(channel: Channel, number: int, node: Node, output_nr: int, grad: Tensor) -> None:
-    """A non-leaf kept its gradient."""
-    channel.say(GradRetained(number, seen_node(channel, node).node, output_nr, channel.value(grad._array)))
-
-
-def captured(channel: Channel, number: int, edge: Edge, grad: Grad) -> None:
-    """``autograd.grad`` took a gradient."""
-    node, output_nr = edge
-    channel.say(GradCaptured(number, seen_node(channel, node).node, output_nr, value_of(channel, grad)))
-
-
-def hook_ran(channel: Channel, number: int, node: Node, output_nr: int, hook: object, result: Tensor | None) -> None:
-    """A tensor's hook ran, and gave `result` or None."""
-    name = getattr(hook, "__name__", type(hook).__name__)
-    value = None if result is None else channel.value(result._array)
-    channel.say(HookRan(number, seen_node(channel, node).node, output_nr, "tensor", name, value))
+    def _captured(self, grad: Grad) -> Value:
+        """The value of a gradient, be it an array, a numpy scalar or a tensor."""
+        for known, value in zip(self._grads, self._values, strict=True):
+            if known is grad and value is not None:
+                return value
+        return self.channel.value(grad if isinstance(grad, (np.ndarray, np.generic)) else grad._array)

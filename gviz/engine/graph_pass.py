@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce_pass, dtypes, messages
+from gviz.engine import dtypes, messages
+from gviz.engine.announce_pass import PassReport
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Grad, Node
 from gviz.engine.tensor import Tensor, new_tensor
@@ -51,14 +52,15 @@ class Pass:
         self._ready: list[tuple[int, Node]] = []
         self._leaves: deque[Node] = deque()
         self._needed: set[Node] | None = None
-        self._number = 0
+        self._report: PassReport | None = None
 
     def run(self) -> None:
         """Run to the end. Raises what a rule or hook raises; what ran by then stays freed and accumulated."""
         channel = emit.channel
         if channel is not None:
+            self._report = PassReport(channel)
             modes = {"retain_graph": self.retain_graph, "create_graph": self.create_graph}
-            self._number = announce_pass.started(channel, self.roots, self.seeds, self.wanted or (), **modes)
+            self._report.started(self.roots, self.seeds, self.wanted or (), **modes)
         before = thread.grad_enabled, thread.during
         thread.grad_enabled = self.create_graph
         error = "interrupted"
@@ -72,8 +74,8 @@ class Pass:
             raise
         finally:
             thread.grad_enabled, thread.during = before
-            if channel is not None and emit.channel is channel:
-                announce_pass.finished(channel, self._number, error)
+            if self._report is not None and emit.channel is channel:
+                self._report.finished(error)
 
     def _count_edges(self) -> None:
         waiting = self._waiting
@@ -147,9 +149,10 @@ class Pass:
 
     def _step(self, node: Node, grads: list[Grad | None]) -> None:
         """Run a node's rule, release what it saved, pass its gradients on."""
-        channel = emit.channel
-        if channel is not None:
-            thread.during = (self._number, announce_pass.step_started(channel, self._number, node, grads))
+        report, number = self._report, 0
+        if report is not None:
+            number = report.step_started(node, grads)
+            thread.during = (report.number, number)
         parts = node.vjp(grads, self.create_graph)
         freed = not self.retain_graph and node.release()
         waiting, arrived, slot = self._waiting, self._arrived, -1
@@ -167,8 +170,8 @@ class Pass:
                     arrived[target], total = [part], None
                 else:
                     total = self._receive(target, output_nr, part)
-                if channel is not None:
-                    announce_pass.flowed(channel, self._number, node, slot, edge, part, total)
+                if report is not None:
+                    report.flowed(number, slot, edge, part, total)
             left = waiting[target] - 1
             if left:
                 waiting[target] = left
@@ -176,8 +179,8 @@ class Pass:
                 self._leaves.append(target)
             else:
                 heappush(self._ready, (-target.sequence_nr, target))
-        if channel is not None:
-            announce_pass.step_finished(channel, self._number, node, freed=freed)
+        if report is not None:
+            report.step_finished(number, freed=freed)
 
     def _receive(self, node: Node, output_nr: int, part: Grad) -> Grad | None:
         """Add a contribution; the sum so far, or None if it is the first."""
@@ -194,8 +197,8 @@ class Pass:
     def _accumulate(self, node: AccumulateGrad, grad: Grad) -> None:
         first = node.variable._grad is None
         node.accumulate(grad, self.create_graph)
-        if emit.channel is not None:
-            announce_pass.accumulated(emit.channel, self._number, node.variable, grad, first=first)
+        if self._report is not None:
+            self._report.accumulated(node, node.variable, grad, first=first)
 
     def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
         """Whether a node runs in a limited pass; captures what arrived, after its hooks unless the node itself runs."""
@@ -211,8 +214,8 @@ class Pass:
             edge = (node, output_nr)
             if edge in self._capturing and grad is not None:
                 self.captures[edge] = grad
-                if emit.channel is not None:
-                    announce_pass.captured(emit.channel, self._number, edge, grad)
+                if self._report is not None:
+                    self._report.captured(edge, grad)
 
     def _run_hooks(self, node: Node, grads: list[Grad | None]) -> None:
         for output_nr, hooks in (node.tensor_hooks or {}).items():
@@ -221,8 +224,8 @@ class Pass:
                 if grad is None:
                     break
                 result = hook(as_tensor(grad))
-                if emit.channel is not None:
-                    announce_pass.hook_ran(emit.channel, self._number, node, output_nr, hook, result)
+                if self._report is not None:
+                    self._report.hook_ran(node, output_nr, hook, result)
                 if result is not None:
                     grads[output_nr] = self._replacement(result, grad, hook)
 
@@ -241,9 +244,8 @@ class Pass:
                 continue
             kept = grad.clone() if isinstance(grad, Tensor) else new_tensor(np.array(grad))
             tensor._set_grad(kept if tensor._grad is None else tensor._grad + kept)
-            if emit.channel is not None:
-                assert tensor._grad is not None
-                announce_pass.retained(emit.channel, self._number, node, output_nr, tensor._grad)
+            if self._report is not None and tensor._grad is not None:
+                self._report.retained(node, output_nr, tensor._grad)
 
 
 def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
