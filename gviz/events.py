@@ -63,7 +63,8 @@ class NodeCreated(Event, frozen=True):
     `untracked` is empty for an op that autograd tracks, else why it does not: ``no_grad``, ``detach``, ``data``,
     ``dtype`` (its result cannot have a gradient), ``inputs`` (no input requires grad). `stack` is the user's call
     stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs
-    of gradients), else (0, 0).
+    of gradients), else (0, 0). A Python number that became a constant has the attribute ``number``; a tensor that is
+    some leaf's ``.grad`` has ``grad_of``, that leaf.
     """
 
     node: int

@@ -162,6 +162,8 @@ def _enter(channel: Channel, tensor: Tensor) -> Seen:
     base = tensor._base
     if base is not None:
         seen(channel, base)
+    owner = None if tensor._grad_of is None else tensor._grad_of()
+    of = seen(channel, owner).node if owner is not None and owner._grad is tensor else 0
     mark = tensor._seen = Seen(channel, channel.next_node())
     tensor._storage = channel.next_storage() if base is None else base._storage
     kind: NodeKind = "constant"
@@ -170,7 +172,9 @@ def _enter(channel: Channel, tensor: Tensor) -> Seen:
     output = _output(channel, tensor, 0 if base is None or base._seen is None else base._seen.node)
     scope = thread.scopes[-1] if thread.scopes else 0
     number = channel.op("tensor", _tensor_op)
-    attrs = (("number", True),) if tensor._is_number else ()
+    attrs: tuple[tuple[str, Any], ...] = (("number", True),) if tensor._is_number else ()
+    if of:
+        attrs = (("grad_of", of),)
     channel.say(
         NodeCreated(
             mark.node,

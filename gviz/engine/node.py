@@ -133,8 +133,10 @@ class Node:
 
     def _modified(self, tensor: Tensor, position: int) -> str:
         saved_output = self.op.saved_outputs.get(position)
-        grad_fn, output_nr = (self, saved_output) if saved_output is not None else (tensor.grad_fn, tensor._output_nr)
+        grad_fn, output_nr = (self, saved_output) if saved_output is not None else (tensor._grad_fn, tensor._output_nr)
         origin = "" if grad_fn is None else f"output {output_nr} of {plain_name(grad_fn)}"
+        if tensor._is_stale_view():
+            origin = "output 0 of AsStrided"  # what PyTorch would make it now; a message should not make nodes
         kind = dtypes.of(tensor._array).tensor_type
         shape, version = tensor._array.shape, tensor._counter[0]
         return messages.modified_in_place(kind, shape, origin, version, self.versions[position])

@@ -232,7 +232,8 @@ class Op:
 
     def describe_slices(self, number: int) -> OpSeen:
         """The variant that writes to a view, as the node of the view's base."""
-        return msgspec.structs.replace(self.describe_in_place(number), grad_fn="CopySlices")
+        formula = f"self, its part now {self.formula}"
+        return msgspec.structs.replace(self.describe_in_place(number), grad_fn="CopySlices", formula=formula)
 
 
 REGISTRY: list[Op] = []

@@ -246,6 +246,11 @@ class Tensor(Conversions):
         """An untracked tensor around `array`."""
         return new_tensor(array)
 
+    def _is_stale_view(self) -> bool:
+        """Whether its base was written to, so that its ``grad_fn`` would be made anew."""
+        base = self._base
+        return base is not None and base._grad_fn is not None and self._view_version != self._counter[0]
+
     def _refresh(self) -> None:
         """Bring a view's ``grad_fn`` up to date with what was written to its base since."""
         from gviz.engine.views import refresh  # the one place where a tensor needs the ops built on it
