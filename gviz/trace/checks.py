@@ -31,8 +31,6 @@ def check(event: e.Event) -> None:
             _numbers(*parameters)
         case e.ScopeEntered(scope=scope) | e.ScopeLeft(scope=scope):
             _numbers(scope)
-        case e.GradFlowed(source=source, slot=slot):
-            _numbers(source, slot)
 
 
 def check_value(value: Value) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Edge, Output
+from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index import Index, output_key
 from gviz.trace.log import EventLog, expect
 from gviz.trace.passes import Reach, reach, seed_of
@@ -55,26 +56,33 @@ class NodeStates:
         self._find([stamp for stamp in stamps if stamp is not None and stamp not in self._kept], n, running)
         return [None if stamp is None else self._kept[stamp] for stamp in stamps]
 
+    def grow(self) -> None:
+        """The log has grown: look again at which memory was written to."""
+        self._births.clear()
+
     def _look_up_births(self, nodes: Sequence[int]) -> None:
-        """Note when nodes were made, and the memory they live in."""
-        created = self._index.lists["created"]
+        """Note when nodes were made, and the memory they live in as far as it was ever written to again."""
+        created, written = self._index.lists["created"], self._index.lists["written"]
         births = {node: created.last(node, self._index.count) for node in nodes if node not in self._births}
         self._log.prefetch(filter(None, births.values()))
         for node, born in births.items():
             outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()
-            self._births[node] = born, tuple({output.storage for output in outputs} - {0})
+            storages = {output.storage for output in outputs} - {0}
+            self._births[node] = born, tuple([storage for storage in storages if len(written.of_key(storage))])
 
     def _find(self, stamps: list[Stamp], n: int, running: tuple[int, ...]) -> None:
         if not stamps:
             return
         if len(self._kept) + len(stamps) > _KEPT_STATES:
             self._kept.clear()
-        progress, starts = self._index.lists["progress"], self._index.tables["iterations"][0]
-        recently = int(starts[max(starts.searchsorted(n, "right") - 1, 0)])
-        wanted = [seq for node, *_ in stamps for seq in progress.between(node, recently, n + 1)]
+        lists = self._index.lists
+        latest_pass = lists["kind"].last(KIND_NUMBERS[e.BackwardStarted], n)
+        since = min([latest_pass, *(lists["pass_started"].last(pass_nr, n) for pass_nr in running)])
+        wanted = [seq for node, *_ in stamps for seq in lists["progress"].between(node, since, n + 1)]
+        wanted += [lists["grad"].last(output_key(node, 0), n) for node, *_ in stamps]
+        wanted += [seq for *_, writes in stamps for seq in writes]
         wanted += [self._births[node][0] for node, *_ in stamps]
-        wanted += [seq for *_, writes in stamps for seq in writes if seq]
-        self._log.prefetch(wanted)
+        self._log.prefetch(filter(None, wanted))
         for stamp in stamps:
             self._kept[stamp] = self._found(stamp[0], self._births[stamp[0]][0], n, running)
 

@@ -62,6 +62,7 @@ class Timeline:
         if self._log.refresh() == before:
             return False
         self._index.extend(self._log, until=monotonic() + seconds)
+        self._states.grow()
         for name in ("nodes", "iterations", "phases", "marks", "failures", "node_ends", "_iteration_starts", "_names"):
             self.__dict__.pop(name, None)
         return True
