@@ -213,16 +213,37 @@ class DebuggerScreen(Screen[None]):
         self.app.exit()
 
     def on_key(self, event: events.Key) -> None:
-        """A letter that was waited for is no command."""
+        """Keys that must not wait for the bindings, because the next keys may already be on their way."""
+        character = event.character if event.is_printable else None
+        taken = character is not None and (self._typed_ahead(character) or self._opened(character))
+        if taken or self._named(event):
+            event.stop()
+            event.prevent_default()
+
+    def _typed_ahead(self, character: str) -> bool:
+        """A character that was sent before the prompt had the focus belongs to the prompt."""
+        prompt = self.query_one(Prompt)
+        if prompt.display:
+            prompt.insert(character)
+        return bool(prompt.display)
+
+    def _opened(self, character: str) -> bool:
+        """The two characters that open the prompt."""
+        opens = character in ":/" and not self._awaited
+        if opens:
+            self.action_prompt(character)
+        return opens
+
+    def _named(self, event: events.Key) -> bool:
+        """A letter that was waited for names a bookmark and is no command."""
         purpose, self._awaited = self._awaited, ""
         if not purpose:
-            return
-        event.stop()
-        event.prevent_default()
+            return False
         self.remark = ""
-        if event.character and event.character.isprintable():
+        if event.character and event.is_printable:
             name = event.character
             self.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
+        return True
 
     def on_seek(self, message: Seek) -> None:
         """Somebody pointed at an event."""

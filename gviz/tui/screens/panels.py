@@ -88,7 +88,7 @@ class Panels:
             return
         widget = self._screen.query_one(f"#{self._leading}")
         if widget.display:
-            widget.focus(scroll_visible=False)
+            self._screen.set_focus(widget, scroll_visible=False)
 
     def arrange(self) -> None:
         """Show the panels that belong to the size and the wishes, hide the others."""

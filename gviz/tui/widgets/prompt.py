@@ -43,7 +43,11 @@ class Prompt(Horizontal):
         entry.value = text
         entry.cursor_position = len(text)
         self.display = True
-        entry.focus()
+        self.screen.set_focus(entry)  # at once: the next keys may already be on their way
+
+    def insert(self, text: str) -> None:
+        """Type for somebody whose keys went elsewhere."""
+        self.query_one(Input).insert_text_at_cursor(text)
 
     def action_close(self) -> None:
         """Leave the prompt without doing anything."""
