@@ -122,6 +122,14 @@ floor_divide: Op = Op(
     rules=(Rule("self", "none", _no_derivative), Rule("other", "none", _no_derivative)),
     promotes=True,
 )
+whole_quotient: Op = Op(
+    "div(self, other)",
+    grad_fn="",  # its derivative is zero
+    formula="floor(self / other)",
+    forward=np.floor_divide,
+    promotes=True,
+    public=False,
+)
 remainder: Op = Op(
     "remainder(self, other)",
     grad_fn="RemainderBackward1",
@@ -129,7 +137,7 @@ remainder: Op = Op(
     forward=np.remainder,
     rules=(
         Rule("self", "g", lambda g: g),
-        Rule("other", "-g * floor(self / other)", lambda g, self, other: -g * floor_divide(self, other)),
+        Rule("other", "-g * floor(self / other)", lambda g, self, other: -g * whole_quotient(self, other)),
     ),
     promotes=True,
     in_place=True,

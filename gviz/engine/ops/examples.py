@@ -30,4 +30,4 @@ def spaced(*shape: int) -> Array:
     """Shuffled numbers at least 0.25 apart and from zero, so that no kink or tie is near."""
     rng = np.random.default_rng(next(_seeds))
     size = int(np.prod(shape))
-    return rng.permutation((np.arange(size) - size / 2 + 0.5) * 0.5).reshape(shape)
+    return rng.permutation((np.arange(size) - size // 2 + 0.5) * 0.5).reshape(shape)

@@ -19,6 +19,7 @@ scatter_along: Op = Op(
     forward=lambda self, index, size, dim: _scattered(self, index, size, dim),
     rules=(Rule("self", "g at index", lambda g, index, dim: gather_op(g, index, dim=dim)),),
     public=False,
+    examples=lambda: [Example((normal(2, 2), np.array([[0, 0], [2, 1]])), {"size": (2, 3), "dim": 1})],
 )
 gather_op: Op = Op(
     "gather(self, index, *, dim)",

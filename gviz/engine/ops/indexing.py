@@ -53,6 +53,7 @@ select_place: Op = Op(
     forward=lambda self, sizes, dim, index: _place(self, sizes, _axis(dim, index)),
     rules=(Rule("self", "g at index", lambda g, dim, index: select(g, dim=dim, index=index)),),
     public=False,
+    examples=lambda: [Example((normal(2),), {"sizes": (2, 3), "dim": 1, "index": 2})],
 )
 narrow: Op = Op(
     "slice(self, *, dim, start, end, step)",
@@ -84,6 +85,7 @@ narrow_place: Op = Op(
         ),
     ),
     public=False,
+    examples=lambda: [Example((normal(2, 2),), {"sizes": (5, 2), "dim": 0, "start": 1, "end": 4, "step": 2})],
 )
 take: Op = Op(
     "index(self, index)",
@@ -106,6 +108,7 @@ put_back: Op = Op(
     forward=lambda self, index, sizes: _added(self, index, sizes),
     rules=(Rule("self", "g at the positions index", lambda g, index: take(g, index)),),
     public=False,
+    examples=lambda: [Example((normal(2, 2), np.array([[0, 5], [5, 2]])), {"sizes": (2, 3)})],
 )
 put: Op = Op(
     "index_put(self, index, values)",

@@ -41,6 +41,7 @@ to_copy: Op = Op(
     forward=lambda self, dtype: self.astype(dtypes.named(dtype).numpy),
     rules=(Rule("self", "g", lambda g: g),),  # the engine brings a gradient to its input's dtype
     public=False,
+    examples=lambda: [Example((normal(2, 3),), {"dtype": "float64"})],
 )
 to_whole: Op = Op("to(self, *, dtype)", grad_fn="", formula="self as dtype", forward=to_copy.forward, public=False)
 detach: Op = Op(

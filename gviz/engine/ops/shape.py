@@ -90,6 +90,7 @@ reshaped: Op = Op(
     forward=lambda self, size: np.array(self).reshape(size),
     rules=(Rule("self", "g as the shape of self", lambda g, self_sym_sizes: reshaped(g, size=self_sym_sizes)),),
     public=False,
+    examples=lambda: [Example((normal(2, 3),), {"size": (3, 2)})],
 )
 alias: Op = Op(
     "alias(self)",
@@ -178,6 +179,7 @@ unsqueeze_dims: Op = Op(
     rules=(Rule("self", "g without them", lambda g, dims: squeeze_dim(g, dim=dims)),),
     memory="view",
     public=False,
+    examples=lambda: [Example((normal(3),), {"dims": (0, 2)})],
 )
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from gviz.engine.apply import zeros
-from gviz.engine.op import Op, Rule
+from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops.examples import normal
 from gviz.values import Array
 
 
@@ -74,6 +75,9 @@ def _replace(self: Array, src: Array, geometry: Geometry) -> Array:
     return _window(memory, 0, geometry.base_shape, geometry.base_strides)
 
 
+_CORNER = Geometry((2, 3), (3, 1), (2, 2), (3, 1), 1)
+_REPEATED = Geometry((2,), (1,), (3, 2), (0, 1), 0)
+
 read_part: Op = Op(
     "as_strided(self, *, geometry)",
     grad_fn="AsStridedBackward0",
@@ -81,6 +85,7 @@ read_part: Op = Op(
     forward=_read,
     rules=(Rule("self", "g where the view looks, 0 elsewhere", lambda g, geometry: place_part(g, geometry=geometry)),),
     public=False,
+    examples=lambda: [Example((normal(2, 3),), {"geometry": _CORNER}), Example((normal(2),), {"geometry": _REPEATED})],
 )
 place_part: Op = Op(
     "as_strided_place(self, *, geometry)",
@@ -89,6 +94,10 @@ place_part: Op = Op(
     forward=_place,
     rules=(Rule("self", "g through the view", lambda g, geometry: read_part(g, geometry=geometry)),),
     public=False,
+    examples=lambda: [
+        Example((normal(2, 2),), {"geometry": _CORNER}),
+        Example((normal(3, 2),), {"geometry": _REPEATED}),
+    ],
 )
 replace_part: Op = Op(
     "as_strided_scatter(self, src, *, geometry)",
@@ -104,4 +113,5 @@ replace_part: Op = Op(
         Rule("src", "g through the view", lambda g, geometry: read_part(g, geometry=geometry)),
     ),
     public=False,
+    examples=lambda: [Example((normal(2, 3), normal(2, 2)), {"geometry": _CORNER})],
 )

@@ -1,0 +1,162 @@
+"""Every declared operation with its own examples: rules against differences, variants against each other."""
+
+from itertools import count
+
+import differences
+import numpy as np
+import pytest
+from differences import check, weights
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.engine.apply import apply
+from gviz.engine.op import REGISTRY
+from gviz.engine.ops import examples
+from gviz.engine.views import apply_in_place
+
+
+def example(op, position):
+    chosen = op.examples()[position]
+    return [np.asarray(array) for array in chosen.tensors], chosen.attrs
+
+
+def keeps_shape(op, position):
+    """Whether the result has the shape of the first operand, so that it can be written there."""
+    arrays, _ = example(op, position)
+    return np.broadcast_shapes(*(a.shape for a in arrays)) == arrays[0].shape
+
+
+DIFFERENTIABLE = [op for op in REGISTRY if op.rules and op.grad_fn != "NotImplemented"]
+CASES = [
+    pytest.param(op, i, id=f"{op.name}-{op.grad_fn}-{i}") for op in DIFFERENTIABLE for i in range(len(op.examples()))
+]
+IN_PLACE = [case for case in CASES if case.values[0].in_place and keeps_shape(*case.values)]
+PUBLIC = [case for case in CASES if case.values[0].public]
+
+
+@pytest.fixture(autouse=True)
+def same_examples(monkeypatch):
+    """The same numbers whatever ran before."""
+    monkeypatch.setattr(examples, "_seeds", count())
+
+
+def leaves(op, arrays):
+    """Leaves, of which those require grad that a rule of `op` is for."""
+    return differences.leaves(arrays, has_rule(op, arrays))
+
+
+def has_rule(op, arrays):
+    return [op.variadic or op.slots[i] in {rule.slot for rule in op.rules} for i in range(len(arrays))]
+
+
+def gradients(outputs, inputs):
+    """Results and gradients of all, as arrays."""
+    listed = [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
+    total = sum((o * weights(o).to(o.dtype)).sum() for o in listed if o.requires_grad)
+    wanted = [t for t in inputs if t.requires_grad]
+    return [t.detach().numpy() for t in (*listed, *torch.autograd.grad(total, wanted))]
+
+
+def assert_equal(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b, strict=True)
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE, ids=lambda op: f"{op.name}-{op.grad_fn}")
+def test_every_differentiable_op_has_an_example(op):
+    assert op.examples()
+
+
+@pytest.mark.parametrize("op", REGISTRY, ids=lambda op: f"{op.name}-{op.grad_fn}")
+def test_every_op_describes_itself(op):
+    seen = op.describe(1)
+    assert seen.slots == op.slots
+    assert len(seen.rules) == len(op.slots)
+    assert all(rule.text for rule in op.rules)
+    assert {rule.slot for rule in op.rules} <= set(op.slots)
+
+
+@pytest.mark.parametrize(("op", "position"), CASES)
+def test_rules_agree_with_differences_twice_over(op, position):
+    arrays, attrs = example(op, position)
+    check(lambda *tensors: apply(op, tensors, attrs), arrays, only=has_rule(op, arrays), order=2)
+
+
+@pytest.mark.parametrize(("op", "position"), CASES)
+def test_a_listener_changes_nothing(op, position):
+    arrays, attrs = example(op, position)
+
+    def program():
+        tensors = leaves(op, arrays)
+        results.append(gradients(apply(op, tensors, attrs), tensors))
+
+    results = []
+    program()
+    events_of(program)
+    assert_equal(*results)
+
+
+@pytest.mark.parametrize(("op", "position"), [case for case in CASES if case.values[0].name != "view"])
+def test_memory_order_changes_nothing(op, position):
+    arrays, attrs = example(op, position)
+    plain = leaves(op, arrays)
+    scattered = [
+        torch.from_numpy(spread(a)).requires_grad_(p.requires_grad) for a, p in zip(arrays, plain, strict=True)
+    ]
+    for a, b in zip(
+        gradients(apply(op, plain, attrs), plain), gradients(apply(op, scattered, attrs), scattered), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def spread(array):
+    """The same elements, backwards in memory and with gaps between them."""
+    if not array.ndim:
+        return array
+    wide = np.zeros([2 * n for n in array.shape[::-1]], array.dtype)
+    view = wide[tuple([slice(None, None, 2)] * array.ndim)].T
+    view[...] = array
+    return view
+
+
+@pytest.mark.parametrize(("op", "position"), IN_PLACE)
+def test_writing_in_place_gives_the_same(op, position):
+    arrays, attrs = example(op, position)
+    plain, written = leaves(op, arrays), leaves(op, arrays)
+    expected = gradients(apply(op, plain, attrs), plain)
+    assert_equal(expected, gradients(apply_in_place(op, [written[0] * 1, *written[1:]], attrs), written))
+
+
+@pytest.mark.parametrize(("op", "position"), [case for case in CASES if case.values[0].name != "to"])
+def test_float32_stays_float32(op, position):
+    arrays, attrs = example(op, position)
+    tensors = leaves(op, [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays])
+    for array in gradients(apply(op, tensors, attrs), tensors):
+        assert array.dtype.kind != "f" or array.dtype == np.float32
+
+
+@pytest.mark.parametrize("op", [op for op in DIFFERENTIABLE if op.in_place], ids=lambda op: f"{op.name}-{op.grad_fn}")
+def test_nothing_gives_nothing(op):
+    _, attrs = example(op, 0)
+    tensors = leaves(op, [np.zeros((0, 3))] * len(op.slots))
+    for array in gradients(apply(op, tensors, attrs), tensors):
+        assert array.shape == (0, 3)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize(("op", "position"), PUBLIC)
+def test_public_ops_are_pytorchs(op, position, kind):
+    import torch as real
+
+    arrays, attrs = example(op, position)
+    arrays = [a.astype(kind) if a.dtype.kind == "f" else a for a in arrays]
+    ours, theirs = leaves(op, arrays), [real.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
+    got, expected = getattr(torch, op.name)(*ours, **attrs), getattr(real, op.name)(*theirs, **attrs)
+    assert type(got.grad_fn).__name__ == type(expected.grad_fn).__name__
+    expected.backward(real.tensor(weights(got).numpy(), dtype=expected.dtype))
+    got.backward(weights(got).to(got.dtype))
+    close = {"rtol": 1e-5, "atol": 1e-6} if kind == np.float32 else {"rtol": 1e-12}
+    pairs = [(got, expected), *((a.grad, b.grad) for a, b in zip(ours, theirs, strict=True))]
+    for mine, other in pairs:
+        np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), **close)
