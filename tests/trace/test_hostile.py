@@ -1,10 +1,10 @@
 """A file may be anything: the answer is one clear GvizError with exit code 3, or the truth; never a crash or a hang."""
 
-import os
 import random
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -108,10 +108,9 @@ def test_a_name_that_cannot_be_a_path_is_refused():
     refused(Path("nul\0byte"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_no_permission_says_so(path):
     path.chmod(0)
-    assert "Permission denied" in refused(path).what
+    assert opened_by_nobody(path).startswith(f"3 gviz: error: {path} cannot be read: Permission denied")
 
 
 def test_a_database_of_another_program_is_not_a_trace(tmp_path):
@@ -226,7 +225,6 @@ def test_a_body_that_is_no_event_is_damage(path, kind, body):
         "UPDATE event SET node = 'x' WHERE seq = 3",
         "UPDATE event SET node = -1 WHERE seq = 3",
         "UPDATE event SET node = 1 << 60 WHERE seq = 3",
-        "UPDATE event SET pass_nr = NULL WHERE seq = 3",
         "UPDATE definition SET body = 'x'",
         "UPDATE definition SET kind = 0",
     ],
@@ -234,14 +232,10 @@ def test_a_body_that_is_no_event_is_damage(path, kind, body):
 def test_rows_that_do_not_hold_together_are_damage(path, sql):
     database = sqlite3.connect(path)
     database.execute("PRAGMA ignore_check_constraints = ON")
-    try:
-        database.execute("DELETE FROM index_column")
-        database.execute(sql)
-    except sqlite3.IntegrityError:
-        pytest.skip("the schema itself forbids it")
-    finally:
-        database.commit()
-        database.close()
+    database.execute("DELETE FROM index_column")
+    database.execute(sql)
+    database.commit()
+    database.close()
     assert "is damaged" in refused(path).what
 
 
@@ -285,36 +279,42 @@ def test_a_trace_copied_without_its_log_opens_with_what_it_has(tmp_path):
     assert len(load(copy)) == 0
 
 
-UNWRITABLE = """
+AS_NOBODY = """
 import os, sys
 from gviz.errors import GvizError
 from gviz.trace.reader import open_trace
-os.setuid(65534)
+if os.geteuid() == 0:
+    os.setuid(65534)
 try:
     print(len(open_trace(sys.argv[1])))
 except GvizError as error:
-    print(error.exit_code, "could be written" if "written to" in error.why else error.lines())
+    print(error.exit_code, *error.lines())
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
+def opened_by_nobody(path):
+    """What a user without rights is told; root becomes one, because root may do everything."""
+    for folder in path.parents:
+        if Path(tempfile.gettempdir()) in folder.parents:
+            folder.chmod(0o755)
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", AS_NOBODY, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    assert not done.stderr
+    return done.stdout
+
+
 def test_an_unfinished_trace_in_a_folder_without_write_permission_is_explained(tmp_path):
     path = tmp_path / "run.gviz"
     writer = TraceWriter(path, about={}, on_trouble=pytest.fail)
     writer.say(e.Marked("here"))
     writer.flush()
-    other = tmp_path / "sealed"
-    other.mkdir()
+    sealed = tmp_path / "sealed"
+    sealed.mkdir()
     for name in ("run.gviz", "run.gviz-wal"):
-        (other / name).write_bytes((tmp_path / name).read_bytes())
+        (sealed / name).write_bytes((tmp_path / name).read_bytes())
     writer.close()
-    for folder in [other, *other.parents[:3]]:
-        if str(folder).startswith("/tmp/"):
-            folder.chmod(0o755)
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", UNWRITABLE, str(other / "run.gviz")], capture_output=True, text=True, cwd=root
-    )
-    if "Permission denied" in done.stderr:
-        pytest.skip("nobody cannot reach this folder at all")
-    assert done.stdout == "3 could be written\n", done.stderr
+    sealed.chmod(0o555)
+    said = opened_by_nobody(sealed / "run.gviz")
+    assert said.startswith("3 ")
+    assert "written to" in said
