@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
-from gviz.explain.substitute import attribute_word, named_word, with_numbers, word
+from gviz.explain.substitute import attribute_word, is_small, named_word, with_numbers, word
 from gviz.numbers import shape_text
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
@@ -66,10 +66,23 @@ class Share:
 
 
 def title(timeline: Timeline, node: int) -> str:
-    """What to call a node in a sentence: its name, else its number; ``?`` for an unknown one."""
+    """What to call a node in a formula: its name, else its number; a small constant is called by its value alone.
+
+    ``?`` stands for an unknown one.
+    """
     if not node:
         return "?"
-    return shown(timeline.info(node).name) or f"#{node}"
+    info = timeline.info(node)
+    value = info.created.outputs[0].value if info.created.outputs else None
+    if info.created.kind == "constant" and not info.name and value is not None and is_small(value):
+        return ""
+    return shown(info.name) or f"#{node}"
+
+
+def op_title(info: NodeInfo) -> str:
+    """The operation as a title: ``Mul``, ``Relu_``."""
+    name = shown(info.op.name)
+    return name[:1].upper() + name[1:]
 
 
 def computation(timeline: Timeline, node: int) -> Computation:
@@ -89,7 +102,8 @@ def shares(timeline: Timeline, moment: Moment, node: int) -> tuple[Share, ...]:
     sent = dict(_sent(timeline, moment, node, started))
     computed = computation(timeline, node)
     words = _rule_words(timeline, info, computed, _incoming(timeline, started))
-    names = {operand.parameter: operand.name for operand in computed.operands} | {"result": title(timeline, node)}
+    names = {operand.parameter: operand.name or word(operand.value, "") for operand in computed.operands}
+    names["result"] = title(timeline, node)
     return tuple(_share(timeline, moment, info, operand, names, words, sent) for operand in computed.operands)
 
 
@@ -132,7 +146,7 @@ def _formula(
         text = with_numbers(shown(info.op.formula), {**dict(attributes), **names})
     else:
         extra = [f"{name}={value}" for name, value in attributes]
-        text = f"{shown(info.op.name)}({', '.join([*map(_operand_word, operands), *extra])})"
+        text = f"{op_title(info)}({', '.join([*map(_operand_word, operands), *extra])})"
     return text if result is None else f"{text} = {word(result, '').strip()}"
 
 

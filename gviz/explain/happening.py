@@ -29,7 +29,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.arithmetic import computation, shares
+from gviz.explain.arithmetic import computation, op_title, shares
 from gviz.numbers import share, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment
@@ -72,7 +72,7 @@ def phase_words(moment: Moment) -> str:
 def label(timeline: Timeline, node: int) -> str:
     """A node's number, name and operation: ``#4 b = Mul``, ``#1 x``, ``#5 Add``."""
     info = timeline.info(node)
-    name, op = shown(info.name), shown(info.op.name)
+    name, op = shown(info.name), op_title(info)
     if info.created.kind != "op":
         return f"#{node} {name or info.created.kind}"
     return f"#{node} {name} = {op}" if name else f"#{node} {op}"

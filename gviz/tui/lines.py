@@ -95,6 +95,10 @@ def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
     yield _stripped(row)
 
 
+TIED = "\xa0"
+"""Stands between words that belong on one row; `wrapped` makes it a blank."""
+
+
 def labelled(label: str, spans: Iterable[Span], width: int, column: int = 7) -> Iterator[Line]:
     """A row ``label  text`` whose text wraps under itself."""
     head = fitted(label, column) if len(label) < column else label + " "
@@ -124,4 +128,4 @@ def _stripped(row: list[Span]) -> Line:
         row.pop()
     if row:
         row[-1] = (row[-1][0].rstrip(), row[-1][1])
-    return tuple(row)
+    return tuple([(text.replace(TIED, " "), style) for text, style in row])

@@ -43,7 +43,7 @@ def test_the_node_panel_answers_five_questions_in_their_order():
         " incoming 0 += -6 -> -6 (1/2)",
         "to #3 a: g * x = 1 * 3 = 3",
         " incoming 1 += 3 -> 4 (2/2)",
-        "made at demo.py:6  event 7",
+        "at demo.py:6  event 7",
     ]
 
 

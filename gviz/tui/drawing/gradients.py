@@ -70,7 +70,7 @@ def _origin(timeline: Timeline, part: Contribution) -> str:
 
 def _rule(sent: Share, width: int) -> Iterator[Line]:
     operand = sent.operand
-    name = "" if operand.name.startswith("#") else f" {operand.name}"
+    name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
     head: list[Span] = [(f"to #{operand.node}{name}", "key"), (": ", "")]
     if sent.missing:
         yield from wrapped(line(*head, (sent.missing, "muted")), width, 3)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from gviz.explain.arithmetic import Computation, Operand, computation
+from gviz.explain.arithmetic import Computation, Operand, computation, op_title
 from gviz.explain.happening import UNTRACKED
-from gviz.numbers import bytes_text, full, kind_text, short
+from gviz.numbers import bytes_text, dtype_text, full, shape_text, short
 from gviz.plain_text import clipped, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
@@ -20,7 +20,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.drawing.gradients import gradient_in, gradients_out
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, Span, columns, labelled, line, link, wrapped
+from gviz.tui.lines import TIED, Line, Span, columns, labelled, line, link, wrapped
 
 LIST = 8
 """Users and stack frames shown before the rest is only counted."""
@@ -78,7 +78,7 @@ def _nothing(subject: Subject) -> Iterator[Line]:
 
 def _header(subject: Subject) -> Line:
     info = subject.info
-    name, op = shown(info.name), shown(info.op.name)
+    name, op = shown(info.name), op_title(info)
     if info.created.kind == "op":
         what = f"{name} = {op}" if name else op
         right = shown(info.op.grad_fn) if info.created.requires_grad else ""
@@ -91,7 +91,7 @@ def _header(subject: Subject) -> Line:
 def _not_yet(subject: Subject) -> Iterator[Line]:
     born = subject.info.born
     yield from wrapped(
-        line("not made yet: ", (f"event {born}", link("key", born)), " makes it (t goes there)"), subject.width
+        line("not made yet: ", (f"event{TIED}{born}", link("key", born)), " makes it (t goes there)"), subject.width
     )
 
 
@@ -112,7 +112,8 @@ def _value(subject: Subject, output: OutputState) -> list[Span]:
     if subject.full:
         return [(full(output.value), link("value", seq)), *_elements(subject, output)]
     text = short(output.value)
-    kind = "" if output.value.shape and text.startswith(kind_text(output.value)[:1]) else f"  {kind_text(output.value)}"
+    shape = shape_text(output.value.shape)
+    kind = "" if text.startswith(shape) and output.value.shape else f"  {shape} {dtype_text(output.value.dtype)}"
     return [(text, link("error" if text.startswith("! ") else "value", seq)), (kind, "muted")]
 
 
@@ -132,14 +133,14 @@ def _written(subject: Subject, output: OutputState) -> Iterator[Line]:
     by = f" by #{output.written_by}" if output.written_by else ""
     text = f"↻{output.version} written in place{by}, "
     yield from labelled(
-        "", [(text, "sum"), (f"event {output.value_seq}", link("key", output.value_seq))], subject.width
+        "", [(text, "sum"), (f"event{TIED}{output.value_seq}", link("key", output.value_seq))], subject.width
     )
 
 
 def _with_what(subject: Subject, state: NodeState, computed: Computation) -> Iterator[Line]:
     for at, operand in enumerate(computed.operands):
         yield from labelled("with" if at == 0 else "", list(_operand(subject, operand)), subject.width)
-    if computed.attributes:
+    if computed.attributes and subject.info.created.kind == "op":
         text = ", ".join(f"{name} {value}" for name, value in computed.attributes)
         yield from labelled("args", [(clipped(text, 400), "")], subject.width)
     kind = _kind(subject.info, state)
@@ -153,7 +154,7 @@ def _with_what(subject: Subject, state: NodeState, computed: Computation) -> Ite
 
 def _operand(subject: Subject, operand: Operand) -> Iterator[Span]:
     born = subject.timeline.info(operand.node).born
-    name = "" if operand.name == f"#{operand.node}" else f" {operand.name}"
+    name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
     yield f"#{operand.node}{name}", link("key", born)
     if operand.output_nr:
         yield f" output {operand.output_nr}", "muted"
@@ -175,7 +176,7 @@ def _kind(info: NodeInfo, state: NodeState) -> str:
 
 def _saved(subject: Subject, state: NodeState, computed: Computation) -> list[Span]:
     if state.saved == "freed":
-        return [("released, ", "muted"), (f"event {state.saved_freed}", link("key", state.saved_freed))]
+        return [("released, ", "muted"), (f"event{TIED}{state.saved_freed}", link("key", state.saved_freed))]
     if state.saved == "nothing":
         return []
     names = {operand.parameter: operand for operand in computed.operands}
@@ -189,7 +190,7 @@ def _saved_name(names: dict[str, Operand], name: str, node: int) -> str:
     operand = names.get(name)
     if operand is None:
         return f"{shown(name)} #{node}" if name == "result" else shown(name)
-    return operand.name if operand.name.startswith("#") else f"{operand.name} #{operand.node}"
+    return f"#{operand.node}" if operand.name.startswith("#") else f"{operand.name} #{operand.node}".lstrip()
 
 
 def _users(subject: Subject) -> Iterator[Span]:
@@ -200,25 +201,26 @@ def _users(subject: Subject) -> Iterator[Span]:
         yield "nothing yet", "muted"
     for at, user in enumerate(users[:LIST]):
         info = subject.timeline.info(user)
-        yield f"{', ' if at else ''}#{user} {clipped(info.title, 30)}", link("key", info.born)
+        yield f"{', ' if at else ''}#{user} {clipped(info.name or op_title(info), 30)}", link("key", info.born)
     if len(users) > LIST:
         yield f" and {len(users) - LIST} more", "muted"
 
 
 def _where(subject: Subject) -> Iterator[Line]:
+    """The place in the source, the event, and the callers."""
     info = subject.info
-    made = [("event ", "muted"), (str(info.born), link("key", info.born))]
+    made: list[Span] = [("  ", ""), (f"event{TIED}{info.born}", link("key", info.born))]
     if not info.frames:
-        yield from labelled("made at", [*made, ("  (place unknown)", "muted")], subject.width, 8)
+        yield from labelled("at", [("an unknown place", "muted"), *made], subject.width, 3)
         return
     first, *callers = info.frames
-    yield from labelled("made at", [(frame_text(first), "title"), ("  ", ""), *made], subject.width, 8)
+    yield from labelled("at", [(frame_text(first), "title"), *made], subject.width, 3)
     for frame in callers[:LIST]:
-        yield from labelled("", [("from ", "muted"), (frame_text(frame), "")], subject.width, 8)
+        yield from labelled("", [("from ", "muted"), (frame_text(frame), "")], subject.width, 3)
     if len(callers) > LIST:
-        yield from labelled("", [(f"and {len(callers) - LIST} more callers", "muted")], subject.width, 8)
+        yield from labelled("", [(f"and {len(callers) - LIST} more", "muted")], subject.width, 3)
     if info.scope:
-        yield from labelled("module", [(clipped(info.scope, 200), "")], subject.width, 8)
+        yield from labelled("in module", [(clipped(info.scope, 200), "")], subject.width, 10)
 
 
 def frame_text(frame: Frame) -> str:

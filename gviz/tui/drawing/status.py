@@ -13,11 +13,11 @@ from gviz.tui.lines import Line, cells, columns, line
 
 
 def status(timeline: Timeline, moment: Moment, title: str, stop: Stop, width: int, glyphs: Glyphs) -> Line:
-    """One row of `width` cells; where room is short the word REPLAY, node and title give way, in this order."""
+    """One row of `width` cells; where room is short the word REPLAY, title and node give way, in this order."""
     right = line(f"{_reason(stop, glyphs)} ")
     parts = _parts(timeline, moment, title)
     room = width - cells(right) - 1
-    for dropped in ("replay", "node", "title", "iteration"):
+    for dropped in ("replay", "title", "node", "iteration"):
         if sum(cells(spans) for _, spans in parts) <= room:
             break
         parts = [part for part in parts if part[0] != dropped]

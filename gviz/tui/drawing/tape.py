@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
+from gviz.explain.arithmetic import op_title
 from gviz.explain.happening import actor
 from gviz.numbers import bad_text, grad, share, short
 from gviz.plain_text import shown
@@ -60,7 +61,7 @@ def row(
         (gutter, "now"),
         (number, "muted"),
         (_cell(_name(info), columns.node, glyphs), style),
-        (_cell(_inputs(info), columns.inputs, glyphs), "muted"),
+        (_cell(_inputs(info, columns.inputs), columns.inputs, glyphs), "muted"),
         (_cell(_value(state, columns.value - 1), columns.value, glyphs), _value_style(state)),
         (_cell(_grad(info, state, columns.grad - 1), columns.grad, glyphs), "grad"),
         (fitted(glyphs.text(note(timeline, moment, info, state, columns.note)), columns.note, glyphs.cut), "muted"),
@@ -82,16 +83,26 @@ def _cell(text: str, width: int, glyphs: Glyphs) -> str:
 
 
 def _name(info: NodeInfo) -> str:
-    name, op = shown(info.name), shown(info.op.name)
+    name, op = shown(info.name), op_title(info)
     if info.created.kind != "op":
-        return name or info.created.kind
+        return name or _constant(info)
     return f"{name} = {op}" if name else op
 
 
-def _inputs(info: NodeInfo) -> str:
+def _constant(info: NodeInfo) -> str:
+    """A nameless number is called by its value."""
+    value = info.created.outputs[0].value if info.created.outputs else None
+    return short(value) if value is not None and value.size == 1 else info.created.kind
+
+
+def _inputs(info: NodeInfo, width: int) -> str:
+    """The numbers of the inputs, or what kind of node has none."""
     if info.created.kind == "op":
-        return " ".join(str(node or "?") for node, _ in info.created.inputs)
-    return {"parameter": "param", "constant": "const"}.get(info.created.kind, info.created.kind)
+        return " ".join(str(node) for node, _ in info.created.inputs)
+    narrow, wide = {"parameter": ("par", "param"), "constant": ("data", "const")}.get(
+        info.created.kind, ("leaf", "leaf")
+    )
+    return wide if len(wide) < width else narrow
 
 
 def _value(state: NodeState | None, width: int) -> str:
