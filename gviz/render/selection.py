@@ -5,8 +5,8 @@ Of a very large graph it is one part, so that it can be laid out while somebody 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from gviz.events import OptimizerStepped
@@ -45,7 +45,7 @@ def shown_nodes(
     """
     infos = {node: timeline.info(node) for node in (timeline.nodes_of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
-    stacks = set() if optimizer else _optimizer_stacks(timeline, iteration, infos.values())
+    stacks = set() if optimizer else _optimizer_stacks(timeline, iteration)
     if part is None and not stacks:
         return infos, own
     own = [info for info in own if not _inside(info, stacks)]
@@ -58,20 +58,9 @@ def _inside(info: NodeInfo, stacks: Collection[int]) -> bool:
     return info.created.stack in stacks and not info.created.requires_grad
 
 
-def _optimizer_stacks(timeline: Timeline, iteration: Iteration, infos: Iterable[NodeInfo]) -> set[int]:
-    """Where the program called the optimizers that stepped in the iteration, known from what they updated."""
-    stacks: set[int] = set()
-    for info in infos:
-        if info.created.kind in ("leaf", "parameter"):
-            stacks.add(_last_step(timeline, iteration, info.node))
-    return stacks - {0}
-
-
-def _last_step(timeline: Timeline, iteration: Iteration, node: int) -> int:
-    for seq in reversed(timeline.events_of(node)):
-        if seq < iteration.start:
-            break
-        event = timeline.event(seq) if seq <= iteration.end else None
-        if isinstance(event, OptimizerStepped):
-            return event.stack
-    return 0
+def _optimizer_stacks(timeline: Timeline, iteration: Iteration) -> set[int]:
+    """Where the program called the optimizers that stepped in the iteration."""
+    steps = timeline.optimizer_steps
+    first, end = bisect_left(steps, iteration.start), bisect_right(steps, iteration.end)
+    events = map(timeline.event, steps[first:end])
+    return {event.stack for event in events if isinstance(event, OptimizerStepped)}

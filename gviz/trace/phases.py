@@ -27,7 +27,8 @@ class Chapters:
     """Divides a log into phases and iterations while its events go by.
 
     After a pass nothing is decided until something happens: what changes memory or gradients, or makes nodes that
-    autograd does not track, is the optimizer's; the first tracked node begins the next forward and the next iteration.
+    autograd does not track, is the optimizer's; the first tracked node, or new data, begins the next forward and the
+    next iteration.
     """
 
     def __init__(self) -> None:
@@ -62,13 +63,15 @@ class Chapters:
                 self._current = None
 
     def _outside_a_pass(self, seq: int, event: e.Event) -> None:
-        tracked = isinstance(event, e.NodeCreated) and event.requires_grad and not event.untracked
-        if tracked and self._pass_over:
+        begins = isinstance(event, e.NodeCreated) and (
+            (event.requires_grad and not event.untracked) or (event.kind == "constant" and not event.attrs)
+        )
+        if begins and self._pass_over:
             self.iterations.append(seq)
             self._pass_over = False
         made = isinstance(event, e.NodeCreated)
         if self._current != "forward":
-            forward = tracked or isinstance(event, e.ScopeEntered) or (made and self._stepped) or not self.rows
+            forward = begins or isinstance(event, e.ScopeEntered) or (made and self._stepped) or not self.rows
             self._begin("forward" if forward else "optimizer", seq)
         self._stepped = self._current == "optimizer" and (self._stepped or isinstance(event, e.OptimizerStepped))
 

@@ -63,7 +63,17 @@ class Timeline:
             return False
         self._index.extend(self._log, until=monotonic() + seconds)
         self._states.grow()
-        for name in ("nodes", "iterations", "phases", "marks", "failures", "node_ends", "_iteration_starts", "_names"):
+        for name in (
+            "nodes",
+            "iterations",
+            "phases",
+            "marks",
+            "optimizer_steps",
+            "failures",
+            "node_ends",
+            "_iteration_starts",
+            "_names",
+        ):
             self.__dict__.pop(name, None)
         return True
 
@@ -166,6 +176,11 @@ class Timeline:
     def marks(self) -> tuple[tuple[int, str], ...]:
         """The moments the program has named."""
         return tuple((seq, event.name) for seq, event in self._all(e.Marked, len(self)))
+
+    @cached_property
+    def optimizer_steps(self) -> tuple[int, ...]:
+        """The events that say that an optimizer has stepped."""
+        return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.OptimizerStepped]).tolist())
 
     @cached_property
     def failures(self) -> tuple[int, ...]:
