@@ -1,0 +1,65 @@
+"""The picture of the debugger at the sizes people have. `--snapshot-update` rewrites them, on purpose only."""
+
+import pytest
+from stories import demo, failed
+
+from gviz.tui.app import DebuggerApp, start_of
+
+
+@pytest.fixture
+def looks_alike(snap_compare, monkeypatch):
+    """Compares the screen after some keys; nothing blinks or moves by itself."""
+    monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def compare(timeline, size, *keys, ascii=False):
+        app = DebuggerApp(timeline, title="demo.py", at=start_of(timeline), ascii=ascii, theme=None)
+        return snap_compare(app, press=keys, terminal_size=size)
+
+    return compare
+
+
+def test_forward_80x24(looks_alike):
+    """Tape, node with its formula and local derivatives, source with the expression marked."""
+    assert looks_alike(demo(), (80, 24), *"nnn")
+
+
+def test_backward_80x24(looks_alike):
+    """b's rule has run: -6 went to x, 3 met 1 at a."""
+    assert looks_alike(demo(), (80, 24), *"nnnnnn")
+
+
+def test_forward_120x40(looks_alike):
+    """The whole graph, with what is not made yet dashed."""
+    assert looks_alike(demo(), (120, 40), *"nnn")
+
+
+def test_backward_120x40(looks_alike):
+    """The graph with gradients, and the output printed so far."""
+    assert looks_alike(demo(), (120, 40), *"nnnnnn")
+
+
+def test_backward_200x60(looks_alike):
+    """Graph over tape over source, node over output."""
+    assert looks_alike(demo(), (200, 60), *"nnnnnn")
+
+
+def test_failure_120x40(looks_alike):
+    """The error first, its cause and remedy, the node in red."""
+    assert looks_alike(failed(), (120, 40))
+
+
+def test_ascii_80x24(looks_alike):
+    """Nothing but ASCII."""
+    assert looks_alike(failed(), (80, 24), ascii=True)
+
+
+def test_no_colour_80x24(looks_alike, monkeypatch):
+    """States keep their words, marks and line styles."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert looks_alike(demo(), (80, 24), *"nnnnnn")
+
+
+def test_help_80x24(looks_alike):
+    """Every key on one screen."""
+    assert looks_alike(demo(), (80, 24), "question_mark")
