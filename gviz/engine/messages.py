@@ -86,6 +86,10 @@ DEEPCOPY = (
 )
 TO_SCALAR = "a Tensor with {size} elements cannot be converted to Scalar"
 TO_NUMBER = "only one element tensors can be converted to Python scalars"
+INDEX_OF_NUMBER = (
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor "
+    "to a number"
+)
 INVALID_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {kind})"
 )

@@ -143,6 +143,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if any(_is_advanced(k) for k in keys):
         result: Tensor = apply(take, (self, _positions(self, keys)))
         return result
+    if isinstance(key, slice) and not self.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if isinstance(key, slice):  # a lone slice is always a view of its own, in PyTorch too
         return _slice(self, 0, *key.indices(len(self)))
     view = _basic(self, keys)
@@ -178,6 +180,8 @@ def _positions(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
     try:
         positions = new_tensor(np.asarray(places[plain]))
     except IndexError as error:
+        if str(error).startswith("too many indices"):
+            raise IndexError(f"too many indices for tensor of dimension {self.ndim}") from None
         raise IndexError(str(error).replace("for axis", "for dimension")) from None
     if len(keys) == 1 and isinstance(keys[0], Tensor):
         positions._counter = keys[0]._counter  # writing to the index before the backward pass is an error
@@ -187,6 +191,8 @@ def _positions(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
 def _basic(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
     """Select and slice dimension by dimension, as PyTorch records it."""
     used = sum(1 for k in keys if k is not None and k is not Ellipsis)
+    if not self.ndim and len(keys) == used == 1:
+        raise IndexError(messages.INDEX_OF_NUMBER)
     if used > self.ndim:
         raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
     if Ellipsis not in [k for k in keys if not isinstance(k, Tensor)]:

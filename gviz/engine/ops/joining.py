@@ -82,6 +82,8 @@ def _take(self: Array, dim: int, index: int) -> Array:
 @front("unbind")
 def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along `dim`, as views."""
+    if not self.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     result: tuple[Tensor, ...] = apply(unbind_op, (self,), {"dim": normal_dims(dim, self.ndim)[0]})
     return result
 
@@ -89,6 +91,8 @@ def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 @front("split")
 def split(self: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of the given sizes along `dim`, as views."""
+    if not self.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
     (axis,) = normal_dims(dim, self.ndim)
     length = self.shape[axis]
     sizes = split_size_or_sections
@@ -116,7 +120,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors joined along `dim`."""
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    (axis,) = normal_dims(dim, tensors[0].ndim)
+    axis = normal_dims(dim, tensors[0].ndim)[0]
     _check_sizes(tensors, axis)
     result: Tensor = apply(cat_op, tuple(tensors), {"dim": axis})
     return result
@@ -140,6 +144,9 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 def _check_sizes(tensors: Sequence[Tensor], axis: int) -> None:
     """RuntimeError, in PyTorch's words, for tensors that do not fit together."""
     first = tensors[0].shape
+    for i, tensor in enumerate(tensors):
+        if not tensor.ndim:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     for i, tensor in enumerate(tensors):
         if tensor.ndim != len(first):
             dims = f"got {len(first)} and {tensor.ndim}"
