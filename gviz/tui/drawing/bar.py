@@ -12,6 +12,9 @@ from gviz.tui.lines import Line, line
 CROWDED = 6
 """Boundaries closer than this many cells on average say nothing and are left out."""
 
+SEARCHED = 200_000
+"""In a longer recording the first nan is looked for only when somebody asks: that goes through every value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Landmarks:
@@ -26,7 +29,7 @@ class Landmarks:
 
 def landmarks(timeline: Timeline) -> Landmarks:
     """Read the landmarks of a recording."""
-    first_bad = timeline.first_bad()
+    first_bad = timeline.first_bad() if len(timeline) <= SEARCHED else 0
     return Landmarks(
         len(timeline),
         tuple(phase.start for phase in timeline.phases[1:]),
