@@ -90,7 +90,10 @@ def structure(
     places = [_place(timeline, info, iteration, roots, backward=backward) for info in infos.values()]
     places += [_chip(infos[node], user, slot) for (user, slot), node in chips.items()]
     links = list(_links(infos, own, chips, backward=backward))
-    links += _other_ways(timeline, iteration, infos, links) if backward else []
+    # Only writes into views send gradients where no data went; in a part of a large graph no others are looked for,
+    # because a parameter may have a hundred thousand contributions to look through.
+    if backward and (part is None or any(info.op.grad_fn == "CopySlices" for info in own)):
+        links += _other_ways(timeline, iteration, infos, links)
     return Structure(iteration.index, tuple(places), tuple(links), _levels(infos, own))
 
 
