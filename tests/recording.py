@@ -4,17 +4,33 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gviz import emit
-from gviz.events import Event
+from gviz.events import Event, StackSeen
+from gviz.site import Frame
+
+TESTS = str(Path(__file__).parent)
 
 
 def events_of(program: Callable[[], object], *, limit: int = 1024) -> list[Event]:
     log: list[Event] = []
-    with emit.listening(emit.Channel(log.append, limit=limit, read_source=_source)):
+    channel = emit.Channel(lambda event: log.append(without_runner(event)), limit=limit, read_source=text_of)
+    with emit.listening(channel):
         kept = program()  # what the program returns stays alive until the recording ends
     del kept
     return log
 
 
-def _source(path: str) -> str | None:
-    file = Path(path)  # a test runner's own frames may come from text that is in no file
-    return file.read_text() if file.is_file() else None
+def without_runner(event: Event) -> Event:
+    """The event without frames of whoever runs the tests, which differ between pytest and its workers."""
+    match event:
+        case StackSeen(stack=number, frames=frames):
+            return StackSeen(number, tuple(filter(is_of_a_test, frames)))
+    return event
+
+
+def is_of_a_test(frame: Frame) -> bool:
+    return frame.path.startswith(TESTS) and frame.path != __file__
+
+
+def text_of(path: str) -> str | None:
+    """The source of a file, None for a frame that is of no file."""
+    return Path(path).read_text() if Path(path).is_file() else None
