@@ -214,16 +214,19 @@ def _where(subject: Subject) -> Iterator[Line]:
         yield from labelled("at", [("an unknown place", "muted"), *made], subject.width, 3)
         return
     first, *callers = info.frames
-    yield from labelled("at", [(frame_text(first), "title"), *made], subject.width, 3)
+    yield from labelled("at", [(frame_text(first, subject.width - 3), "title"), *made], subject.width, 3)
     for frame in callers[:LIST]:
-        yield from labelled("", [("from ", "muted"), (frame_text(frame), "")], subject.width, 3)
+        yield from labelled("", [("from ", "muted"), (frame_text(frame, subject.width - 8), "")], subject.width, 3)
     if len(callers) > LIST:
         yield from labelled("", [(f"and {len(callers) - LIST} more", "muted")], subject.width, 3)
     if info.scope:
         yield from labelled("in module", [(clipped(info.scope, 200), "")], subject.width, 10)
 
 
-def frame_text(frame: Frame) -> str:
-    """A frame in one line: ``demo.py:4 in train``."""
+def frame_text(frame: Frame, width: int = 60) -> str:
+    """A frame in one line: ``demo.py:4 in train``; a long file name loses its beginning, never the line."""
     function = "" if frame.function == "<module>" else f" in {clipped(frame.function, 60)}"
-    return f"{clipped(PurePath(frame.path).name, 60)}:{frame.line}{function}"
+    name, line = shown(PurePath(frame.path).name), f":{frame.line}"
+    room = max(width - len(line), 8)
+    short_name = name if len(name) <= room else "…" + name[1 - room :]
+    return f"{short_name}{line}{function}"

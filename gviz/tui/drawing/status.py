@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from gviz.events import Failed
 from gviz.explain.happening import actor, label
 from gviz.plain_text import clipped
@@ -24,6 +26,12 @@ def status(timeline: Timeline, moment: Moment, title: str, stop: Stop, width: in
     return columns(tuple(span for _, spans in parts for span in spans), right, width, glyphs.cut)
 
 
+def program_name(title: str) -> str:
+    """A command line without the folders its program lies in: ``train.py --lr 0.1``."""
+    program, blank, arguments = title.partition(" ")
+    return PurePath(program).name + blank + arguments
+
+
 def phase_name(moment: Moment) -> str:
     """The phase as the status row spells it."""
     if isinstance(moment.event, Failed):
@@ -38,7 +46,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str) -> list[tuple[str, Li
     style = "error" if isinstance(moment.event, Failed) else "phase"
     parts: list[tuple[str, Line]] = [
         ("brand", line((" gviz ", "brand"))),
-        ("title", line(f" {clipped(title, 24)} ")),
+        ("title", line(f" {clipped(program_name(title), 24)} ")),
         ("replay", line((" REPLAY", "muted"))),
         ("phase", line(" ", (phase_name(moment), style))),
         ("event", line(f"  event {moment.n}")),

@@ -90,9 +90,10 @@ def _name(info: NodeInfo) -> str:
 
 
 def _constant(info: NodeInfo) -> str:
-    """A nameless number is called by its value."""
+    """A nameless constant number is called by its value, any other leaf by its kind."""
     value = info.created.outputs[0].value if info.created.outputs else None
-    return short(value) if value is not None and value.size == 1 else info.created.kind
+    number = info.created.kind == "constant" and value is not None and value.size == 1
+    return short(value) if number else info.created.kind
 
 
 def _inputs(info: NodeInfo, width: int) -> str:
