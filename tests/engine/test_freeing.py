@@ -43,7 +43,7 @@ def test_deleting_the_loss_frees_every_node_of_the_graph():
         lambda x: x.exp(), lambda x: (x * 2).add_(1), lambda x: torch.zeros(3).copy_(x), lambda x: (x * 1).sigmoid_(),
         lambda x: torch.cat([x, x]), lambda x: x.unbind()[0], lambda x: (x * 1)[0:2].mul_(3), lambda x: x.max(0)[0],
     ],
-    ids=str,
+    ids=["exp", "add_", "copy_", "sigmoid_", "cat", "unbind", "write through a slice", "max"],
 )  # fmt: skip
 @pytest.mark.parametrize("how", ["unused", "backward", "retained", "create_graph", "failed"])
 def test_nothing_keeps_a_graph_alive(make, how):
