@@ -48,10 +48,10 @@ def grad(
     roots, chosen = _listed(outputs), _listed(inputs)
     if not chosen:
         raise RuntimeError(messages.EMPTY_INPUTS.format(function="grad"))
-    if not all(t.requires_grad for t in chosen):
-        raise RuntimeError(messages.UNTRACKED_INPUT)
     given = [grad_outputs] if isinstance(grad_outputs, Tensor) else grad_outputs
     edges, seeds = root_edges(roots, given, create_graph)
+    if not all(t.requires_grad for t in chosen):
+        raise RuntimeError(messages.UNTRACKED_INPUT)
     wanted = [t._edge() for t in chosen]
     retain = create_graph if retain_graph is None else retain_graph
     run = Pass(edges, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted, capture=True)

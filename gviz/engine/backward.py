@@ -36,13 +36,11 @@ def backward_from(
     inputs: Tensor | Sequence[Tensor] | None,
 ) -> None:
     """``torch.autograd.backward``: several roots at once."""
-    wanted = None
-    if inputs is not None:
-        chosen = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-        if not chosen:
-            raise RuntimeError(messages.EMPTY_INPUTS.format(function="backward"))
-        wanted = [_wanted_edge(t) for t in chosen]
+    chosen = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    if chosen is not None and not chosen:
+        raise RuntimeError(messages.EMPTY_INPUTS.format(function="backward"))
     roots, seeds = root_edges(tensors, gradients, create_graph)
+    wanted = None if chosen is None else [_wanted_edge(t) for t in chosen]
     retain = create_graph if retain_graph is None else retain_graph
     Pass(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted).run()
 

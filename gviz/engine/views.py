@@ -67,7 +67,7 @@ def refresh(view: Tensor) -> None:
         if base is not None and base._requires_grad and view._grad_fn is None:
             view._requires_grad = True
         return
-    if not (base._requires_grad and base._grad_fn is not None):
+    if not base._requires_grad:
         view._view_version = view._counter[0]
         return
     if view._creation != "default":

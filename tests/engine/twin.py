@@ -119,6 +119,8 @@ def assert_same(expected, got, place, rtol, atol):
         assert expected.dtype == got.dtype, f"{place}: {expected.dtype} != {got.dtype}"
         assert expected.shape == got.shape, f"{place}: {expected.shape} != {got.shape}"
         np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol, err_msg=place)
+    elif isinstance(expected, np.ndarray) or isinstance(got, np.ndarray):
+        raise AssertionError(f"{place}\n  PyTorch: {expected!r}\n  engine:  {got!r}")
     elif isinstance(expected, float) and isinstance(got, float):
         np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol, err_msg=place)
     else:

@@ -164,7 +164,13 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         return
     target = _basic(self, keys)
     written = value if isinstance(value, Tensor) else number(value, self._array)
-    (copy_ if written.ndim else fill_)(target, written)
+    if not written.ndim:
+        fill_(target, written)
+        return
+    if written.shape != target.shape:  # as two recorded views, in PyTorch too
+        kept = next((d for d, n in enumerate(written.shape) if n != 1), written.ndim)
+        written = written.view(*written.shape[kept:]).expand(*target.shape)
+    copy_(target, written)
 
 
 def _is_advanced(key: Any) -> bool:

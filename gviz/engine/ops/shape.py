@@ -46,7 +46,8 @@ def _filled(shape: Shape, size: int) -> Shape:
     return shape
 
 
-def _expand(self: Array, size: Shape) -> Array:
+def expanded(self: Array, size: Shape) -> Array:
+    """A view with dimensions of size 1 repeated to `size`. RuntimeError, in PyTorch's words, where that cannot be."""
     extra = len(size) - self.ndim
     if extra < 0:
         raise RuntimeError(
@@ -106,7 +107,7 @@ expand: Op = Op(
     "expand(self, *, size)",
     grad_fn="ExpandBackward0",
     formula="self repeated to size",
-    forward=_expand,
+    forward=expanded,
     rules=(Rule("self", "g summed over what was repeated", lambda g: g),),  # the engine sums what was broadcast
     memory="view",
     public=False,
