@@ -13,16 +13,16 @@ SECOND_BACKWARD = (
 )
 LEAF_IN_PLACE = "a leaf Variable that requires grad is being used in an in-place operation."
 LEAF_VIEW_IN_PLACE = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+VIEW_OF_NO_GRAD = "A view was created in no_grad mode and {how} with grad mode enabled. "
+VIEW_OF_OUTPUT = "Output {output_nr} of {name} is a view and {how}. "
 NO_GRAD_VIEW = (
-    "A view was created in no_grad mode and {how} with grad mode enabled. Given that this use case "
-    "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
-    "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
-    "the inplace to be tracked)."
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+    "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or "
+    "both outside (if you want the inplace to be tracked)."
 )
 MULTI_OUTPUT_VIEW = (
-    "Output {output_nr} of {name} is a view and {how}. This view is the output of a function that "
-    "returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace "
-    "the inplace operation by an out-of-place one."
+    "This view is the output of a function that returns multiple views. Such functions do not allow the output views "
+    "to be modified inplace. You should replace the inplace operation by an out-of-place one."
 )
 OVERLAPPING_WRITE = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -87,8 +87,8 @@ DEEPCOPY = (
 TO_SCALAR = "a Tensor with {size} elements cannot be converted to Scalar"
 TO_NUMBER = "only one element tensors can be converted to Python scalars"
 INDEX_OF_NUMBER = (
-    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor "
-    "to a number"
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
+    "tensor to a number"
 )
 INVALID_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {kind})"

@@ -119,6 +119,7 @@ class Tensor(Conversions):
         """Whether gradients flow to it: a leaf that asked for one, or the result of a recorded operation."""
         if self._base is not None:
             self._refresh()
+            return self._requires_grad or self._base._requires_grad
         return self._requires_grad
 
     @requires_grad.setter

@@ -17,7 +17,8 @@ from gviz import emit
 from gviz.engine import announce, messages
 from gviz.engine.apply import Attrs, compute, edges_of, set_history, start_node, why_untracked
 from gviz.engine.dtypes import of
-from gviz.engine.node import Edge, Grad, Node, next_sequence_nr
+from gviz.engine.modes import thread
+from gviz.engine.node import Edge, Grad, Node, next_sequence_nr, plain_name
 from gviz.engine.op import Op
 from gviz.engine.ops.strided import Geometry, read_part, replace_part
 from gviz.engine.tensor import Tensor
@@ -64,8 +65,6 @@ def refresh(view: Tensor) -> None:
     """Bring a view's ``grad_fn`` up to date with its base, see Note [Views and writes]."""
     base = view._base
     if base is None or view._view_version == view._counter[0]:
-        if base is not None and base._requires_grad and view._grad_fn is None:
-            view._requires_grad = True
         return
     if not base._requires_grad:
         view._view_version = view._counter[0]
@@ -83,9 +82,9 @@ def refresh(view: Tensor) -> None:
 def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     """Run `op` and write its result into the memory of the first tensor, which is returned."""
     target = tensors[0]
-    untracked = why_untracked(tensors)
-    if not untracked:
+    if thread.grad_enabled and any(_wants_grad(t) for t in tensors):
         check_in_place(target)
+    untracked = why_untracked(tensors)
     _check_overlap(target._array)
     result = np.asarray(compute(op, tensors, attrs))
     _check_fit(result, target._array)
@@ -101,23 +100,30 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     return target
 
 
+def _wants_grad(tensor: Tensor) -> bool:
+    """``requires_grad`` without bringing a view up to date, which may fail."""
+    return tensor._requires_grad or (tensor._base is not None and tensor._base._requires_grad)
+
+
 def check_in_place(target: Tensor) -> None:
     """Refuse a recorded write to a leaf, to a view of a leaf, or to a view that must not be written."""
     base = target._base
     if base is not None:
-        if base._requires_grad and base._grad_fn is None:
-            raise RuntimeError(messages.LEAF_VIEW_IN_PLACE)
         if target._creation != "default" and (base._requires_grad or target._creation == "multi"):
             raise RuntimeError(_forbidden(target, "is being modified inplace"))
+        if base._requires_grad and base._grad_fn is None:
+            raise RuntimeError(messages.LEAF_VIEW_IN_PLACE)
     elif target._requires_grad and target._grad_fn is None:
         raise RuntimeError(messages.LEAF_IN_PLACE)
 
 
 def _forbidden(view: Tensor, how: str) -> str:
-    if view._creation == "multi":
-        name = "View" if view._grad_fn is None else view._grad_fn.name().partition("Backward")[0]
-        return messages.MULTI_OUTPUT_VIEW.format(output_nr=view._output_nr, name=name, how=how)
-    return messages.NO_GRAD_VIEW.format(how=how)
+    node = view._grad_fn
+    if node is None:
+        origin = messages.VIEW_OF_NO_GRAD.format(how=how)
+    else:
+        origin = messages.VIEW_OF_OUTPUT.format(output_nr=view._output_nr, name=plain_name(node), how=how)
+    return origin + (messages.MULTI_OUTPUT_VIEW if view._creation == "multi" else messages.NO_GRAD_VIEW)
 
 
 def _check_overlap(array: Array) -> None:
