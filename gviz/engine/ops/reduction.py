@@ -83,10 +83,20 @@ mean_dim: Op = Op(
 )
 
 
+def _back_to_indices(g: Any, indices: Any, self_sym_sizes: tuple[int, ...], dim: int, keepdim: bool) -> Any:
+    if not self_sym_sizes:
+        return g
+    if not keepdim:
+        g, indices = unsqueeze_dims(g, dims=(dim,)), unsqueeze_dims(indices, dims=(dim,))
+    return scatter_along(g, indices, size=self_sym_sizes, dim=dim)
+
+
 def _extreme(best: Any, pick: Any, name: str, grad_fn: str) -> Op:
     """``max`` or ``min`` along one dimension: values and where they were found."""
 
     def forward(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+        if not self.ndim:
+            return self.copy(), np.zeros((), np.int64)
         indices = np.expand_dims(pick(self, axis=dim), dim)
         values = np.take_along_axis(self, indices, dim)
         return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
@@ -100,19 +110,13 @@ def _extreme(best: Any, pick: Any, name: str, grad_fn: str) -> Op:
             Rule(
                 "self",
                 "g at indices, else 0",
-                lambda g, indices, self_sym_sizes, dim, keepdim: scatter_along(
-                    *(g, indices)
-                    if keepdim
-                    else (unsqueeze_dims(g, dims=(dim,)), unsqueeze_dims(indices, dims=(dim,))),
-                    size=self_sym_sizes,
-                    dim=dim,
-                ),
+                _back_to_indices,
             ),
         ),
         outputs=("values", "indices"),
         differentiable_outputs=1,
         public=False,
-        examples=lambda: [Example((spaced(2, 3),), {"dim": 1, "keepdim": False})],
+        examples=lambda: [Example((spaced(*shape),), {"dim": 0, "keepdim": False}) for shape in ((2, 3), ())],
     )
 
 
@@ -213,6 +217,8 @@ def min_front(self: Tensor, dim: int | None = None, keepdim: bool = False) -> An
 
 def _extremes(op: Op, self: Tensor, dim: int, keepdim: bool) -> Extremes:
     (axis,) = normal_dims(dim, self.ndim)
+    if self.ndim and not self.shape[axis]:
+        raise IndexError(f"{op.name}(): Expected reduction dim {axis} to have non-zero size.")
     return Extremes(*apply(op, (self,), {"dim": axis, "keepdim": keepdim}))
 
 
