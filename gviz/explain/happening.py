@@ -58,8 +58,11 @@ def sentence(timeline: Timeline, n: int) -> str:
 
 
 def actor(moment: Moment) -> int:
-    """The node that acts at a moment: the one whose backward rule runs, else the one the event concerns."""
-    return moment.step or moment.node
+    """The node that acts at a moment: the one that sends a gradient, else the one the event concerns."""
+    match moment.event:
+        case GradFlowed(source=source):
+            return source
+    return moment.node or moment.step
 
 
 def phase_words(moment: Moment) -> str:

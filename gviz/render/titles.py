@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gviz.events import NodeCreated, StorageWritten
+from gviz.explain.arithmetic import op_title
 from gviz.numbers import short
 from gviz.plain_text import clipped
 from gviz.trace.state import Iteration, NodeInfo
@@ -24,14 +25,8 @@ def title(info: NodeInfo) -> str:
     name = clipped(info.name, MAX_TITLE - 8)
     if kind:
         return f"{name} {kind} #{info.node}".lstrip()
-    op = op_title(info.op.name)
+    op = clipped(op_title(info), MAX_TITLE)
     return f"{name} = {op} #{info.node}" if name else f"{op} #{info.node}"
-
-
-def op_title(name: str) -> str:
-    """The operation as a title: ``Add``, ``Relu_``."""
-    plain = clipped(name, MAX_TITLE)
-    return plain[:1].upper() + plain[1:]
 
 
 def constant_title(info: NodeInfo) -> str:

@@ -34,12 +34,12 @@ def _axis(dim: int, index: Any) -> tuple[Any, ...]:
 select: Op = Op(
     "select(self, *, dim, index)",
     grad_fn="SelectBackward0",
-    formula="self at index of dim",
+    formula="self, entry index of dimension dim",
     forward=lambda self, dim, index: self[_axis(dim, index)],
     rules=(
         Rule(
             "self",
-            "g at index, 0 elsewhere",
+            "g at entry index, 0 elsewhere",
             lambda g, self_sym_sizes, dim, index: select_place(g, sizes=self_sym_sizes, dim=dim, index=index),
         ),
     ),
