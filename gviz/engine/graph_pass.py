@@ -205,6 +205,7 @@ class Pass:
         runs = self._needed is None or node in self._needed
         if not runs:
             self._run_hooks(node, grads)
+            self._retain(node, grads)
         if self._capturing:
             self._capture(node, grads)
         return runs

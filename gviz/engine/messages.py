@@ -28,6 +28,10 @@ OVERLAPPING_WRITE = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
     "Please clone() the tensor before performing the operation."
 )
+OVERLAPPING_READ = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+    "location. Please clone() the tensor before performing the operation."
+)
 NON_SCALAR_ROOT = "grad can be implicitly created only for scalar outputs"
 UNTRACKED_ROOT = "element {index} of tensors does not require grad and does not have a grad_fn"
 GRAD_SHAPE = (

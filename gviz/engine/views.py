@@ -20,7 +20,7 @@ from gviz.engine.dtypes import of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Node, next_sequence_nr, plain_name
 from gviz.engine.op import Op
-from gviz.engine.ops.strided import Geometry, read_part, replace_part
+from gviz.engine.ops.strided import Geometry, partly_overlaps, read_part, replace_part
 from gviz.engine.tensor import Tensor
 from gviz.events import OpSeen
 from gviz.values import Array
@@ -85,7 +85,7 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     if thread.grad_enabled and any(_wants_grad(t) for t in tensors):
         check_in_place(target)
     untracked = why_untracked(tensors)
-    _check_overlap(target._array)
+    _check_overlap(target, tensors[1:])
     result = np.asarray(compute(op, tensors, attrs))
     _check_fit(result, target._array)
     channel = emit.channel
@@ -126,9 +126,13 @@ def _forbidden(view: Tensor, how: str) -> str:
     return origin + (messages.MULTI_OUTPUT_VIEW if view._creation == "multi" else messages.NO_GRAD_VIEW)
 
 
-def _check_overlap(array: Array) -> None:
+def _check_overlap(target: Tensor, others: Sequence[Tensor]) -> None:
+    """Refuse to write one place twice, or to places that are read as other elements."""
+    array = target._array
     if array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:
         raise RuntimeError(messages.OVERLAPPING_WRITE)
+    if any(other._counter is target._counter and partly_overlaps(other._array, array) for other in others):
+        raise RuntimeError(messages.OVERLAPPING_READ)
 
 
 def _check_fit(result: Array, own: Array) -> None:

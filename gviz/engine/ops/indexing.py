@@ -143,9 +143,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if any(_is_advanced(k) for k in keys):
         result: Tensor = apply(take, (self, _positions(self, keys)))
         return result
-    if isinstance(key, slice) and not self.ndim:
-        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if isinstance(key, slice):  # a lone slice is always a view of its own, in PyTorch too
+    if isinstance(key, slice) and self.ndim:  # a lone slice is always a view of its own, in PyTorch too
         return _slice(self, 0, *key.indices(len(self)))
     view = _basic(self, keys)
     if view is not self:
@@ -198,7 +196,8 @@ def _basic(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
     """Select and slice dimension by dimension, as PyTorch records it."""
     used = sum(1 for k in keys if k is not None and k is not Ellipsis)
     if not self.ndim and len(keys) == used == 1:
-        raise IndexError(messages.INDEX_OF_NUMBER)
+        slicing = isinstance(keys[0], slice)
+        raise IndexError("slice() cannot be applied to a 0-dim tensor." if slicing else messages.INDEX_OF_NUMBER)
     if used > self.ndim:
         raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
     if Ellipsis not in [k for k in keys if not isinstance(k, Tensor)]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
 from gviz.engine.apply import zeros
@@ -44,6 +45,26 @@ class Geometry:
 
 def _in_items(array: Array) -> tuple[int, ...]:
     return tuple(stride // array.itemsize for stride in array.strides)
+
+
+def partly_overlaps(a: Array, b: Array) -> bool:
+    """Whether two arrays without gaps share memory other than element for element; not judged for those with gaps."""
+    if not (a.size and b.size and _has_no_gaps(a) and _has_no_gaps(b)):
+        return False
+    (low, high), (other_low, other_high) = byte_bounds(a), byte_bounds(b)
+    if (low, high) == (other_low, other_high):
+        return a.strides != b.strides
+    return low < other_high and other_low < high
+
+
+def _has_no_gaps(array: Array) -> bool:
+    steps = sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
+    expected = array.itemsize
+    for stride, length in steps:
+        if stride != expected:
+            return False
+        expected *= length
+    return True
 
 
 def _window(memory: Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
