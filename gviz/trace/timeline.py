@@ -234,8 +234,18 @@ class Timeline:
         return [(seq, expect(self._log, seq, kind)) for seq in seqs]
 
     def _name(self, node: int) -> str:
+        return self._own_name(node) or self._grad_name(node)
+
+    def _own_name(self, node: int) -> str:
         named = self._index.lists["named"].last(node, len(self))
         return expect(self._log, named, e.Named).name if named else self._names.of(node)
+
+    def _grad_name(self, node: int) -> str:
+        """``w.grad`` for a tensor that is the gradient of another."""
+        owner = dict(self._created(node).attrs).get("grad_of")
+        if not isinstance(owner, int) or not self._index.lists["created"].last(owner, len(self)):
+            return ""
+        return f"{self._own_name(owner) or f'#{owner}'}.grad"
 
     @cached_property
     def _names(self) -> Names:

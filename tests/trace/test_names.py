@@ -120,3 +120,8 @@ def test_a_name_that_was_said_wins():
 @pytest.mark.parametrize("text", ["def f(:", "x = " + "(" * 5000, "\0", "x = 1\n" * LARGEST_SOURCE, "x" + ".x" * 9000])
 def test_a_source_that_is_no_program_gives_no_names(text):
     assert bindings(text) == {}
+
+
+def test_a_gradient_is_called_by_its_owner(names_in):
+    names = names_in(LEAF + "loss = (x * x).sum()\nloss.backward()\nstep = 0.1 * x.grad\n")
+    assert names == ["x", "(mul)", "loss", "x.grad", "step"]
