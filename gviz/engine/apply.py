@@ -35,7 +35,7 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
     else:
         outputs = [new_tensor(result if result.__class__ is np.ndarray else np.asarray(result))]
     if op.memory != "new":
-        _share(op.memory, tensors[0], outputs)
+        _share(op, tensors[0], outputs)
     node = _record(op, tensors, attrs, outputs) if thread.grad_enabled and not op.untracked else None
     channel = emit.channel
     if channel is not None:
@@ -120,15 +120,18 @@ def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | Non
         output._requires_grad = True
 
 
-def _share(memory: Memory, base: Tensor, outputs: Sequence[Tensor]) -> None:
+def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
     """Tie outputs to the memory of `base`: its version counter, and for views the tensor they are views of."""
+    made = "no_grad" if not thread.grad_enabled else "multi" if op.several else "default"
+    if made == "default" and base._base is not None:
+        made = base._creation  # a view of a view that must not be written must not be written either
     for output in outputs:
-        if memory != "data":
+        if op.memory != "data":
             output._counter = base._counter
-        if memory == "view":
+        if op.memory == "view":
             output._base = base if base._base is None else base._base
             output._view_version = base._counter[0]
-            output._creation = "multi" if len(outputs) > 1 else "default" if thread.grad_enabled else "no_grad"
+            output._creation = made
 
 
 def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:

@@ -162,7 +162,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         return
     target = _basic(self, keys)
     written = value if isinstance(value, Tensor) else number(value, self._array)
-    if not written.ndim:
+    if target.ndim and not written.ndim:
         fill_(target, written)
         return
     if written.shape != target.shape:  # as two recorded views, in PyTorch too

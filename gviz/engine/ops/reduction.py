@@ -193,6 +193,7 @@ def _reduced(whole: Op, along: Op, self: Tensor, dim: Dims, keepdim: bool) -> Te
     if dim is None and not keepdim:
         return apply_one(whole, self)
     dims = tuple(range(self.ndim)) if dim is None else normal_dims(dim, self.ndim)
+    dims = dims if self.ndim else ()  # a tensor without dimensions counts as having one, as long as it is not used
     result: Tensor = apply(along, (self,), {"dim": dims, "keepdim": keepdim})
     return result
 
