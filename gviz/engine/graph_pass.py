@@ -203,10 +203,10 @@ class Pass:
     def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
         """Whether a node runs in a limited pass; captures what arrived, after its hooks unless the node itself runs."""
         runs = self._needed is None or node in self._needed
-        if not runs:
-            self._run_hooks(node, grads)
-            self._retain(node, grads)
-        if self._capturing:
+        if any((node, output_nr) in self._capturing for output_nr in range(len(grads))):
+            if not runs:
+                self._run_hooks(node, grads)
+                self._retain(node, grads)
             self._capture(node, grads)
         return runs
 

@@ -142,6 +142,13 @@ numbers(*torch.autograd.grad(z, [x], retain_graph=True))
 y = x * 2; y.register_hook(lambda g: g * 10); y.mul_(3); y.register_hook(lambda g: g + 1)
 y.retain_grad(); y.sum().backward(); see(y, x)
 """,
+    "a limited pass looks at nothing beside its way": """
+x = torch.tensor([1., 2.], requires_grad=True); w = torch.tensor([3., 4.], requires_grad=True)
+y = x * 2; y.retain_grad(); seen = []; y.register_hook(lambda g: seen.append(1)); x.register_hook(lambda g: seen.append(2))
+numbers(*torch.autograd.grad((y * w).sum(), [w])); see(y, seen)
+numbers(*torch.autograd.grad((y * w).sum(), [y])); see(y, seen)
+(y * w).sum().backward(inputs=[w]); see(y, w, seen)
+""",
     "a hook that fails leaves what ran": """
 x = torch.tensor([1., 2.], requires_grad=True)
 w = torch.tensor([3., 4.], requires_grad=True)

@@ -120,6 +120,14 @@ attempt(lambda: x.numpy()); attempt(lambda: (x * 2).numpy()); see(x.detach().num
 y = torch.ones(3, 1).expand(3, 4); attempt(lambda: y.add_(1)); attempt(lambda: torch.ones(3).expand(1, 3).add_(1))
 x = torch.ones(1, requires_grad=True); v = x.expand(3); v.sum().backward(); see(x); (x.grad.add_(1)); see(x)
 """,
+    "writes that overlap what they read": """
+b = torch.arange(4.); attempt(lambda: b[1:].add_(b[:-1])); attempt(lambda: b.add_(b.unsqueeze(0))); attempt(lambda: b.add_(b))
+attempt(lambda: b[::2].add_(b[1::2])); m = torch.arange(4.).view(2, 2); attempt(lambda: m.add_(m.t())); attempt(lambda: m.copy_(m.t()))
+""",
+    "views of views that must not be written": """
+x = torch.ones(2, 3, requires_grad=True); y = x * 2
+attempt(lambda: y.unbind(0)[0][1:].add_(1)); attempt(lambda: y.split(2)[0].add_(1))
+""",
     "what does not fit in place": """
 i = torch.ones(2, dtype=torch.int64); f = torch.ones(2); b = torch.ones(2, dtype=torch.bool)
 attempt(lambda: i.add_(1.5)); attempt(lambda: i.mul_(f)); attempt(lambda: i.div_(2)); attempt(lambda: b.add_(1)); attempt(lambda: f.add_(i))
