@@ -120,7 +120,8 @@ class Pass:
 
     def _start(self) -> None:
         for (node, output_nr), seed in zip(self.roots, self.seeds, strict=True):
-            self._receive(node, output_nr, seed)
+            grads = self._arrived.setdefault(node, [None] * len(node.outputs))
+            grads[output_nr] = seed if grads[output_nr] is None else grads[output_nr] + seed
         for node, _ in dict.fromkeys(self.roots):
             if self._waiting[node] == 0:
                 self._enqueue(node)
@@ -166,10 +167,11 @@ class Pass:
                 shape, kind = target.outputs[output_nr]
                 if part.shape != shape or part.dtype is not kind:
                     part = conformed(part, node, slot, edge)
-                if target not in arrived and len(target.outputs) == 1:
-                    arrived[target], total = [part], None
-                else:
-                    total = self._receive(target, output_nr, part)
+                if target not in arrived:
+                    arrived[target] = [None] * len(target.outputs)
+                before = arrived[target][output_nr]
+                total = None if before is None else before + part
+                arrived[target][output_nr] = part if total is None else total
                 if report is not None:
                     report.flowed(number, slot, edge, part, total)
             left = waiting[target] - 1
@@ -181,18 +183,6 @@ class Pass:
                 heappush(self._ready, (-target.sequence_nr, target))
         if report is not None:
             report.step_finished(number, freed=freed)
-
-    def _receive(self, node: Node, output_nr: int, part: Grad) -> Grad | None:
-        """Add a contribution; the sum so far, or None if it is the first."""
-        arrived = self._arrived.get(node)
-        if arrived is None:
-            arrived = self._arrived[node] = [None] * len(node.outputs)
-        before = arrived[output_nr]
-        if before is None:
-            arrived[output_nr] = part
-            return None
-        total = arrived[output_nr] = before + part
-        return total
 
     def _accumulate(self, node: AccumulateGrad, grad: Grad) -> None:
         first = node.variable._grad is None

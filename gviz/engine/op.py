@@ -146,8 +146,10 @@ class Op:
         calls = {rule.slot: _Call(rule, self.saved_names) for rule in self.rules}
         self.calls = tuple(calls.get(slot) for slot in self.slots)
         self.partial = not self.variadic and None in self.calls
-        self._saves_inputs = self.saved_names == self.slots
+        self.saves_inputs = self.saved_names == self.slots
         self._pick_saved = _picker([known.index(name) for name in self.saved_names])
+        simple = not (self.attrs or self.several or self.untracked or self.partial or self.keeps_sizes)
+        self.is_plain = simple and self.memory == "new" and self.differentiable_outputs is None
         methods = {"__slots__": (), "op": self, "vjp": self._make_vjp()}
         self.node_class: type[Node] = type(self.grad_fn or "NotDifferentiable", (Node,), methods)
 
@@ -199,7 +201,7 @@ class Op:
     def save(self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """Keep in `node` what the rules of its edges name, with the versions of now."""
         candidates = inputs if not self.saved_outputs else (*inputs, *[t._alias() for t in outputs])
-        saved: Sequence[Tensor | None] = candidates if self._saves_inputs else self._pick_saved(candidates)
+        saved: Sequence[Tensor | None] = candidates if self.saves_inputs else self._pick_saved(candidates)
         if None in node.next_edges:  # what only the missing edges' rules need is not saved
             pairs = zip(node.next_edges, self.calls, strict=False)
             wanted = {name for edge, call in pairs if edge and call for name in call.needs}
