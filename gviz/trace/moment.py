@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gviz.events import Event, Failed
+from gviz.events import Event, Failed, GradFlowed
 from gviz.trace.node_state import NodeStates
 from gviz.trace.state import NodeState, Phase
 
@@ -29,6 +29,13 @@ class Moment:
     failed: Failed | None
     _running: tuple[int, ...] = field(repr=False)
     _states: NodeStates = field(repr=False, compare=False)
+
+    @property
+    def actor(self) -> int:
+        """The node that acts: the one that sends a gradient, else that of the event, else the one whose rule runs."""
+        if isinstance(self.event, GradFlowed):
+            return self.event.source
+        return self.node or self.step
 
     def state(self, node: int) -> NodeState | None:
         """The node now, or None if it is not born yet."""

@@ -141,6 +141,17 @@ def test_the_steps_of_a_pass(shared_leaf):
     assert [timeline.at(n).pass_nr for n in (2, 3, 8, 9, 10)] == [0, 1, 1, 0, 2]
 
 
+def test_who_acts_is_who_sends_else_whom_the_event_concerns_else_whose_rule_runs(shared_leaf):
+    timeline = Timeline(shared_leaf)
+    assert [timeline.at(n).actor for n in range(10)] == [0, 1, 2, 2, 2, 2, 2, 2, 1, 0]
+    assert timeline.at(5).node == 1
+
+
+def test_who_acts_while_a_rule_speaks(shared_leaf):
+    speaking = MemoryLog([*OPS, *(shared_leaf.event(n) for n in range(1, 5)), e.Printed("stdout", "text")])
+    assert (Timeline(speaking).at(5).node, Timeline(speaking).at(5).actor) == (0, 2)
+
+
 def test_the_root_of_a_pass_has_its_seed_as_incoming(shared_leaf):
     (root,) = Timeline(shared_leaf).at(3).state(2).outputs
     assert root.incoming == value(1.0)
