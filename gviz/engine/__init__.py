@@ -15,9 +15,12 @@ from gviz.engine.dtypes import bool_ as bool
 from gviz.engine.dtypes import float_ as float
 from gviz.engine.dtypes import int_ as int
 from gviz.engine.functions import *
+from gviz.engine.missing import lookup_in
 from gviz.engine.modes import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
 
 # PyTorch computes 0/0 in silence; numpy would warn from inside our operations.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gviz\.engine")
+
+__getattr__ = lookup_in(__name__)

@@ -7,6 +7,7 @@ from typing import Any
 
 from gviz import emit
 from gviz.engine import announce
+from gviz.engine.missing import lookup_in
 from gviz.engine.modes import enable_grad, no_grad
 from gviz.engine.nn.loading import clear_grad
 from gviz.engine.tensor import Tensor
@@ -161,3 +162,6 @@ def _check_parameter(parameter: Any) -> None:
         raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
     if not (parameter.is_leaf or parameter.retains_grad):
         raise ValueError("can't optimize a non-leaf Tensor")
+
+
+__getattr__ = lookup_in(__name__)

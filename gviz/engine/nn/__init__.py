@@ -1,5 +1,6 @@
 """``torch.nn``: modules with parameters."""
 
+from gviz.engine.missing import lookup_in
 from gviz.engine.nn import functional as functional
 from gviz.engine.nn import init as init
 from gviz.engine.nn.activation import ReLU as ReLU
@@ -14,3 +15,5 @@ from gviz.engine.nn.linear import Linear as Linear
 from gviz.engine.nn.loss import MSELoss as MSELoss
 from gviz.engine.nn.module import Module as Module
 from gviz.engine.nn.parameter import Parameter as Parameter
+
+__getattr__ = lookup_in(__name__)

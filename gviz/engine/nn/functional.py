@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gviz.engine.missing import lookup_in
 from gviz.engine.ops.loss import mse_loss as mse_loss
 from gviz.engine.ops.matrix import linear as linear
 from gviz.engine.tensor import Tensor
@@ -20,3 +21,6 @@ def sigmoid(input: Tensor) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent."""
     return input.tanh()
+
+
+__getattr__ = lookup_in(__name__)
