@@ -46,7 +46,7 @@ _BY_NODE = {
     "requires": kinds(e.RequiresGradSet),
     "saved_freed": kinds(e.SavedFreed),
     "freed": kinds(e.NodeFreed),
-    "progress": kinds(e.GradFlowed, e.StepStarted, e.StepFinished, e.GradAccumulated, e.GradCaptured),
+    "progress": kinds(e.GradFlowed, e.HookRan, e.StepStarted, e.StepFinished, e.GradAccumulated, e.GradCaptured),
     "named": kinds(e.Named),
 }
 _FREQUENT = kinds(e.StepStarted, e.StepFinished, e.GradFlowed, e.SavedFreed, e.NodeFreed)

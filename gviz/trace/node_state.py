@@ -13,7 +13,7 @@ from gviz.events import Edge, Output
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index import Index, output_key
 from gviz.trace.log import EventLog, expect
-from gviz.trace.passes import Reach, reach, seed_of
+from gviz.trace.passes import Reach, reach, replacement, seed_of
 from gviz.trace.state import Contribution, NodeState, OutputState, Step
 from gviz.trace.storage import value_after
 from gviz.values import Value
@@ -205,9 +205,13 @@ class _Progress:
                 for slot, (root, seed) in enumerate(zip(event.roots, event.seeds, strict=False)):
                     if root[0] == node:
                         self._arrive(root[1], Contribution(0, slot, seed, seq), seed_of(event, root, log.array))
+            case e.HookRan(output_nr=output_nr):
+                given = replacement(event)
+                if given is not None:
+                    self.totals[output_nr] = given
             case e.StepStarted():
                 self.step, self.complete = "running", True
-            case _:
+            case e.StepFinished() | e.GradAccumulated() | e.GradCaptured():
                 self.step, self.complete = "done", True
 
     def step_of(self, leaf: bool, outputs: tuple[OutputState, ...]) -> Step:

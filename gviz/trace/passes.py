@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 
-from gviz.events import BackwardStarted, Edge
+from gviz.events import BackwardStarted, Edge, HookRan
 from gviz.trace.storage import FindArray
 from gviz.values import Value, capture
 
@@ -65,6 +65,11 @@ def _leading_to(wanted: set[int], edges: Mapping[int, Collection[Edge]]) -> set[
 def carries_gradient(dtype: str | None) -> bool:
     """Whether an output of this dtype can have a gradient (None: its dtype was never known)."""
     return dtype is None or dtype.startswith(("float", "bfloat", "complex"))
+
+
+def replacement(ran: HookRan) -> Value | None:
+    """What a hook puts in the place of the gradient that has arrived, or None; later hooks see other gradients."""
+    return ran.value if ran.when in ("tensor", "pre") else None
 
 
 def seed_of(started: BackwardStarted, root: Edge, find_array: FindArray) -> Value | None:

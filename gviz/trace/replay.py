@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from gviz import events as e
 from gviz.events import Edge, Output
 from gviz.trace.log import EventLog
-from gviz.trace.passes import Reach, carries_gradient, reach, seed_of
+from gviz.trace.passes import Reach, carries_gradient, reach, replacement, seed_of
 from gviz.trace.state import Contribution, NodeState, OutputState, Saved, Step
 from gviz.trace.storage import value_after
 from gviz.values import Value
@@ -41,6 +41,10 @@ class _Progress:
     def arrive(self, output_nr: int, part: Contribution, total: Value | None) -> None:
         self.parts.setdefault(output_nr, []).append(part)
         self.totals[output_nr] = part.value if total is None else total
+
+    def replace(self, output_nr: int, total: Value | None) -> None:
+        if total is not None:
+            self.totals[output_nr] = total
 
 
 @dataclass
@@ -88,6 +92,8 @@ class Replay:
             case e.GradFlowed(pass_nr=pass_nr, node=node) if node in self.nodes:
                 part = Contribution(event.source, event.slot, event.part, seq)
                 self.nodes[node].in_pass(pass_nr).arrive(event.output_nr, part, event.total)
+            case e.HookRan(pass_nr=pass_nr, node=node) if node in self.nodes:
+                self.nodes[node].in_pass(pass_nr).replace(event.output_nr, replacement(event))
             case e.StepStarted(pass_nr=pass_nr, node=node) if node in self.nodes:
                 self.nodes[node].in_pass(pass_nr).step = "running"
             case e.StepFinished(pass_nr=pass_nr, node=node) if node in self.nodes:

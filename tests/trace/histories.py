@@ -169,6 +169,7 @@ class Pass:
     def visit(self, node, count):
         world = self.world
         made = world.created[node]
+        self.hook(node, count)
         if made.kind != "op":
             if (self.b + count) % 6 == 5:
                 world.say(e.GradCaptured(self.nr, node, 0, value(count)))
@@ -182,6 +183,12 @@ class Pass:
         if count % 3 == 0:
             world.say(e.GradRetained(self.nr, node, 0, value(count)))
         world.say(e.StepFinished(self.nr, node))
+
+    def hook(self, node, count):
+        if (self.c + count) % 3 == 1:
+            result = (value(count + 7), None)[(self.b + count) % 2]
+            when = ("tensor", "pre", "tensor", "post")[(self.b + self.c) % 4]
+            self.world.say(e.HookRan(self.nr, node, 0, when, "hook", result))
 
     def send(self, node, made, count):
         world = self.world

@@ -131,6 +131,18 @@ def test_a_leaf_shows_what_arrives_beside_its_old_grad_until_it_is_accumulated(s
     assert (after.incoming, after.grad, after.grad_seq) == (value(4.0), value(8.0), 16)
 
 
+def test_what_a_hook_gives_replaces_what_has_arrived(shared_leaf):
+    events = [shared_leaf.event(n) for n in range(1, 7)]
+    tenfold = e.HookRan(1, 1, 0, "tensor", "hook", value(40.0))
+    later = e.HookRan(1, 1, 0, "post", "hook", value(7.0))
+    log = MemoryLog([*OPS, *events, e.HookRan(1, 1, 0, "tensor", "hook", None), tenfold, later])
+    incoming = [Timeline(log).at(n).state(1).outputs[0].incoming for n in (6, 7, 8, 9)]
+    assert incoming == [value(4.0), value(4.0), value(40.0), value(40.0)]
+    assert [replay(log, n)[1].outputs[0].incoming for n in (6, 7, 8, 9)] == incoming
+    assert len(Timeline(log).at(8).state(1).outputs[0].parts) == 2
+    assert Timeline(log).at(8).state(1).step == "running"
+
+
 def test_the_steps_of_a_pass(shared_leaf):
     timeline = Timeline(shared_leaf)
     leaf = [timeline.at(n).state(1).step for n in range(2, 10)]
