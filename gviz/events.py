@@ -220,7 +220,11 @@ class OptimizerStepped(Event, frozen=True):
 
 
 class HookRan(Event, frozen=True):
-    """A hook ran at a node: `when` is ``tensor``, ``pre``, ``post`` or ``post accumulate``; `value` its result."""
+    """A hook ran at a node; `value` is what it gave, or None.
+
+    `when` is ``tensor`` for a tensor's hook. ``pre``, ``post`` and ``post accumulate``, for PyTorch's other hooks, are
+    reserved: nothing says them yet. What a ``tensor`` or ``pre`` hook gives replaces the gradient that has arrived.
+    """
 
     pass_nr: int
     node: int
