@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "gviz"
 BOTTOM = {"errors", "plain_text", "values", "site", "numbers"}
 MAY_IMPORT = {
     "errors": set(),
+    "crash": {"errors"},
     "plain_text": set(),
     "values": set(),
     "site": set(),
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "graphify": BOTTOM | {"engine", "trace", "events"},
     "live": BOTTOM | {"trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
-    "tui": BOTTOM | {"render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
+    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
 }
 EVERYTHING = {"cli", "notebook", "__init__", "__main__"}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)

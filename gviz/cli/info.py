@@ -38,13 +38,14 @@ def _facts(settings: Settings) -> dict[str, dict[str, Any]]:
 
 def _paths() -> dict[str, str]:
     from gviz import __file__ as package
+    from gviz.crash import reports
 
     return {
         "gviz": os.path.dirname(package),
         "python": sys.executable,
         "lessons": str(lessons.folder()),
         "traces": str(places.traces()),
-        "reports": str(places.reports()),
+        "reports": str(reports()),
     }
 
 

@@ -105,7 +105,7 @@ def run_command(arguments: Sequence[str]) -> int:
         _say([f"gviz: error: {error.strerror or error}"], settings)
         return 1
     except Exception as error:
-        from gviz.tui.crash import crash
+        from gviz.crash import crash
 
         report = crash(error)
         _say(report.lines(), settings)

@@ -45,13 +45,6 @@ def traces() -> Path:
     return platformdirs.user_cache_path("gviz") / "traces"
 
 
-def reports() -> Path:
-    """The folder of crash reports."""
-    import platformdirs
-
-    return platformdirs.user_log_path("gviz")
-
-
 def _parts(path: Path) -> list[Path]:
     return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
 

@@ -10,9 +10,9 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
+from gviz.crash import EXIT_CODE, crash
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import SPECS, parse
-from gviz.tui.crash import EXIT_CODE, crash
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.themes import THEMES, semantic_colours, starting_theme

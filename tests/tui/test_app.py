@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import chain, demo, failed, hostile, iterations
 
-from gviz.errors import GvizError
+from gviz.crash import report
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.app import DebuggerApp, start_of
-from gviz.tui.crash import crash, report, write_report
 from gviz.tui.screens.debugger import DebuggerScreen
 
 KEYS = [*"sSnNfFcCtTjkhlgGudvziomq12345/:?,.'x", "space", "enter", "escape", "backspace", "tab", "up", "down", "left",
@@ -170,18 +169,3 @@ async def test_an_error_of_gviz_is_kept_for_the_report(monkeypatch):
     assert app._exit_renderables == []
     assert secret not in report(app.failure)
     assert "action" in report(app.failure)
-
-
-def test_a_crash_becomes_one_line_and_a_file(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    error = crash(ValueError("secret"))
-    assert isinstance(error, GvizError)
-    assert error.exit_code == 70
-    assert "secret" not in "\n".join(error.lines())
-
-
-def test_ten_reports_are_kept(tmp_path):
-    for _ in range(13):
-        last = write_report(ValueError("x"), tmp_path)
-    assert len(list(tmp_path.iterdir())) == 10
-    assert last.exists()

@@ -31,12 +31,16 @@ def crash(error: BaseException) -> GvizError:
     )
 
 
+def reports() -> Path:
+    """The folder of crash reports."""
+    from platformdirs import user_log_path
+
+    return user_log_path("gviz")
+
+
 def write_report(error: BaseException, folder: Path | None = None) -> Path:
     """Write versions, terminal and the traceback without locals; the last ten reports are kept."""
-    if folder is None:
-        from platformdirs import user_log_path
-
-        folder = user_log_path("gviz")
+    folder = folder or reports()
     folder.mkdir(parents=True, exist_ok=True)
     for old in sorted(folder.glob("crash-*.txt"), key=lambda path: path.stat().st_mtime)[: -(KEPT - 1)]:
         old.unlink(missing_ok=True)
