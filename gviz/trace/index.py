@@ -13,7 +13,7 @@ from gviz.events import Edge
 from gviz.trace.changes import ChangeList, Run
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.log import Columns, EventLog
-from gviz.trace.passes import carries_gradient
+from gviz.trace.passes import Carriers
 from gviz.trace.phases import DECIDING, PHASE_KINDS, Chapters
 from gviz.values import Array
 
@@ -77,8 +77,7 @@ class Index:
         self._add_chapters()
         self._context = _Context()
         self._stack = -1
-        self._requires: set[int] = set()
-        self._plain: set[Edge] = set()  # outputs that cannot have a gradient, of nodes that do
+        self._carriers = Carriers()
 
     def extend(self, log: EventLog, *, until: float = inf) -> None:
         """Take in the events that were added to the log; stop early at the time `until` (of `time.monotonic`)."""
@@ -90,22 +89,6 @@ class Index:
             _Batch(self, log, self.count + 1, stop).add()
             self.count = stop - 1
         self._add_chapters()
-
-    def see_node(self, event: e.NodeCreated) -> Iterator[tuple[int, int, int, bool]]:
-        """Note whether a node requires a gradient; give its edges ``(source, target, output_nr, carries)``."""
-        if event.requires_grad:
-            self._requires.add(event.node)
-            for nr, output in enumerate(event.outputs):
-                if output.value is not None and not carries_gradient(output.value.dtype):
-                    self._plain.add((event.node, nr))
-        tracked = event.kind == "op" and not event.untracked
-        for edge in event.inputs:
-            carries = tracked and edge[0] in self._requires and edge not in self._plain
-            yield event.node, edge[0], edge[1], carries
-
-    def see_requires(self, event: e.RequiresGradSet) -> None:
-        """Note that a leaf requires a gradient from now on, or no longer."""
-        (self._requires.add if event.requires_grad else self._requires.discard)(event.node)
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Everything, as named arrays to be kept in a file."""
@@ -187,9 +170,12 @@ class _Batch:
                 if stack != self.index._stack:
                     self.index._stack = stack
                     self.runs.append((seq,))
-                self.edges.extend((seq, *edge) for edge in self.index.see_node(event))
+                carried = self.index._carriers.see_node(event)
+                self.edges.extend(
+                    (seq, event.node, *edge, carries) for edge, carries in zip(event.inputs, carried, strict=True)
+                )
             case e.RequiresGradSet():
-                self.index.see_requires(event)
+                self.index._carriers.see_requires(event)
             case e.StorageWritten(storage=storage):
                 self.written.append((storage, seq))
             case e.BackwardStarted(roots=roots):

@@ -13,7 +13,7 @@ from gviz.events import Edge, Output
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index import Index, output_key
 from gviz.trace.log import EventLog, expect
-from gviz.trace.passes import Reach, reach, replacement, seed_of
+from gviz.trace.passes import Reach, reach, replacement, seed_of, standing
 from gviz.trace.state import Contribution, NodeState, OutputState, Step
 from gviz.trace.storage import value_after
 from gviz.values import Value
@@ -104,7 +104,7 @@ class NodeStates:
             saved_freed=saved_freed,
             freed=lists["freed"].last(node, n),
             pass_nr=progress.pass_nr,
-            step=progress.step_of(created.kind != "op", outputs),
+            step=standing(progress.step, progress.pass_nr, leaf=created.kind != "op", outputs=outputs),
             outputs=outputs,
         )
 
@@ -193,7 +193,7 @@ class _Progress:
         self.reach = reach
         self.parts: dict[int, list[Contribution]] = {}
         self.totals: dict[int, Value] = {}
-        self.step: Step = "pending" if pass_nr else "none"
+        self.step: Step = "pending"
         self.complete = False
 
     def happen(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
@@ -213,12 +213,6 @@ class _Progress:
                 self.step, self.complete = "running", True
             case e.StepFinished() | e.GradAccumulated() | e.GradCaptured():
                 self.step, self.complete = "done", True
-
-    def step_of(self, leaf: bool, outputs: tuple[OutputState, ...]) -> Step:
-        """Where the node stands; a leaf at which all has arrived waits for nothing but its accumulation."""
-        if self.complete or not self.parts:
-            return self.step
-        return "running" if leaf and all(len(out.parts) >= out.expected for out in outputs) else "waiting"
 
     def _arrive(self, output_nr: int, part: Contribution, total: Value | None) -> None:
         self.parts.setdefault(output_nr, []).append(part)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
-from gviz.events import BackwardStarted, Edge, HookRan
+from gviz.events import BackwardStarted, Edge, HookRan, NodeCreated, RequiresGradSet
+from gviz.trace.state import OutputState, Step
 from gviz.trace.storage import FindArray
 from gviz.values import Value, capture
 
@@ -62,9 +63,42 @@ def _leading_to(wanted: set[int], edges: Mapping[int, Collection[Edge]]) -> set[
     return kept
 
 
-def carries_gradient(dtype: str | None) -> bool:
-    """Whether an output of this dtype can have a gradient (None: its dtype was never known)."""
-    return dtype is None or dtype.startswith(("float", "bfloat", "complex"))
+class Carriers:
+    """Which outputs can have a gradient, and so which edges carry one, while nodes are made and leaves switched."""
+
+    __slots__ = ("_plain", "_requiring")
+
+    def __init__(self) -> None:
+        self._requiring: set[int] = set()
+        self._plain: set[Edge] = set()  # outputs of these nodes, of a dtype that cannot have a gradient
+
+    def see_node(self, made: NodeCreated) -> list[bool]:
+        """Take in a new node; whether its rule sends a gradient into each of its inputs."""
+        if made.requires_grad:
+            self._requiring.add(made.node)
+        if made.requires_grad or made.kind != "op":
+            values = enumerate(output.value for output in made.outputs)
+            self._plain.update((made.node, nr) for nr, value in values if value and not _has_gradients(value.dtype))
+        if made.kind != "op" or made.untracked:
+            return [False] * len(made.inputs)
+        return [edge[0] in self._requiring and edge not in self._plain for edge in made.inputs]
+
+    def see_requires(self, event: RequiresGradSet) -> None:
+        """A leaf requires a gradient from now on, or no longer."""
+        (self._requiring.add if event.requires_grad else self._requiring.discard)(event.node)
+
+
+def standing(step: Step, pass_nr: int, *, leaf: bool, outputs: Sequence[OutputState]) -> Step:
+    """Where a node stands in a pass of which `step` is known; a leaf at which all has arrived is as good as running."""
+    if pass_nr == 0:
+        return "none"
+    if step != "pending" or not any(out.parts for out in outputs):
+        return step
+    return "running" if leaf and all(len(out.parts) >= out.expected for out in outputs) else "waiting"
+
+
+def _has_gradients(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat", "complex"))
 
 
 def replacement(ran: HookRan) -> Value | None:

@@ -7,11 +7,12 @@ the timeline to ask.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import compress
 
 from gviz import events as e
 from gviz.events import Edge, Output
 from gviz.trace.log import EventLog
-from gviz.trace.passes import Reach, carries_gradient, reach, replacement, seed_of
+from gviz.trace.passes import Carriers, Reach, reach, replacement, seed_of, standing
 from gviz.trace.state import Contribution, NodeState, OutputState, Saved, Step
 from gviz.trace.storage import value_after
 from gviz.values import Value
@@ -75,6 +76,7 @@ class Replay:
         self.nodes: dict[int, _Node] = {}
         self.passes: dict[int, Reach] = {}
         self.running: list[int] = []
+        self.carriers = Carriers()
 
     def apply(self, seq: int, event: e.Event) -> None:
         """Let one event happen."""
@@ -85,6 +87,7 @@ class Replay:
                 self._write(seq, event)
             case e.RequiresGradSet(node=node, requires_grad=requires_grad) if node in self.nodes:
                 self.nodes[node].requires_grad = requires_grad
+                self.carriers.see_requires(event)
             case e.BackwardStarted():
                 self._start(seq, event)
             case e.BackwardFinished(pass_nr=pass_nr) if pass_nr in self.running:
@@ -119,24 +122,16 @@ class Replay:
         progress = it.progress.get(pass_nr, _Progress())
         saved: Saved = "freed" if it.saved == "held" and it.saved_freed else it.saved
         outputs = tuple(self._output(node, nr, pass_nr, progress) for nr in range(len(it.places)))
-        step = self._step(it, pass_nr, progress, outputs)
+        step = standing(progress.step, pass_nr, leaf=it.created.kind != "op", outputs=outputs)
         return NodeState(node, it.requires_grad, saved, it.saved_freed, it.freed, pass_nr, step, outputs)
 
     def _create(self, seq: int, event: e.NodeCreated) -> None:
         op = self.log.ops.get(event.op)
         tracked = event.kind == "op" and not event.untracked
         saved: Saved = "held" if tracked and op is not None and op.saved else "nothing"
-        edges = tuple(edge for edge in event.inputs if self._can_have_gradient(edge)) if tracked else ()
+        edges = tuple(compress(event.inputs, self.carriers.see_node(event)))
         places = [_Place(output, output.value, seq, output.version) for output in event.outputs]
         self.nodes[event.node] = _Node(event, event.requires_grad, saved, edges, places)
-
-    def _can_have_gradient(self, edge: Edge) -> bool:
-        node, output_nr = edge
-        if node not in self.nodes or not self.nodes[node].requires_grad:
-            return False
-        outputs = self.nodes[node].created.outputs
-        value = outputs[output_nr].value if output_nr < len(outputs) else None
-        return carries_gradient(value.dtype if value is not None else None)
 
     def _write(self, seq: int, event: e.StorageWritten) -> None:
         for node in self.nodes.values():
@@ -188,14 +183,6 @@ class Replay:
             grad=place.grad,
             grad_seq=place.grad_seq,
         )
-
-    def _step(self, it: _Node, pass_nr: int, progress: _Progress, outputs: tuple[OutputState, ...]) -> Step:
-        if pass_nr == 0:
-            return "none"
-        if progress.step != "pending" or not progress.parts:
-            return progress.step
-        complete = it.created.kind != "op" and all(len(out.parts) >= out.expected for out in outputs)
-        return "running" if complete else "waiting"
 
 
 def replay(log: EventLog, n: int) -> dict[int, NodeState]:

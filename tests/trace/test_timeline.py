@@ -178,6 +178,26 @@ def test_saved_tensors_are_held_until_they_are_freed(shared_leaf):
     assert timeline.at(14).state(1).saved == "nothing"
 
 
+@pytest.mark.parametrize(("switched", "expected"), [((), 1), ((False,), 0), ((False, True), 1)])
+def test_a_leaf_that_does_not_require_a_gradient_expects_none(shared_leaf, switched, expected):
+    number = value(1.0)
+    root = e.NodeCreated(2, 3, "op", ((1, 0),), (e.Output(number, 2),), (), True, "", 0, 0)
+    switches = [e.RequiresGradSet(1, on) for on in switched]
+    started = e.BackwardStarted(1, ((2, 0),), (number,), False, False, (), 0)
+    log = MemoryLog([*OPS, shared_leaf.event(1), *switches, root, started])
+    state = Timeline(log).at(len(log)).state(1)
+    assert state == replay(log, len(log))[1]
+    assert (state.outputs[0].expected, state.step) == (expected, "pending" if expected else "none")
+
+
+def test_an_output_of_whole_numbers_expects_no_gradient():
+    whole = e.NodeCreated(1, 1, "leaf", (), (e.Output(value(1, dtype="int64"), 1),), (), False, "", 0, 0)
+    root = e.NodeCreated(2, 3, "op", ((1, 0),), (e.Output(value(1.0), 2),), (), True, "", 0, 0)
+    started = e.BackwardStarted(1, ((2, 0),), (value(1.0),), False, False, (), 0)
+    log = MemoryLog([*OPS, whole, e.RequiresGradSet(1, True), root, started])
+    assert Timeline(log).at(4).state(1).outputs[0].expected == 0
+
+
 def test_a_view_has_the_value_of_its_memory():
     base = value(*range(6))
     made = e.Output(Value("float64", (2, 3), base.data), 1)
