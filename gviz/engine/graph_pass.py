@@ -210,7 +210,7 @@ class Pass:
 
     def _run_hooks(self, node: Node, grads: list[Grad | None]) -> None:
         for output_nr, hooks in (node.tensor_hooks or {}).items():
-            for hook in list(hooks):
+            for hook in list(hooks.values()):
                 grad = grads[output_nr]
                 if grad is None:
                     break

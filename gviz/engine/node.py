@@ -63,7 +63,7 @@ class Node:
     attrs: dict[str, Any]
     sequence_nr: int
     metadata: dict[str, Any] | None
-    tensor_hooks: dict[int, list[Hook]] | None
+    tensor_hooks: dict[int, dict[int, Hook]] | None
     retained: dict[int, weakref.ref[Tensor]] | None
     seen: Seen | None
 

@@ -57,7 +57,7 @@ class Tensor(Conversions):
     _storage: int
     # Few tensors have these, so they are not slots: making a tensor must be cheap.
     _accumulator: weakref.ref[AccumulateGrad] | None = None
-    _hooks: dict[int, list[Hook]] | None = None
+    _hooks: dict[int, dict[int, Hook]] | None = None
     _grad_of: weakref.ref[Tensor] | None = None
     _retained: bool = False
     _is_parameter: ClassVar[bool] = False
@@ -203,8 +203,7 @@ class Tensor(Conversions):
         node, output_nr = self._edge()
         if node.tensor_hooks is None:
             node.tensor_hooks = {}
-        hooks = node.tensor_hooks.setdefault(output_nr, [])
-        hooks.append(hook)
+        hooks = node.tensor_hooks.setdefault(output_nr, {})
         if isinstance(node, AccumulateGrad):
             self._hooks = node.tensor_hooks  # the accumulator may die with its graph, a leaf's hooks may not
         return HookHandle(hooks, hook)

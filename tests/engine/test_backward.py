@@ -133,6 +133,13 @@ with z.register_hook(lambda g: g * 0):
     pass
 z.sum().backward(); see(x)
 """,
+    "one hook registered twice": """
+x = torch.tensor([1., 2.], requires_grad=True); seen = []
+def note(g): seen.append(g.tolist())
+first, second = x.register_hook(note), x.register_hook(note)
+first.remove(); first.remove(); (x * 2).sum().backward(); see(seen)
+second.remove(); (x * 2).sum().backward(); see(seen)
+""",
     "hooks and grad": """
 x = torch.tensor([1., 2.], requires_grad=True)
 y = x * 2; y.register_hook(lambda g: g * 10); z = (y * y).sum()
