@@ -38,6 +38,9 @@ see(x.max(), x.min(), x.max(1)[0], x.max(1)[1], x.min(0)[0], x.max(0, keepdim=Tr
 values, indices = x.max(1); see(values, indices); see(x.max(dim=1).values, x.max(dim=1).indices)
 attempt(lambda: x.sum(2)); attempt(lambda: x.mean(-3)); see(torch.ones(0).sum(), torch.ones(0).mean(), torch.ones(0, 3).sum(0))
 t = torch.tensor([2., 2., 1.], requires_grad=True); t.max().backward(); see(t); t.grad = None; t.max(0)[0].backward(); see(t)
+for data in ([float("nan"), 1., 2.], [float("nan"), 1., float("nan")]):
+    for name in ("max", "min"):
+        n = torch.tensor(data, requires_grad=True); getattr(n, name)().backward(create_graph=True); numbers(n.grad)
 numbers(x.sum(dtype=torch.float64)); see(torch.ones(3, dtype=torch.int32).sum(), torch.ones(3, dtype=torch.bool).sum())
 see(x.any(), (x > 2).all(), (x > 2).any(), torch.equal(x, x), torch.allclose(x, x + 1e-9), torch.is_tensor(x), torch.is_tensor(1))
 """,

@@ -125,8 +125,8 @@ min_dim = _extreme(np.min, np.argmin, "min", "MinBackward0")
 tied: Op = Op(
     "tied(self, result)",
     grad_fn="",
-    formula="1 where self is result, shared among ties",
-    forward=lambda self, result: _shared(self == result, self.dtype),
+    formula="1 where self is result (a nan is a nan), shared among ties",
+    forward=lambda self, result: _shared(self == result if result == result else np.isnan(self), self.dtype),
     public=False,
 )
 
