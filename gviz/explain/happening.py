@@ -52,17 +52,9 @@ def sentence(timeline: Timeline, n: int) -> str:
         return f"start of the recording, before event 1 of {len(timeline)}."
     moment = timeline.at(n)
     phase = f", {phase_words(moment)}" if moment.phase is not None else ""
-    here = actor(moment)
+    here = moment.actor
     who = f", node {label(timeline, here)}" if here else ""
     return f"event {n}{phase}{who}: {happening(timeline, moment).rstrip('.')}."
-
-
-def actor(moment: Moment) -> int:
-    """The node that acts at a moment: the one that sends a gradient, else the one the event concerns."""
-    match moment.event:
-        case GradFlowed(source=source):
-            return source
-    return moment.node or moment.step
 
 
 def phase_words(moment: Moment) -> str:

@@ -168,8 +168,8 @@ def caption(timeline: Timeline, moment: Moment) -> str:
     words = [f"event {moment.n}/{len(timeline)}"]
     if moment.phase is not None:
         words.append(f"{moment.phase.kind} pass {moment.phase.pass_nr}" if moment.phase.pass_nr else moment.phase.kind)
-    if moment.node:
-        info = timeline.info(moment.node)
+    if moment.actor:
+        info = timeline.info(moment.actor)
         words += [title(info), place_text(info)] if info.frames else [title(info)]
     return ", ".join(words)
 

@@ -36,7 +36,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         return ("pending",)
     failed = now.moment.failed
     facts: dict[State, bool] = {
-        "current": now.moment.node == info.node,
+        "current": now.moment.actor == info.node,
         "running": state.step == "running",
         "waiting": state.step == "waiting",
         "done": state.step == "done",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
-from gviz.explain.happening import actor
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
@@ -211,7 +210,7 @@ class Cursor:
         return stop
 
     def _node_here(self) -> int:
-        return actor(self.timeline.at(self.position))
+        return self.timeline.at(self.position).actor
 
     def _arrive(self, position: int, reason: str, *, ran_backward: bool = False) -> Stop:
         start, self.position = self.position, position

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from gviz.events import BackwardStarted, Failed, OptimizerStepped, Warned
-from gviz.explain.happening import actor
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -16,10 +15,10 @@ def source_place(timeline: Timeline, moment: Moment, node: int, depth: int = 0) 
     """The expression that made the node (or its caller `depth` frames up), and the line the program is running."""
     running = running_frame(timeline, moment)
     frames = _frames(timeline, node)
-    if not frames or (node != actor(moment) and running is None and not node):
+    if not frames or (node != moment.actor and running is None and not node):
         return Place(running) if running is not None else None
     frame = frames[min(depth, len(frames) - 1)]
-    if isinstance(moment.event, Failed) and running is not None and node == actor(moment):
+    if isinstance(moment.event, Failed) and running is not None and node == moment.actor:
         return Place(running)
     same_file = running is not None and running.path == frame.path
     return Place(frame, running.line if running is not None and same_file else 0)

@@ -38,7 +38,7 @@ def test_states_change_shape_and_line_not_colour_alone():
     )
     assert "dashed" in start[0]["n4"]["style"]
     assert "rounded" in start[0]["n1"]["style"]
-    assert now[0]["n1"]["penwidth"] == "3"
+    assert now[0]["n4"]["penwidth"] == "3"
     assert end[0]["n5"]["peripheries"] == "2"
     assert broken[0]["n2"]["shape"] == "octagon"
     boxes, lines = read(dot(scene_of("odd_ops")))

@@ -5,6 +5,7 @@ import pytest
 from render.logs import LOGS, Script, recurrent, two_shares, value
 
 from gviz import events as e
+from gviz.explain.happening import sentence
 from gviz.render.scene import Options, scene, structure
 from gviz.render.text import text
 
@@ -264,3 +265,14 @@ def test_a_tensor_gradient_tells_its_length():
     drawn = at(script)
     assert rows(drawn, "n1")[-1].endswith("|g| 2.83")
     assert next(line.label for line in drawn.edges if line.kind == "gradient") == "+= |g| 2.83"
+
+
+@pytest.mark.parametrize("name", ["two_shares", "recurrent"])
+def test_the_marked_box_the_caption_and_the_sentence_name_the_same_node(name):
+    script = LOGS[name]()
+    timeline = script.timeline
+    for n in range(1, len(timeline) + 1):
+        drawn, actor = at(script, n), timeline.at(n).actor
+        assert {box.node for box in drawn.boxes if "current" in box.states} == ({actor} if actor else set())
+        assert (f"#{actor}" in drawn.caption) == bool(actor)
+        assert (f"node #{actor}" in sentence(timeline, n)) == bool(actor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from gviz.events import Failed
-from gviz.explain.happening import actor, label
+from gviz.explain.happening import label
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -56,8 +56,8 @@ def _parts(timeline: Timeline, moment: Moment, title: str) -> list[tuple[str, Li
         current = timeline.iteration_at(moment.n).index
         first = iterations[0].index
         parts.append(("iteration", line(f"  iteration {current - first + 1}/{len(iterations)}")))
-    if actor(moment):
-        parts.append(("node", line("  ", (clipped(label(timeline, actor(moment)), 32), "title"))))
+    if moment.actor:
+        parts.append(("node", line("  ", (clipped(label(timeline, moment.actor), 32), "title"))))
     return parts
 
 

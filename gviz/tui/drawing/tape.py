@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.arithmetic import op_title
-from gviz.explain.happening import actor
 from gviz.numbers import bad_text, grad, share, short
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
@@ -54,9 +53,9 @@ def row(
 ) -> Line:
     """One node at one moment, in the state it has then."""
     info = timeline.info(node)
-    gutter = f"{glyphs.now if node == actor(moment) else ' '} "
+    gutter = f"{glyphs.now if node == moment.actor else ' '} "
     number = f"{node:>{columns.number - 1}} "
-    style = "title" if node == actor(moment) else "" if state is not None else "muted"
+    style = "title" if node == moment.actor else "" if state is not None else "muted"
     return line(
         (gutter, "now"),
         (number, "muted"),
@@ -75,7 +74,7 @@ def note(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | 
     happening = _arriving(timeline, moment, info.node, width) or _failing(moment, info.node)
     if happening:
         return happening
-    return "<- now" if info.node == actor(moment) else _standing(info, state)
+    return "<- now" if info.node == moment.actor else _standing(info, state)
 
 
 def _cell(text: str, width: int, glyphs: Glyphs) -> str:

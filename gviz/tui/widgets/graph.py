@@ -96,8 +96,8 @@ class GraphCanvas(ScrollView, can_focus=True):
     def watch_moment(self, before: Moment | None, moment: Moment | None) -> None:
         """Show the moment, with the box it concerns in view."""
         self._renew()
-        if moment is not None and moment.node:
-            self.bring_into_view(moment.node)
+        if moment is not None and moment.actor:
+            self.bring_into_view(moment.actor)
 
     def watch_selected(self, selected: int) -> None:
         """Mark the selection and bring it into view."""
@@ -109,8 +109,8 @@ class GraphCanvas(ScrollView, can_focus=True):
         """A panel that comes on the screen has missed what happened while it was hidden."""
         self._strips.clear()
         self._renew()
-        if self.moment is not None and self.moment.node:
-            self.bring_into_view(self.moment.node)
+        if self.moment is not None and self.moment.actor:
+            self.bring_into_view(self.moment.actor)
 
     def notify_style_update(self) -> None:
         """Other colours: draw everything anew."""
@@ -209,7 +209,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         """Follow the moment and the selection, and redraw the rows that look different."""
         if self.moment is None or not self.size or not self._timeline.iterations:
             return
-        index, part = self._shown_part(self.moment.n, self.selected or self.moment.node)
+        index, part = self._shown_part(self.moment.n, self.selected or self.moment.actor)
         drawing = self._drawing_of((index, part))
         if drawing is not self._drawing:
             self._drawing, self._remark = drawing, "" if drawing.shape.places else " no nodes were recorded"
