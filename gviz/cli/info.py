@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from gviz.cli import lessons, places, terminal
+from gviz.cli import lessons, terminal
 from gviz.cli.settings import Settings
 from gviz.cli.versions import versions
 from gviz.errors import GvizError
+from gviz.trace import places
 
 SCHEMA = 1
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import places
 from gviz.cli.debugger import debug
 from gviz.cli.settings import Settings, display_options
 from gviz.errors import GvizError
+from gviz.trace import places
 
 
 @click.command("open")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from gviz.cli.places import trace_size
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
+from gviz.trace.places import trace_size
 
 
 @click.command("record", context_settings=SCRIPT_CONTEXT)

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from gviz.cli.order import Order
-from gviz.cli.places import trace_size
+from gviz.trace.places import trace_size
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
-from gviz.cli import outputs, places
+from gviz.cli import outputs
 from gviz.cli.order import Engine, Order
 from gviz.errors import GvizError
+from gviz.trace import places
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

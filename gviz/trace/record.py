@@ -18,6 +18,7 @@ from gviz.emit import Channel
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
 from gviz.trace.capture import overhearing, overhearing_warnings
+from gviz.trace.places import new_trace, remove_trace
 from gviz.trace.writer import TraceWriter, utc_now
 from gviz.values import INLINE_BYTES
 
@@ -95,9 +96,9 @@ def record(
     Arrays are kept whole up to `limit` bytes, larger ones as statistics. `source` keeps the text of the program's
     files in the trace. An existing file is refused with GvizError unless `overwrite`.
     """
-    where = _in_cache() if path is None else Path(path)
+    where = new_trace(sys.argv[0]) if path is None else Path(path)
     if overwrite:
-        _remove(where)
+        remove_trace(where)
     elif where.exists():
         raise GvizError(f"{where} exists already", hint="choose another name, or pass overwrite=True")
     return Recording(where, limit=limit, source=source, framework=framework)
@@ -119,28 +120,6 @@ def read_source(path: str) -> str | None:
             return file.read()
     except (OSError, SyntaxError, ValueError):  # missing, or not text in the encoding it claims
         return None
-
-
-def _in_cache() -> Path:
-    from platformdirs import user_cache_path
-
-    folder = user_cache_path("gviz") / "traces"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as trouble:
-        raise GvizError(f"{folder} cannot be made: {trouble.strerror}", hint="give the recording a path") from trouble
-    name = Path(sys.argv[0] or "session").stem or "session"
-    stamp = utc_now()[:19].replace(":", "-")
-    return folder / f"{name}-{stamp}-{os.getpid()}.gviz"
-
-
-def _remove(path: Path) -> None:
-    """Remove a trace, with what a killed recording may have left beside it."""
-    for victim in (path, Path(f"{path}-wal"), Path(f"{path}-shm"), Path(f"{path}-journal")):
-        try:
-            victim.unlink(missing_ok=True)
-        except OSError as trouble:
-            raise GvizError(f"{victim} cannot be replaced: {trouble.strerror}") from trouble
 
 
 def _about(framework: str) -> dict[str, str]:

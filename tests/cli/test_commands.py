@@ -72,13 +72,13 @@ def test_without_output_the_trace_goes_to_the_cache_and_open_finds_it(folder, tm
 
 
 def test_the_cache_keeps_the_newest(folder, tmp_path, monkeypatch):
-    from gviz.cli import places
+    from gviz.trace import places
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for _ in range(places.KEPT + 5):
         places.new_trace("a/b c\x1b.py").touch()
     assert len(places.cached_traces()) == places.KEPT
-    assert re.fullmatch(r"b_c_-\d{8}-\d{6}(-\d+)?\.gviz", places.cached_traces()[0].name)
+    assert re.fullmatch(r"b_c_-\d{8}-\d{6}(-\d+){1,2}\.gviz", places.cached_traces()[0].name)
 
 
 def test_run_reads_commands_from_a_pipe_after_the_program(folder, tmp_path):

@@ -10,7 +10,7 @@ import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace import load
+from gviz.trace import load, places
 from gviz.trace.record import mark, record
 
 ROOT = Path(__file__).parents[2]
@@ -102,6 +102,9 @@ def test_warnings_are_said_with_the_place_that_warned(tmp_path):
 def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
     path = tmp_path / "run.gviz"
     path.write_text("precious")
+    left = [tmp_path / f"run.gviz{suffix}" for suffix in ("-wal", "-shm", "-journal")]
+    for beside in left:
+        beside.write_text("left by a killed recording")
     with pytest.raises(GvizError, match="exists already") as caught:
         record(path)
     assert caught.value.exit_code == 1
@@ -109,6 +112,12 @@ def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
     with record(path, overwrite=True):
         mark("new")
     assert len(load(path)) == 1
+    assert os.listdir(tmp_path) == ["run.gviz"]
+
+
+def test_what_cannot_be_replaced_says_so(tmp_path):
+    with pytest.raises(GvizError, match="cannot be removed"):
+        record(tmp_path, overwrite=True)
 
 
 def test_a_folder_that_is_not_there_is_an_error_of_one_line(tmp_path):
@@ -150,11 +159,18 @@ def test_mark_without_a_recording_does_nothing():
 
 
 def test_without_a_path_a_trace_goes_to_the_cache_folder(tmp_path):
+    cache = tmp_path / "gviz" / "traces"
+    cache.mkdir(parents=True)
+    for n in range(places.KEPT):
+        (cache / f"old-{n}.gviz").touch()
+        os.utime(cache / f"old-{n}.gviz", (n, n))
+    (cache / "old-0.gviz-journal").touch()
     program = "from gviz.trace.record import record\nwith record() as r: pass\nprint(r.path)"
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
     )
     path = Path(done.stdout.strip())
-    assert path.parent == tmp_path / "gviz" / "traces"
+    assert path.parent == cache
+    assert {old.name for old in cache.iterdir()} == {path.name, *(f"old-{n}.gviz" for n in range(1, places.KEPT))}
     assert len(load(path)) == 0

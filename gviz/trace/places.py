@@ -1,7 +1,8 @@
-"""Where gviz puts what nobody gave a name."""
+"""Where traces are kept that nobody gave a name, and what belongs to the file of a trace."""
 
 from __future__ import annotations
 
+import os
 import time
 from itertools import chain, count
 from pathlib import Path
@@ -22,7 +23,8 @@ def new_trace(program: str) -> Path:
     folder = _made(traces())
     for old in cached_traces()[KEPT - 1 :]:
         remove_trace(old)
-    stem = f"{_stem(program)}-{time.strftime('%Y%m%d-%H%M%S')}"
+    # With the process: the same program may be started several times in one second.
+    stem = f"{_stem(program)}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     names = chain([f"{stem}.gviz"], (f"{stem}-{number}.gviz" for number in count(2)))
     return next(folder / name for name in names if not (folder / name).exists())
 
@@ -30,7 +32,10 @@ def new_trace(program: str) -> Path:
 def remove_trace(path: Path) -> None:
     """Remove a trace and what SQLite may have left beside it."""
     for part in _parts(path):
-        part.unlink(missing_ok=True)
+        try:
+            part.unlink(missing_ok=True)
+        except OSError as trouble:
+            raise GvizError(f"{part} cannot be removed", why=trouble.strerror or "") from trouble
 
 
 def trace_size(path: Path) -> int:
@@ -46,7 +51,7 @@ def traces() -> Path:
 
 
 def _parts(path: Path) -> list[Path]:
-    return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
+    return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
 
 
 def _stem(program: str) -> str:
@@ -64,6 +69,6 @@ def _written(path: Path) -> float:
 def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise GvizError(f"cannot make the folder {folder}", why=error.strerror or "", hint="-o FILE") from error
+    except OSError as trouble:
+        raise GvizError(f"cannot make the folder {folder}", why=trouble.strerror or "", hint="name a file") from trouble
     return folder
