@@ -10,12 +10,13 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gviz.version import __version__
+
 if TYPE_CHECKING:
     from gviz.trace import load
     from gviz.trace.record import mark, record
     from gviz.trace.timeline import Timeline
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "load", "mark", "record", "show"]
 
 _HOMES = {"load": "gviz.trace", "mark": "gviz.trace.record", "record": "gviz.trace.record"}

@@ -11,7 +11,7 @@ def versions() -> dict[str, str]:
     """The versions of gviz, of Python, and of what is installed of `PARTS`."""
     from importlib import metadata
 
-    from gviz import __version__
+    from gviz.version import __version__
 
     found = {"gviz": __version__, "python": sys.version.partition(" ")[0]}
     for part in PARTS:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import gviz
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace import file_format
+from gviz.version import __version__
 
 SECONDS_A_QUERY = 20.0
 LARGEST_FIELD = 256 << 20
@@ -111,7 +111,7 @@ class Connection:
         )
         found = self.rows("SELECT value FROM meta WHERE key = 'gviz'") if tables else []
         writer = f"gviz {clipped(str(found[0][0]), 40)}" if found else "a newer gviz"
-        what = f"was written by {writer} (format {version}); this is {gviz.__version__} (format {file_format.FORMAT})"
+        what = f"was written by {writer} (format {version}); this is {__version__} (format {file_format.FORMAT})"
         return _refusal(self.path, what, "pip install -U gviz")
 
 

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-import gviz
 from gviz import emit, site
 from gviz.emit import Channel
 from gviz.errors import GvizError
@@ -21,6 +20,7 @@ from gviz.trace.capture import overhearing, overhearing_warnings
 from gviz.trace.places import new_trace, remove_trace
 from gviz.trace.writer import TraceWriter, utc_now
 from gviz.values import INLINE_BYTES
+from gviz.version import __version__
 
 LARGEST_SOURCE = 4 << 20
 
@@ -124,7 +124,7 @@ def read_source(path: str) -> str | None:
 
 def _about(framework: str) -> dict[str, str]:
     return {
-        "gviz": gviz.__version__,
+        "gviz": __version__,
         "framework": framework,
         "python": platform.python_version(),
         "argv": json.dumps(sys.argv),
