@@ -68,11 +68,26 @@ attempt(lambda: [0, 1][torch.tensor(1)]); attempt(lambda: iter(torch.tensor(1.))
 attempt(lambda: x.nothing); attempt(lambda: torch.exp(1.));
 """,
     "choosing": """
+def node_names(t):
+    names, node = [], t.grad_fn
+    while node is not None:
+        names.append(type(node).__name__); node = node.next_functions[0][0] if node.next_functions else None
+    return names
 x = torch.arange(12., requires_grad=True).view(3, 4) * 1
 for i in ([0, 2], torch.tensor([2, 0]), torch.tensor([[0, 1], [1, 0]]), torch.tensor([True, False, True]), x > 5):
     see(x[i].shape, x[i].detach(), x[i].grad_fn is not None); (g,) = torch.autograd.grad((x[i] * x[i]).sum(), x, retain_graph=True); numbers(g)
 see(x[[0, 1], [1, 2]].detach(), x[:, [0, 2]].detach(), x[1, [0, 2]].detach(), x[[0, 0]].detach(), x[torch.tensor(1)], x[-1, -1])
 (g,) = torch.autograd.grad(x[[0, 0, 0]].sum(), x, retain_graph=True); numbers(g)
+y = torch.arange(24., requires_grad=True).view(2, 3, 4) * 1; one = torch.tensor(1); yes = torch.tensor(True)
+every = slice(None); tops = y[0] > 3; three = torch.tensor([True, False, True])
+for key in ((0, every, [0, 1]), (0, [0, 1]), True, (True, 1), False, (every, [0, 1], 1), (one, [0, 1]), (None, [0, 1]), ([0, 1], None, [0, 1]),
+            ([0, 1], every, [0, 1]), (..., [0, 1]), (y > 3,), (slice(1, None), [0, 1]), (0, True), yes, (every, tops), (0, tops), (0, three),
+            ([0, 1], 1, [2, 3]), (0, ..., [1, 1]), ([[0], [1]], every, 2), (1, None, three, None, 0)):
+    see(node_names(y[key]), y[key].shape); numbers(y[key], torch.autograd.grad((y[key] * y[key]).sum(), y, retain_graph=True)[0])
+    w = y * 1; w[key] = 7.; see(node_names(w)); numbers(w, torch.autograd.grad((w * w).sum(), y, retain_graph=True)[0])
+attempt(lambda: y[1, [5]]); attempt(lambda: y[1, :, [7]]); attempt(lambda: y[9, [0]]); attempt(lambda: y[0, 0, 0, [0]])
+attempt(lambda: torch.tensor(1.)[[0]]); attempt(lambda: torch.tensor(1.)[0]); attempt(lambda: torch.tensor(1.)[:]); numbers(torch.tensor(1.)[True])
+k = x * 1; i = torch.tensor([0, 1]); z = k[0, i]; i[0] = 1; attempt(lambda: z.sum().backward())
 attempt(lambda: x[5]); attempt(lambda: x[0, 9]); attempt(lambda: x[0, 0, 0]); attempt(lambda: x[::-1]); attempt(lambda: x[torch.tensor([7])]); attempt(lambda: x["a"]); attempt(lambda: x[1.5])
 """,
 }

@@ -139,29 +139,25 @@ def _put(self: Array, index: Array, values: Array) -> Array:
 @front("__getitem__", function=False)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """``self[key]``: a view for numbers, slices, None and ``...``; a copy for lists, tensors and masks."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if any(_is_advanced(k) for k in keys):
-        result: Tensor = apply(take, (self, _positions(self, keys)))
-        return result
     if isinstance(key, slice) and self.ndim:  # a lone slice is always a view of its own, in PyTorch too
         return _slice(self, 0, *key.indices(len(self)))
-    view = _basic(self, keys)
-    if view is not self:
+    view, chosen = _viewed(self, key if isinstance(key, tuple) else (key,))
+    if view is not self and not chosen:
         return view
-    result = apply(alias, (self,))
+    result: Tensor = apply(take, (view, _positions(view, chosen))) if chosen else apply(alias, (self,))
     return result
 
 
 @front("__setitem__", function=False)
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``: written through a view, or at the positions that lists, tensors and masks select."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if any(_is_advanced(k) for k in keys):
-        values = value if isinstance(value, Tensor) else number(value, self._array)
-        apply_in_place(put, (self, _positions(self, keys), values), {})
-        return
-    target = _basic(self, keys)
+    if key is False:
+        return  # nothing is selected; PyTorch makes no node for it
+    target, chosen = _viewed(self, key if isinstance(key, tuple) else (key,))
     written = value if isinstance(value, Tensor) else number(value, self._array)
+    if chosen:
+        apply_in_place(put, (target, _positions(target, chosen), written), {})
+        return
     if target.ndim and not written.ndim:
         fill_(target, written)
         return
@@ -172,47 +168,80 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 
 
 def _is_advanced(key: Any) -> bool:
-    if isinstance(key, Tensor):
-        return bool(key.ndim) or key._array.dtype.kind == "b"
-    return isinstance(key, (list, np.ndarray, bool))
+    if isinstance(key, (Tensor, np.ndarray)):
+        return bool(key.ndim) or _plain(key).dtype.kind == "b"
+    return isinstance(key, (list, bool))
 
 
-def _positions(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
+def _plain(key: Any) -> Any:
+    return key._array if isinstance(key, Tensor) else key
+
+
+def _width(key: Any) -> int:
+    """How many dimensions a key speaks of: a mask of all it has, None and ``...`` of none."""
+    if key is None or key is Ellipsis:
+        return 0
+    if not _is_advanced(key):
+        return 1
+    mask = np.asarray(_plain(key))
+    return mask.ndim if mask.dtype.kind == "b" else 1
+
+
+def _positions(self: Tensor, chosen: tuple[Any, ...]) -> Tensor:
     """The flat positions that lists, tensors and masks select, as a tensor. IndexError if out of range."""
-    plain = tuple(k._array if isinstance(k, Tensor) else k for k in keys)
     places = np.arange(self._array.size).reshape(self._array.shape)
     try:
-        positions = new_tensor(np.asarray(places[plain]))
+        positions = new_tensor(np.asarray(places[tuple(_plain(key) for key in chosen)]))
     except IndexError as error:
-        if str(error).startswith("too many indices"):
-            raise IndexError(f"too many indices for tensor of dimension {self.ndim}") from None
-        raise IndexError(str(error).replace("for axis", "for dimension")) from None
-    if len(keys) == 1 and isinstance(keys[0], Tensor):
-        positions._counter = keys[0]._counter  # writing to the index before the backward pass is an error
+        raise IndexError(_numbered(str(error), chosen)) from None
+    tensors = [key for key in chosen if isinstance(key, Tensor)]
+    if len(tensors) == 1:
+        positions._counter = tensors[0]._counter  # writing to the index before the backward pass is an error
     return positions
 
 
-def _basic(self: Tensor, keys: tuple[Any, ...]) -> Tensor:
-    """Select and slice dimension by dimension, as PyTorch records it."""
-    used = sum(1 for k in keys if k is not None and k is not Ellipsis)
-    if not self.ndim and len(keys) == used == 1:
-        slicing = isinstance(keys[0], slice)
-        raise IndexError("slice() cannot be applied to a 0-dim tensor." if slicing else messages.INDEX_OF_NUMBER)
-    if used > self.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
-    if Ellipsis not in [k for k in keys if not isinstance(k, Tensor)]:
+def _numbered(text: str, chosen: tuple[Any, ...]) -> str:
+    """numpy's words in PyTorch's, which number only the dimensions that lists, tensors and masks speak of."""
+    indexed = [_is_advanced(key) for key in chosen for _ in range(max(_width(key), 1))]
+    for axis in range(len(indexed)):
+        text = text.replace(f"for axis {axis} with", f"for dimension {sum(indexed[:axis])} with")
+    return text
+
+
+def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
+    """Select and slice dimension by dimension, as PyTorch records it; lists, tensors and masks are left to do after.
+
+    They come back with whole slices between them, so that each stands at its dimension of the view; empty for none.
+    """
+    used = sum(_width(key) for key in keys)
+    _check_count(self, keys, used)
+    if not any(key is Ellipsis for key in keys):
         keys = (*keys, Ellipsis)
-    result, axis = self, 0
+    result, left = self, list[Any]()
+    axis = 0
     for key in keys:
-        if key is None:
-            result, axis = result.unsqueeze(axis), axis + 1
+        if key is None or (_is_advanced(key) and not _width(key)):  # True and False, too, make a dimension
+            result = result.unsqueeze(axis)
+            left.append(slice(None) if key is None else np.array([bool(key)]))
         elif key is Ellipsis:
-            axis += self.ndim - used
+            left += [slice(None)] * (self.ndim - used)
+        elif _is_advanced(key):
+            left.append(key)
         elif isinstance(key, slice):
-            result, axis = _sliced(result, axis, key), axis + 1
+            result = _sliced(result, axis, key)
+            left.append(slice(None))
         else:
             result = _selected(result, axis, _whole(key), axis + self.ndim - result.ndim)
-    return result
+        axis = sum(max(_width(place), 1) for place in left)
+    return result, tuple(left) if any(map(_is_advanced, left)) else ()
+
+
+def _check_count(self: Tensor, keys: tuple[Any, ...], used: int) -> None:
+    if used > self.ndim:
+        if not self.ndim and len(keys) == 1 and not _is_advanced(keys[0]):
+            slicing = isinstance(keys[0], slice)
+            raise IndexError("slice() cannot be applied to a 0-dim tensor." if slicing else messages.INDEX_OF_NUMBER)
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
 
 
 def _whole(key: Any) -> int:
