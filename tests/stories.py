@@ -1,7 +1,9 @@
 """Recordings made by hand: stories about small graphs that do not depend on the engine."""
 
 import numpy as np
+from recording import events_of
 
+import gviz.engine as torch
 from gviz.events import (
     BackwardFinished,
     BackwardStarted,
@@ -173,6 +175,21 @@ def chain(length):
         last = story.add("", last, last, 5)
         story.values[last] = np.asarray(1.0)
     return story.timeline()
+
+
+def late():
+    """A graph made before the recording: operations without values, of which some inputs are not known, and a step."""
+    x = torch.tensor([3.0, 4.0], requires_grad=True)
+    optimizer = torch.optim.SGD([x], lr=0.5)
+    y = x * torch.tensor(2.0)
+
+    def program():
+        z = y + 1
+        z.sum().backward()
+        optimizer.step()
+        return z
+
+    return Timeline(MemoryLog(events_of(program)))
 
 
 HOSTILE = "\x1b[31mred[bold]x[/bold] \u202eevil 漢字\n]8;;"

@@ -21,13 +21,17 @@ from gviz.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One input of a node: which output of which node, under which parameter name, and its value when it was used."""
+    """One input of a node: which output of which node, under which parameter name, and its value when it was used.
+
+    `born` is the event that made that node. Of an input whose origin is not known both are 0.
+    """
 
     slot: int
     parameter: str
     node: int
     output_nr: int
     name: str
+    born: int
     value: Value | None
 
 
@@ -128,7 +132,8 @@ def _operands(timeline: Timeline, info: NodeInfo) -> Iterator[Operand]:
     for slot, (node, output_nr) in enumerate(info.created.inputs):
         state = before.state(node)
         value = state.outputs[output_nr].value if state is not None and output_nr < len(state.outputs) else None
-        yield Operand(slot, _parameter(info.op, slot), node, output_nr, title(timeline, node), value)
+        born = timeline.info(node).born if node else 0
+        yield Operand(slot, _parameter(info.op, slot), node, output_nr, title(timeline, node), born, value)
 
 
 def _parameter(op: OpSeen, slot: int) -> str:
@@ -226,6 +231,8 @@ def _before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int
 def _missing(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:
     if info.created.untracked:
         return "not tracked"
+    if not operand.node:
+        return "made before the recording"
     state = moment.state(operand.node)
     if state is not None and not state.requires_grad:
         return "needs no gradient"

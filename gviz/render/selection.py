@@ -50,7 +50,8 @@ def shown_nodes(
         return infos, own
     own = [info for info in own if not _inside(info, stacks)]
     kept = {info.node for info in own}.union(node for info in own for node, _ in info.created.inputs)
-    kept |= {output.view_of for info in own for output in info.created.outputs} - {0}
+    kept |= {output.view_of for info in own for output in info.created.outputs}
+    kept.discard(0)
     return {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}, own
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from render.logs import LOGS, Script, recurrent, two_shares, value
+from stories import late
 
 from gviz import events as e
 from gviz.explain.happening import sentence
@@ -276,3 +277,13 @@ def test_the_marked_box_the_caption_and_the_sentence_name_the_same_node(name):
         assert {box.node for box in drawn.boxes if "current" in box.states} == ({actor} if actor else set())
         assert (f"#{actor}" in drawn.caption) == bool(actor)
         assert (f"node #{actor}" in sentence(timeline, n)) == bool(actor)
+
+
+def test_the_unknown_input_of_a_graph_made_before_the_recording_has_no_box():
+    timeline = late()
+    for options in (Options(), Options(split_above=0), Options(optimizer=True)):
+        shape = structure(timeline, timeline.iterations[0], options)
+        for n in range(len(timeline) + 1):
+            drawn = scene(shape, timeline, timeline.at(n), tooltips=True)
+            assert 0 not in {box.node for box in drawn.boxes}
+            assert text(drawn)

@@ -71,7 +71,7 @@ def _origin(timeline: Timeline, part: Contribution) -> str:
 def _rule(sent: Share, width: int) -> Iterator[Line]:
     operand = sent.operand
     name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
-    head: list[Span] = [(f"to #{operand.node}{name}", "key"), (": ", "")]
+    head: list[Span] = [(f"to #{operand.node}{name}" if operand.node else "to ?", "key"), (": ", "")]
     if sent.missing:
         yield from wrapped(line(*head, (sent.missing, "muted")), width, 3)
         return

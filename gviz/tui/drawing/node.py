@@ -22,6 +22,7 @@ from gviz.tui.drawing.gradients import gradient_in, gradients_out
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import TIED, Line, Span, columns, labelled, line, link, wrapped
 
+UNKNOWN = "a tensor from before the recording"
 LIST = 8
 """Users and stack frames shown before the rest is only counted."""
 
@@ -153,9 +154,11 @@ def _with_what(subject: Subject, state: NodeState, computed: Computation) -> Ite
 
 
 def _operand(subject: Subject, operand: Operand) -> Iterator[Span]:
-    born = subject.timeline.info(operand.node).born
+    if not operand.node:
+        yield UNKNOWN, "muted"
+        return
     name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
-    yield f"#{operand.node}{name}", link("key", born)
+    yield f"#{operand.node}{name}", link("key", operand.born)
     if operand.output_nr:
         yield f" output {operand.output_nr}", "muted"
     yield f"  {short(operand.value) if operand.value is not None else 'not stored'}", "value"
@@ -188,6 +191,8 @@ def _saved(subject: Subject, state: NodeState, computed: Computation) -> list[Sp
 
 def _saved_name(names: dict[str, Operand], name: str, node: int) -> str:
     operand = names.get(name)
+    if operand is not None and not operand.node:
+        return UNKNOWN
     if operand is None:
         return f"{shown(name)} #{node}" if name == "result" else shown(name)
     return f"#{operand.node}" if operand.name.startswith("#") else f"{operand.name} #{operand.node}".lstrip()

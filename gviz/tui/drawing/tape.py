@@ -98,7 +98,7 @@ def _constant(info: NodeInfo) -> str:
 def _inputs(info: NodeInfo, width: int) -> str:
     """The numbers of the inputs, or what kind of node has none."""
     if info.created.kind == "op":
-        return " ".join(str(node) for node, _ in info.created.inputs)
+        return " ".join(str(node or "?") for node, _ in info.created.inputs)
     narrow, wide = {"parameter": ("par", "param"), "constant": ("data", "const")}.get(
         info.created.kind, ("leaf", "leaf")
     )
