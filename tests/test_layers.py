@@ -13,13 +13,14 @@ MAY_IMPORT = {
     "plain_text": set(),
     "values": set(),
     "site": set(),
+    "version": set(),
     "numbers": {"values"},
     "events": BOTTOM,
     "emit": BOTTOM | {"events"},
     "where": BOTTOM | {"events"},
     "engine": BOTTOM | {"emit", "events"},
     "adapters": BOTTOM | {"emit", "events"},
-    "trace": BOTTOM | {"emit", "events", "where"},
+    "trace": BOTTOM | {"emit", "events", "where", "version"},
     "explain": BOTTOM | {"trace", "events", "where"},
     "compare": BOTTOM | {"trace", "events", "where"},
     "whatif": BOTTOM | {"engine", "trace", "events"},
@@ -28,18 +29,29 @@ MAY_IMPORT = {
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
 }
+OF_TRACE = {"timeline", "moment", "state", "navigation", "log", "load"}
+"""What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
+SHOWING = {"render", "tui", "explain", "compare"}
 EVERYTHING = {"cli", "notebook", "__init__", "__main__"}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)
 
 
-def imported(path):
-    """Every module a file imports, wherever in it, as dotted names."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def imported(text):
+    """Every module a file with this text imports, wherever in it, as dotted names."""
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
+            assert node.level == 0, "relative import"
             yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def from_gviz(text):
+    """The parts after ``gviz`` of every name imported from it; ``__init__`` for the package itself."""
+    for name in imported(text):
+        first, *parts = name.split(".")
+        if first == "gviz":
+            yield parts or ["__init__"]
 
 
 def room(path):
@@ -51,12 +63,24 @@ def test_imports_point_one_way(path):
     here = room(path)
     if here in EVERYTHING:
         return
-    rooms = {name.split(".")[1] for name in imported(path) if name.startswith("gviz.")}
-    assert rooms - {here} <= MAY_IMPORT[here]
+    assert {parts[0] for parts in from_gviz(path.read_text())} - {here} <= MAY_IMPORT[here]
+
+
+def test_the_package_itself_is_an_import_too():
+    assert list(from_gviz("def f():\n    import gviz")) == [["__init__"]]
+    assert list(from_gviz("from gviz import __version__")) == [["__version__"]]
+    assert not any("__init__" in rooms for rooms in MAY_IMPORT.values())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_who_shows_a_trace_uses_its_timeline(path):
+    if room(path) in SHOWING:
+        used = {parts[1] for parts in from_gviz(path.read_text()) if parts[0] == "trace"}
+        assert used <= OF_TRACE
 
 
 def test_only_the_adapter_imports_torch():
-    importing = {path for path in FILES if any(name.split(".")[0] == "torch" for name in imported(path))}
+    importing = {path for path in FILES if any(name.split(".")[0] == "torch" for name in imported(path.read_text()))}
     assert {str(path.relative_to(PACKAGE)) for path in importing} <= {"adapters/pytorch.py"}
 
 
