@@ -1,12 +1,14 @@
-"""Why the program failed and what to try: PyTorch's own words, then who, where and the remedy."""
+"""Why the program failed and what to try: who, where and the remedy beside PyTorch's own words."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import PurePath
 
-from gviz.events import Failed, NodeCreated, StorageWritten
+from gviz.events import BackwardStarted, Failed, NodeCreated, StorageWritten
 from gviz.plain_text import shown
+from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 
@@ -15,7 +17,7 @@ from gviz.trace.timeline import Timeline
 class Diagnosis:
     """One failure. `cause` and `remedy` are empty for an error that is not about the graph.
 
-    `related` are facts with the event at which they happened: ``("saved tensors released", 13)``.
+    `related` are facts with the event at which they happened: ``("written by #7 at train.py:6", 13)``.
     """
 
     event: int
@@ -98,10 +100,23 @@ def _related(timeline: Timeline, moment: Moment, failed: Failed) -> list[tuple[s
     found: list[tuple[str, int]] = []
     state = moment.state(failed.node)
     if state is not None and state.saved_freed:
-        found.append(("released", state.saved_freed))
+        found.append((_released(timeline, state.saved_freed), state.saved_freed))
     if "inplace" in failed.message:
-        found += _writes(timeline, moment, failed.node)
+        info = timeline.info(failed.node)
+        found += [(f"saved by #{info.node}{_at(info.frames)}", info.born), *_writes(timeline, moment, failed.node)]
     return found
+
+
+def _released(timeline: Timeline, seq: int) -> str:
+    """Whose pass let the saved tensors go, and where that was called."""
+    number = timeline.at(seq).pass_nr
+    started = next(
+        (timeline.event(phase.start) for phase in timeline.phases if number and phase.pass_nr == number), None
+    )
+    if not isinstance(started, BackwardStarted):
+        return "released"
+    which = "the first backward()" if number == 1 else f"backward pass {number}"
+    return f"released by {which}{_at(timeline.stack(started.stack))}"
 
 
 def _writes(timeline: Timeline, moment: Moment, node: int) -> list[tuple[str, int]]:
@@ -114,7 +129,15 @@ def _writes(timeline: Timeline, moment: Moment, node: int) -> list[tuple[str, in
     for seq in range(info.born + 1, moment.n):
         event = timeline.event(seq)
         if isinstance(event, StorageWritten) and event.storage in storages:
-            written.append((f"written by #{event.node}" if event.node else "written", seq))
+            written.append((_written(timeline, event), seq))
         if len(written) >= 3 or (isinstance(event, NodeCreated) and seq - info.born > 100_000):
             break
     return written
+
+
+def _written(timeline: Timeline, event: StorageWritten) -> str:
+    return f"written by #{event.node}{_at(timeline.info(event.node).frames)}" if event.node else "written"
+
+
+def _at(frames: tuple[Frame, ...]) -> str:
+    return f" at {shown(PurePath(frames[0].path).name)}:{frames[0].line}" if frames else ""

@@ -1,6 +1,8 @@
 """Every key does what the help says, through a running app and nothing else."""
 
+import pytest
 from stories import chain, demo, failed, iterations
+from textual.events import MouseScrollDown
 
 from gviz.tui.app import DebuggerApp, start_of
 from gviz.tui.cursor import Cursor
@@ -308,3 +310,50 @@ def test_every_binding_has_a_name_and_says_what_it_does():
 def shown(app):
     """The characters on the screen."""
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def scrolled(panel, *keys, turns=0):
+    """Where a panel is scrolled to after some keys and turns of the wheel over it, and its lower border."""
+    app = app_of(failed(), at=40)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press(*keys)
+        for _ in range(turns):
+            await pilot._post_mouse_events([MouseScrollDown], panel, offset=(5, 3))
+        await pilot.pause(0.3)
+        widget = app.screen.query_one(panel)
+        return int(widget.scroll_offset.y), str(widget.border_subtitle or "")
+
+
+async def test_a_cut_node_panel_says_so_and_scrolls():
+    top, said = await scrolled("#node")
+    assert top == 0
+    assert said.endswith("more: Enter")
+    assert (await scrolled("#node", "3", "pagedown"))[0] > 5
+    assert (await scrolled("#node", "3", "down"))[0] == 1
+    assert (await scrolled("#node", turns=2))[0] > 0
+    assert await scrolled("#node", "3", "end") != (top, said)
+    assert (await scrolled("#node", "3", "end"))[1] == ""
+
+
+async def test_the_wheel_scrolls_source_and_tape():
+    assert (await scrolled("#source", "1", "home"))[0] == 0
+    assert (await scrolled("#source", "1", "home", turns=2))[0] > 0
+    app = app_of(chain(100))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot._post_mouse_events([MouseScrollDown], "#tape", offset=(5, 3))
+        await pilot.pause()
+        assert app.screen.query_one("#tape").scroll_offset.y > 0
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (84, 50)])
+async def test_every_panel_can_have_the_whole_screen(size):
+    app = app_of(failed(), at=40)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        for digit, panel in enumerate(("source", "output", "node", "tape", "graph"), 1):
+            await pilot.press(str(digit), "z")
+            await pilot.pause()
+            assert app.screen.query_one(f"#{panel}").outer_size == (size[0], size[1] - 3), panel
+            await pilot.press("z")

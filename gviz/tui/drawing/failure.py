@@ -1,4 +1,4 @@
-"""The node panel where the program failed: its own words, then cause and remedy."""
+"""The node panel where the program failed: cause and remedy, then the program's own words."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from gviz.explain.failure import diagnosis
 from gviz.explain.happening import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.lines import Line, labelled, line, link, wrapped
+from gviz.tui.lines import TIED, Line, labelled, line, link, wrapped
 
 MESSAGE = 1200
 """An error message longer than this is cut: the whole is in the program's output."""
 
 
 def failure_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Line]:
-    """Error, cause, what happened before, remedy; nothing where the moment is no failure."""
+    """Error, cause, remedy, what led to it, and the message last because it is long; nothing where nothing failed."""
     found = diagnosis(timeline, moment)
     if found is None:
         return
     at = f" at {label(timeline, found.node)}" if found.node else ""
     yield from wrapped(line((f"{found.error}{at}", "error")), width)
-    for text in found.message[:MESSAGE].splitlines():
-        yield from wrapped(line(text), width)
     if found.cause:
-        yield ()
         yield from labelled("cause", [(found.cause, "")], width)
-    for what, seq in found.related:
-        yield from labelled("", [(f"{what}: ", "muted"), (f"event {seq}", link("key", seq))], width)
     if found.remedy:
         yield from labelled("fix", [(found.remedy, "title")], width)
+    for what, seq in found.related:
+        yield from labelled("", [(f"{what}, ", "muted"), (f"event{TIED}{seq}", link("key", seq))], width)
+    for text in found.message[:MESSAGE].splitlines():
+        yield from wrapped(line(text), width)
     yield ()

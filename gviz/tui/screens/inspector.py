@@ -32,6 +32,7 @@ class InspectorScreen(ModalScreen[None]):
         """Fill it."""
         panel = self.query_one(NodePanel)
         panel.full = True
+        panel.all_of_it = ": PageDown"
         panel.moment, panel.selected = self._moment, self._node
         panel.set_title(f"#{self._node} at event {self._moment.n}: esc leaves")
         panel.focus()

@@ -73,8 +73,9 @@ class Panels:
     def zoom(self) -> None:
         """The focused panel alone, and back."""
         focused = self._screen.focused
-        panel = focused.id if focused is not None and focused.id in PANELS else self._leading
-        self._zoomed, self._chosen = "" if self._zoomed else panel or "", True
+        panel = focused.id.removeprefix("side-") if focused is not None and focused.id else ""
+        panel = panel if panel in PANELS else self._leading
+        self._zoomed, self._chosen = "" if self._zoomed else panel, True
         self.arrange()
 
     def unzoom(self) -> None:
@@ -87,6 +88,8 @@ class Panels:
         if self._screen.query_one(Prompt).display:
             return
         widget = self._screen.query_one(f"#{self._leading}")
+        if self._leading == "output" and not widget.display:
+            widget = self._screen.query_one("#side-output")
         if widget.display:
             self._screen.set_focus(widget, scroll_visible=False)
 
@@ -95,6 +98,7 @@ class Panels:
         screen, (width, height) = self._screen, self._screen.app.size
         for name in _SIZES:
             screen.set_class(name == size_class(width, height), f"-{name}")
+        screen.set_class(bool(self._zoomed), "-zoomed")
         wishes = Wishes(self._view, self._tab, self._asked, self._zoomed, self._leading)
         self._show(arranged(width, height, wishes))
         if screen.focused is None or not screen.focused.display:

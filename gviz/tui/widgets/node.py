@@ -26,6 +26,7 @@ class NodePanel(Page):
     def on_mount(self) -> None:
         """Name the panel."""
         self.set_title("3 Node")
+        self.all_of_it = ": Enter"
 
     def on_resize(self) -> None:
         """Break the lines anew."""

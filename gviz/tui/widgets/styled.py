@@ -87,6 +87,7 @@ class Lines(Styled, ScrollView, can_focus=True):
         room = self.scrollable_content_region
         self._count = count
         self.virtual_size = Size(max(width, room.width), max(count, room.height))
+        self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
         self.refresh()
 
     def set_title(self, title: str, *, current: bool = True) -> None:
@@ -121,11 +122,28 @@ class Page(Lines):
         super().__init__(id=id)
         self._lines: tuple[Line, ...] = ()
         self._drawing = False
+        self.all_of_it = ""
 
     def show(self, lines: Iterable[Line]) -> None:
         """Replace the text."""
         self._lines = tuple(lines)
         self.set_count(len(self._lines))
+        self._say_more()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Rows below the view may have come to an end."""
+        super().watch_scroll_y(old_value, new_value)
+        self._say_more()
+
+    def on_resize(self) -> None:
+        """More or fewer rows are in view."""
+        self._say_more()
+
+    def _say_more(self) -> None:
+        """A cut text says so in its lower border, and which key shows all of it."""
+        below = len(self._lines) - int(self.scroll_offset.y) - self.scrollable_content_region.height
+        said = f"… {below} more{self.all_of_it}" if below > 0 else ""
+        self.border_subtitle = Content(self.glyphs.text(said))
 
     def draw_soon(self) -> None:
         """Draw once, however many things change at a time."""
