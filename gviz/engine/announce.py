@@ -10,17 +10,18 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gviz.emit import Channel, Seen
+from gviz.engine.memory import Storage, output, whole
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Node
-from gviz.events import Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
-from gviz.values import Array
+from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
 
 if TYPE_CHECKING:
     from gviz.engine.op import Op
     from gviz.engine.tensor import Tensor
+
+Attrs = tuple[tuple[str, Attr], ...]
+"""Attributes as events hold them."""
 
 
 def seen(channel: Channel, tensor: Tensor) -> Seen:
@@ -31,7 +32,9 @@ def seen(channel: Channel, tensor: Tensor) -> Seen:
     node = tensor._grad_fn
     if node is not None:
         mark = tensor._seen = seen_node(channel, node)
-        tensor._storage = channel.next_storage()
+        if tensor._base is not None:
+            seen(channel, tensor._base)
+        tensor._storage = _storage_of(channel, tensor)
         return mark
     return _enter(channel, tensor)
 
@@ -71,16 +74,15 @@ def operation(
     shared = op.memory != "new"
     mark = Seen(channel, channel.next_node())
     described = []
-    for output_nr, output in enumerate(outputs):
-        output._seen = mark
-        output._output_nr = output_nr
-        output._storage = inputs[0]._storage if shared else channel.next_storage()
-        described.append(_output(channel, output, inputs_before[0][0] if shared else 0))
+    for output_nr, tensor in enumerate(outputs):
+        tensor._seen = mark
+        tensor._output_nr = output_nr
+        tensor._storage = inputs[0]._storage if shared else Storage(channel)
+        described.append(output(channel, tensor, inputs_before[0][0] if shared else 0))
     if node is not None:
         node.seen = mark
-    _say_operation(
-        channel, mark.node, channel.op(op, op.describe), tuple(inputs_before), attrs, tuple(described), untracked
-    )
+    number = channel.op(op, op.describe)
+    _say_operation(channel, mark.node, number, tuple(inputs_before), attrs, tuple(described), untracked)
 
 
 def edges(channel: Channel, tensors: Sequence[Tensor]) -> list[Edge]:
@@ -109,7 +111,7 @@ def in_place(
         written._seen = node.seen = mark
         written._output_nr = 0
     number = channel.op((op, written is target), op.describe_in_place if written is target else op.describe_slices)
-    described = (_output(channel, written, 0),)
+    described = (output(channel, written, 0),)
     _say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
     memory_written(channel, target, mark.node)
 
@@ -120,18 +122,18 @@ def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node
     view._seen = node.seen = Seen(channel, channel.next_node())
     view._output_nr = 0
     view._storage = base._storage
-    described = (_output(channel, view, origin.node),)
+    described = (output(channel, view, origin.node),)
     inputs = ((origin.node, base._output_nr),)
     _say_operation(channel, view._seen.node, channel.op(op, op.describe), inputs, node.attrs, described, "")
 
 
-def memory_written(channel: Channel, tensor: Tensor, node: int) -> None:
-    """The memory of `tensor` was changed by `node`; if it is somebody's ``.grad``, that changed too."""
-    whole = _owner(tensor._array).ravel(order="K")
-    channel.say(StorageWritten(tensor._storage, node, tensor._counter[0], channel.value(whole)))
-    owner = None if tensor._grad_of is None else tensor._grad_of()
-    if owner is not None and owner._grad is tensor:
-        grad_set(channel, owner, "in place" if tensor._array.any() else "zero")
+def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | None = None) -> None:
+    """The memory of `tensor` was changed by `node`, and with it every ``.grad`` that lies there, but that of `told`."""
+    storage = tensor._storage
+    channel.say(StorageWritten(storage.number, node, tensor._counter[0], channel.value(whole(tensor._array))))
+    for owner in storage.owners():
+        if owner is not told and owner._grad is not None:
+            grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero")
 
 
 def entered(channel: Channel, tensor: Tensor) -> None:
@@ -159,38 +161,29 @@ def _announced(channel: Channel, node: Node) -> bool:
 
 def _enter(channel: Channel, tensor: Tensor) -> Seen:
     """Announce a leaf or constant, after the tensor it is a view of."""
-    base = tensor._base
-    if base is not None:
-        seen(channel, base)
-    owner = None if tensor._grad_of is None else tensor._grad_of()
-    of = seen(channel, owner).node if owner is not None and owner._grad is tensor else 0
+    origin = 0 if tensor._base is None else seen(channel, tensor._base).node
+    attrs = _origin_of(channel, tensor)
     mark = tensor._seen = Seen(channel, channel.next_node())
-    tensor._storage = channel.next_storage() if base is None else base._storage
+    tensor._storage = _storage_of(channel, tensor)
     kind: NodeKind = "constant"
     if tensor._requires_grad:
         kind = "parameter" if tensor._is_parameter else "leaf"
-    output = _output(channel, tensor, 0 if base is None or base._seen is None else base._seen.node)
-    scope = thread.scopes[-1] if thread.scopes else 0
-    number = channel.op("tensor", _tensor_op)
-    attrs: tuple[tuple[str, Any], ...] = (("number", True),) if tensor._is_number else ()
-    if of:
-        attrs = (("grad_of", of),)
-    channel.say(
-        NodeCreated(
-            mark.node,
-            number,
-            kind,
-            (),
-            (output,),
-            attrs,
-            tensor._requires_grad,
-            "",
-            channel.stack(),
-            scope,
-            thread.during,
-        )
-    )
+    described = (output(channel, tensor, origin),)
+    _say_node(channel, mark.node, channel.op("tensor", _tensor_op), kind, (), described, attrs, tensor._requires_grad)
     return mark
+
+
+def _origin_of(channel: Channel, tensor: Tensor) -> Attrs:
+    """What else is known of a tensor that no operation made."""
+    owner = None if tensor._grad_of is None else tensor._grad_of()
+    if owner is not None and owner._grad is tensor:
+        return (("grad_of", seen(channel, owner).node),)
+    return (("number", True),) if tensor._is_number else ()
+
+
+def _storage_of(channel: Channel, tensor: Tensor) -> Storage:
+    """The memory of a tensor that is announced now."""
+    return Storage(channel, tensor._grad_of) if tensor._base is None else tensor._base._storage
 
 
 def _enter_late(channel: Channel, node: Node) -> None:
@@ -213,24 +206,26 @@ def _say_operation(
     outputs: tuple[Output, ...],
     untracked: str,
 ) -> None:
-    channel.say(
-        NodeCreated(
-            node,
-            op,
-            "op",
-            inputs,
-            outputs,
-            plain_attrs(attrs),
-            not untracked,
-            untracked,
-            channel.stack(),
-            thread.scopes[-1] if thread.scopes else 0,
-            thread.during,
-        )
-    )
+    _say_node(channel, node, op, "op", inputs, outputs, plain_attrs(attrs), not untracked, untracked)
 
 
-def plain_attrs(attrs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _say_node(
+    channel: Channel,
+    node: int,
+    op: int,
+    kind: NodeKind,
+    inputs: tuple[Edge, ...],
+    outputs: tuple[Output, ...],
+    attrs: Attrs,
+    requires_grad: bool,
+    untracked: str = "",
+) -> None:
+    scope = thread.scopes[-1] if thread.scopes else 0
+    during, stack = thread.during, channel.stack()
+    channel.say(NodeCreated(node, op, kind, inputs, outputs, attrs, requires_grad, untracked, stack, scope, during))
+
+
+def plain_attrs(attrs: dict[str, Any]) -> Attrs:
     """Attributes as plain data; empty for most operations, which is the fast way."""
     return tuple([(name, _plain(value)) for name, value in attrs.items()]) if attrs else ()
 
@@ -249,31 +244,3 @@ def _plain(value: Any) -> Any:
 
 def _tensor_op(number: int) -> OpSeen:
     return OpSeen(number, "tensor", "", (), (), ())
-
-
-def _output(channel: Channel, tensor: Tensor, view_of: int) -> Output:
-    array = tensor._array
-    if array.base is None and array.flags.c_contiguous:
-        return Output(channel.value(array), tensor._storage, tensor._counter[0], view_of)
-    owner = _owner(array)
-    if array.flags.c_contiguous and array.nbytes == owner.nbytes:
-        return Output(channel.value(array), tensor._storage, tensor._counter[0], view_of)
-    offset = (_address(array) - _address(owner)) // array.itemsize
-    strides = tuple(stride // array.itemsize for stride in array.strides)
-    return Output(channel.value(array), tensor._storage, tensor._counter[0], view_of, offset, strides)
-
-
-def _owner(array: Array) -> Array:
-    """The array whose memory this one looks into."""
-    owner = array
-    base: Any = array.base
-    while base is not None:
-        if isinstance(base, np.ndarray):
-            owner = base
-        base = getattr(base, "base", None)
-    return owner
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

@@ -100,7 +100,7 @@ class PassReport:
         sum_now = None if first else self.channel.value(grad._array)
         self.channel.say(GradAccumulated(self.number, number, value, sum_now))
         if not first and grad._seen is not None and grad._seen.channel is self.channel:
-            memory_written(self.channel, grad, number)
+            memory_written(self.channel, grad, number, told=leaf)
 
     def retained(self, node: Node, output_nr: int, grad: Tensor) -> None:
         """A non-leaf kept its gradient."""

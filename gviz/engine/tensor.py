@@ -16,6 +16,7 @@ from gviz.emit import Seen
 from gviz.engine import announce, dtypes, messages
 from gviz.engine.conversions import Conversions
 from gviz.engine.hooks import HookHandle
+from gviz.engine.memory import Storage
 from gviz.engine.node import AccumulateGrad, Edge, Hook, Node
 from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
@@ -54,7 +55,7 @@ class Tensor(Conversions):
     _view_version: int
     _creation: str
     _seen: Seen | None
-    _storage: int
+    _storage: Storage
     # Few tensors have these, so they are not slots: making a tensor must be cheap.
     _accumulator: weakref.ref[AccumulateGrad] | None = None
     _hooks: dict[int, dict[int, Hook]] | None = None
@@ -153,11 +154,14 @@ class Tensor(Conversions):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
+        channel = emit.channel
         if value is not None:
             self._check_grad(value)
+            if channel is not None:
+                announce.seen(channel, value)  # while it is known whose ``.grad`` it was before
         self._set_grad(value)
-        if emit.channel is not None:
-            announce.grad_set(emit.channel, self, "none" if value is None else "assigned")
+        if channel is not None:
+            announce.grad_set(channel, self, "none" if value is None else "assigned")
 
     @grad.deleter
     def grad(self) -> None:
@@ -167,6 +171,8 @@ class Tensor(Conversions):
         self._grad = value
         if value is not None:
             value._grad_of = weakref.ref(self)
+            if value._seen is not None:
+                value._storage.add_owner(value._grad_of)
 
     def _check_grad(self, value: object) -> None:
         if not isinstance(value, Tensor):
@@ -232,7 +238,8 @@ class Tensor(Conversions):
         """The same memory and version counter, without a place in the graph."""
         alias = new_tensor(self._array)
         alias._counter = self._counter
-        alias._seen = self._seen
+        if self._seen is not None:
+            alias._seen, alias._storage = self._seen, self._storage
         return alias
 
     def _as_output_of(self, node: Node, output_nr: int) -> Tensor:

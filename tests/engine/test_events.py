@@ -257,6 +257,71 @@ def test_changes_of_a_gradient_outside_a_pass_are_said(change, how, value):
     assert [(s.node, s.how, number(s.value)) for s in heard.all(e.GradSet)] == [(heard.leaves()[0], how, value)]
 
 
+def write_an_element(x):
+    x.grad[0] = 9
+
+
+def share_the_gradient(x):
+    other = leaf(0.0, 0.0)
+    other.grad = x.grad
+    other.grad.mul_(5)
+    return other
+
+
+def assign_part_of_a_tensor(x):
+    flat = torch.zeros(4)
+    x.grad = flat[1:3]
+    flat.add_(1)
+
+
+@pytest.mark.parametrize(
+    ("write", "last"),
+    [
+        (lambda x: x.grad.data.zero_(), [("zero", [0.0, 0.0])]),
+        (lambda x: x.grad.detach()[1:].zero_(), [("in place", [2.0, 0.0])]),
+        (write_an_element, [("in place", [9.0, 4.0])]),
+        (share_the_gradient, [("in place", [10.0, 20.0])] * 2),
+        (assign_part_of_a_tensor, [("in place", [1.0, 1.0])]),
+    ],
+)
+def test_a_write_through_any_alias_of_a_gradient_changes_it(write, last):
+    def program():
+        x = leaf(1.0, 2.0)
+        (x * x).sum().backward()
+        return x, write(x)
+
+    heard = Heard(program)
+    sets = [s for s in heard.all(e.GradSet) if s.how != "assigned"]
+    assert [(s.how, number(s.value)) for s in sets] == last
+    assert {s.node for s in sets} == set(heard.leaves())
+
+
+def test_a_gradient_that_is_no_longer_one_may_be_written():
+    def program():
+        x = leaf(1.0)
+        (x * x).sum().backward()
+        old = x.grad.detach()
+        x.grad = None
+        return x, old.zero_()
+
+    assert [s.how for s in Heard(program).all(e.GradSet)] == ["none"]
+
+
+def test_accumulating_writes_the_memory_of_a_gradient_in_use():
+    def program():
+        x = leaf(1.0)
+        (x * 2).backward()
+        doubled = x.grad * 2
+        (x * 3).backward()
+        return x, doubled
+
+    heard = Heard(program)
+    (x,), (write,) = heard.leaves(), heard.all(e.StorageWritten)
+    (grad,) = [created for created in heard.nodes.values() if ("grad_of", x) in created.attrs]
+    assert (write.storage, write.node, number(write.value)) == (grad.outputs[0].storage, x, [5.0])
+    assert heard.all(e.GradSet) == []
+
+
 def test_a_write_says_the_memory_afterwards_and_makes_a_node():
     def program():
         x = leaf(1.0, 2.0)
