@@ -160,7 +160,7 @@ def _announced(channel: Channel, node: Node) -> bool:
 
 
 def _enter(channel: Channel, tensor: Tensor) -> Seen:
-    """Announce a leaf or constant, after the tensor it is a view of."""
+    """Announce a leaf or constant, after the tensor it is a view of, and the ``.grad`` it already has."""
     origin = 0 if tensor._base is None else seen(channel, tensor._base).node
     attrs = _origin_of(channel, tensor)
     mark = tensor._seen = Seen(channel, channel.next_node())
@@ -170,6 +170,8 @@ def _enter(channel: Channel, tensor: Tensor) -> Seen:
         kind = "parameter" if tensor._is_parameter else "leaf"
     described = (output(channel, tensor, origin),)
     _say_node(channel, mark.node, channel.op("tensor", _tensor_op), kind, (), described, attrs, tensor._requires_grad)
+    if tensor._grad is not None:
+        grad_set(channel, tensor, "assigned")
     return mark
 
 

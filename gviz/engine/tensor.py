@@ -275,7 +275,7 @@ class Tensor(Conversions):
         copy = memo[id(self)] = new_tensor(self._array.copy(), type(self))
         copy._requires_grad = self._requires_grad
         if self._grad is not None:
-            copy._grad = self._grad.__deepcopy__(memo)
+            copy._set_grad(self._grad.__deepcopy__(memo))
         return copy
 
 

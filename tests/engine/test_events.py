@@ -1,5 +1,6 @@
 """What a program says: of operations, writes, passes, gradients."""
 
+import copy
 import threading
 
 import numpy as np
@@ -294,6 +295,21 @@ def test_a_write_through_any_alias_of_a_gradient_changes_it(write, last):
     sets = [s for s in heard.all(e.GradSet) if s.how != "assigned"]
     assert [(s.how, number(s.value)) for s in sets] == last
     assert {s.node for s in sets} == set(heard.leaves())
+
+
+def test_a_tensor_brings_the_gradient_it_has():
+    x = leaf(3.0)
+    (x * 2).backward()
+
+    def program():
+        twin = copy.deepcopy(x)
+        twin.grad.zero_()
+        return x * 1, twin
+
+    heard = Heard(program)
+    first, second = heard.leaves()
+    told = [(s.node, s.how, number(s.value)) for s in heard.all(e.GradSet)]
+    assert told == [(first, "assigned", 2.0), (first, "zero", 0.0), (second, "assigned", 2.0)]
 
 
 def test_a_gradient_that_is_no_longer_one_may_be_written():
