@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from gviz.emit import Channel, Seen
-from gviz.engine.memory import Storage, output, whole
+from gviz.engine.memory import Storage, move, output
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Node
 from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
@@ -129,11 +129,22 @@ def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node
 
 def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | None = None) -> None:
     """The memory of `tensor` was changed by `node`, and with it every ``.grad`` that lies there, but that of `told`."""
-    storage = tensor._storage
-    channel.say(StorageWritten(storage.number, node, tensor._counter[0], channel.value(whole(tensor._array))))
-    for owner in storage.owners():
-        if owner is not told and owner._grad is not None:
-            grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero")
+    for written in (tensor, *tensor._storage.others(tensor._array)):
+        storage, array = written._storage, written._array
+        value = channel.value(storage.elements(array))
+        channel.say(StorageWritten(storage.number, node, written._counter[0], value))
+        for owner in storage.owners():
+            if owner is not told and owner._grad is not None:
+                grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero")
+
+
+def data_set(channel: Channel, tensor: Tensor, value: Tensor) -> None:
+    """``tensor.data = value`` makes them one memory; said before it happens, while `tensor` has the value it had."""
+    node = seen(channel, tensor).node
+    seen(channel, value)
+    move(tensor, value)
+    written = channel.value(tensor._storage.elements(value._array))
+    channel.say(StorageWritten(tensor._storage.number, node, tensor._counter[0], written))
 
 
 def entered(channel: Channel, tensor: Tensor) -> None:

@@ -16,13 +16,19 @@ if TYPE_CHECKING:
 
 
 class Storage:
-    """Memory that tensors share: its number in the recording, and the tensors whose ``.grad`` lies in it."""
+    """Memory that tensors share: its number in the recording, and the tensors whose ``.grad`` lies in it.
 
-    __slots__ = ("_owners", "number")
+    Recorded outputs never change their storage. After ``x.data = v`` one memory therefore has two numbers, and `x` and
+    `v` are `others` of each other's storage; that of `x`, which has `moved`, holds the elements of `x` alone.
+    """
+
+    __slots__ = ("_others", "_owners", "moved", "number")
 
     def __init__(self, channel: Channel, owner: ref[Tensor] | None = None) -> None:
         self.number = channel.next_storage()
         self._owners: tuple[ref[Tensor], ...] = () if owner is None else (owner,)
+        self._others: tuple[ref[Tensor], ...] = ()
+        self.moved = False
 
     def add_owner(self, owner: ref[Tensor]) -> None:
         """The ``.grad`` of `owner` lies here from now on."""
@@ -32,6 +38,26 @@ class Storage:
         """The tensors whose ``.grad`` lies here now."""
         alive = [owner() for owner in self._owners]
         return [t for t in alive if t is not None and t._grad is not None and _lies_in(t._grad, self)]
+
+    def add_other(self, tensor: Tensor) -> None:
+        """`tensor` has a storage of its own but lies here."""
+        self._others = (*[other for other in self._others if other() is not None], ref(tensor))
+
+    def others(self, array: Array) -> list[Tensor]:
+        """The tensors known elsewhere that still share the memory of `array`, which lies here."""
+        alive = [other() for other in self._others]
+        return [t for t in alive if t is not None and np.may_share_memory(t._array, array)]
+
+    def elements(self, array: Array) -> Array:
+        """All elements of this memory, into which `array` looks, in the order in which they lie there."""
+        return array.ravel() if self.moved else _owner(array).ravel(order="K")
+
+
+def move(tensor: Tensor, value: Tensor) -> None:
+    """`tensor` lies in the memory of `value` from now on."""
+    tensor._storage.moved = True
+    tensor._storage.add_other(value)
+    value._storage.add_other(tensor)
 
 
 def _lies_in(tensor: Tensor, storage: Storage) -> bool:
@@ -50,11 +76,6 @@ def output(channel: Channel, tensor: Tensor, view_of: int) -> Output:
     offset = (_address(array) - _address(owner)) // array.itemsize
     strides = tuple(stride // array.itemsize for stride in array.strides)
     return Output(value, storage, version, view_of, offset, strides)
-
-
-def whole(array: Array) -> Array:
-    """All elements of the memory that an array looks into, in the order in which they lie there."""
-    return _owner(array).ravel(order="K")
 
 
 def _owner(array: Array) -> Array:

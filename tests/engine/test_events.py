@@ -400,6 +400,25 @@ def test_writes_through_detach_and_data_are_writes_to_the_same_memory():
     assert (second.storage, number(second.value)) == (storage, [6.0, 12.0])
 
 
+@pytest.mark.parametrize("make", [lambda: torch.zeros(2), lambda: torch.zeros(4)[1:3]])
+def test_memory_given_by_data_is_written_through_both_tensors(make):
+    def program():
+        x, value = leaf(1.0, 2.0), make()
+        x.data = value
+        value.add_(5)
+        x.data.mul_(2)
+        x.data = torch.ones(2)
+        value.zero_()
+        return x, value
+
+    heard = Heard(program)
+    x = heard.leaves()[0]
+    storage = heard.nodes[x].outputs[0].storage
+    assert number(heard.nodes[x].outputs[0].value) == [1.0, 2.0]
+    values = [number(w.value) for w in heard.all(e.StorageWritten) if w.storage == storage]
+    assert values == [[0.0, 0.0], [5.0, 5.0], [10.0, 10.0], [1.0, 1.0]]
+
+
 def test_switching_requires_grad_is_said():
     def program():
         x = torch.ones(2)

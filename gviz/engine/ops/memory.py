@@ -200,11 +200,10 @@ def _get_data(self: Tensor) -> Tensor:
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
-    self._array = value._array
     channel = emit.channel
     if channel is not None:
-        mark = announce.seen(channel, self)
-        announce.memory_written(channel, self, mark.node)
+        announce.data_set(channel, self, value)
+    self._array = value._array
 
 
 attribute("data", _get_data, _set_data)
