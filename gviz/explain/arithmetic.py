@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
-from gviz.explain.substitute import attribute_word, is_small, named_word, with_numbers, word
+from gviz.explain.names import op_title, symbol
+from gviz.explain.substitute import attribute_word, named_word, with_numbers, word
 from gviz.numbers import shape_text
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
@@ -69,26 +70,6 @@ class Share:
     event: int
 
 
-def title(timeline: Timeline, node: int) -> str:
-    """What to call a node in a formula: its name, else its number; a small constant is called by its value alone.
-
-    ``?`` stands for an unknown one.
-    """
-    if not node:
-        return "?"
-    info = timeline.info(node)
-    value = info.created.outputs[0].value if info.created.outputs else None
-    if info.created.kind == "constant" and not info.name and value is not None and is_small(value):
-        return ""
-    return shown(info.name) or f"#{node}"
-
-
-def op_title(info: NodeInfo) -> str:
-    """The operation as a title: ``Mul``, ``Relu_``."""
-    name = shown(info.op.name)
-    return name[:1].upper() + name[1:]
-
-
 def computation(timeline: Timeline, node: int) -> Computation:
     """How the node's value was computed, with the values its inputs had then."""
     info = timeline.info(node)
@@ -107,7 +88,7 @@ def shares(timeline: Timeline, moment: Moment, node: int) -> tuple[Share, ...]:
     computed = computation(timeline, node)
     words = _rule_words(timeline, info, computed, _incoming(timeline, started))
     names = {operand.parameter: operand.name or word(operand.value, "") for operand in computed.operands}
-    names["result"] = title(timeline, node)
+    names["result"] = symbol(timeline, node)
     return tuple(_share(timeline, moment, info, operand, names, words, sent) for operand in computed.operands)
 
 
@@ -133,7 +114,7 @@ def _operands(timeline: Timeline, info: NodeInfo) -> Iterator[Operand]:
         state = before.state(node)
         value = state.outputs[output_nr].value if state is not None and output_nr < len(state.outputs) else None
         born = timeline.info(node).born if node else 0
-        yield Operand(slot, _parameter(info.op, slot), node, output_nr, title(timeline, node), born, value)
+        yield Operand(slot, _parameter(info.op, slot), node, output_nr, symbol(timeline, node), born, value)
 
 
 def _parameter(op: OpSeen, slot: int) -> str:
@@ -170,7 +151,7 @@ def _rule_words(
     """The word for every name a rule may use; `g` only once the gradient is here."""
     words = {operand.parameter: word(operand.value, operand.name) for operand in computed.operands}
     words |= dict(computed.attributes)
-    words["result"] = word(computed.result, title(timeline, info.node))
+    words["result"] = word(computed.result, symbol(timeline, info.node))
     present = [grad for grad in grads if grad is not None]
     if len(grads) == 1 and present:
         words["g"] = word(present[0], "g")

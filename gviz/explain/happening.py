@@ -29,21 +29,13 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.arithmetic import computation, op_title, shares
+from gviz.explain.arithmetic import computation, shares
+from gviz.explain.names import label, phase_words, why_untracked
 from gviz.numbers import share, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-
-UNTRACKED = {
-    "no_grad": "inside no_grad",
-    "detach": "detach cuts the graph here",
-    "data": ".data cuts the graph here",
-    "dtype": "its dtype cannot have a gradient",
-    "inputs": "no input requires a gradient",
-}
-"""Why autograd does not track an op, in words."""
 
 
 def sentence(timeline: Timeline, n: int) -> str:
@@ -55,22 +47,6 @@ def sentence(timeline: Timeline, n: int) -> str:
     here = moment.actor
     who = f", node {label(timeline, here)}" if here else ""
     return f"event {n}{phase}{who}: {happening(timeline, moment).rstrip('.')}."
-
-
-def phase_words(moment: Moment) -> str:
-    """The phase with the number of its backward pass: ``forward``, ``backward pass 2``."""
-    if moment.phase is None:
-        return ""
-    return f"backward pass {moment.pass_nr}" if moment.pass_nr > 1 else moment.phase.kind
-
-
-def label(timeline: Timeline, node: int) -> str:
-    """A node's number, name and operation: ``#4 b = Mul``, ``#1 x``, ``#5 Add``."""
-    info = timeline.info(node)
-    name, op = shown(info.name), op_title(info)
-    if info.created.kind != "op":
-        return f"#{node} {name or info.created.kind}"
-    return f"#{node} {name} = {op}" if name else f"#{node} {op}"
 
 
 def happening(timeline: Timeline, moment: Moment) -> str:
@@ -156,7 +132,7 @@ def _created(timeline: Timeline, event: NodeCreated) -> str:
     if event.kind != "op":
         needs = ", requires a gradient" if event.requires_grad else ""
         return f"{event.kind} {made}{needs}"
-    cut = f" (not tracked: {UNTRACKED.get(event.untracked, shown(event.untracked))})" if event.untracked else ""
+    cut = f" (not tracked: {why_untracked(event)})" if event.untracked else ""
     return f"{made}{cut}"
 
 

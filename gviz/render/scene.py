@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
+from gviz.explain.names import phase_words, title
 from gviz.numbers import full, share
 from gviz.plain_text import shown
+from gviz.render.remarks import remark
 from gviz.render.rows import Now, Row, Style, chip_rows, node_rows
 from gviz.render.states import State, states_of, status
 from gviz.render.structure import (
@@ -24,7 +26,6 @@ from gviz.render.structure import (
     Structure,
     structure,
 )
-from gviz.render.titles import remark, title
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -40,7 +41,6 @@ __all__ = [
     "Style",
     "scene",
     "structure",
-    "title",
 ]
 
 EdgeState = Literal["pending", "flowed", "now", "cut"]
@@ -164,10 +164,10 @@ def _gradient(link: Link, node: int, user: int, now: Now) -> Edge:
 
 
 def caption(timeline: Timeline, moment: Moment) -> str:
-    """Where in time the picture is: ``event 12/17, backward pass 1, b = Mul #4, demo.py:4``."""
+    """Where in time the picture is: ``event 12/17, backward pass 2, b = Mul #4, demo.py:4``."""
     words = [f"event {moment.n}/{len(timeline)}"]
     if moment.phase is not None:
-        words.append(f"{moment.phase.kind} pass {moment.phase.pass_nr}" if moment.phase.pass_nr else moment.phase.kind)
+        words.append(phase_words(moment))
     if moment.actor:
         info = timeline.info(moment.actor)
         words += [title(info), place_text(info)] if info.frames else [title(info)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from gviz.numbers import bad_text
+from gviz.render.remarks import writes_in_place
 from gviz.render.rows import Now
-from gviz.render.titles import writes_in_place
 from gviz.trace.state import NodeInfo, NodeState
 
 State = Literal[

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.events import BackwardStarted
+from gviz.explain.names import MAX_TITLE, constant_value, title
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped
 from gviz.render.line_labels import line_label
+from gviz.render.remarks import remark
 from gviz.render.selection import shown_nodes
-from gviz.render.titles import MAX_TITLE, constant_title, remark, title
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -164,10 +165,11 @@ def _other_ways(
 def _place(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int], *, backward: bool) -> Place:
     role = _role(timeline, info, iteration, roots)
     outputs = min(len(info.created.outputs), MAX_OUTPUTS)
-    text = constant_title(info) if role == "constant" else title(info)
+    text = title(info)
     if role == "constant":
-        if text != title(info):
-            return Place(box_key(info.node), info.node, role, text, len(text), 1)
+        number = constant_value(info)
+        if number:
+            return Place(box_key(info.node), info.node, role, number, len(number), 1)
         width = max(len(text), min(_value_width(info), 30) if len(info.created.outputs) else 0)
         return Place(box_key(info.node), info.node, role, text, width, 2)
     grads = outputs if info.created.requires_grad and not info.created.untracked else 0

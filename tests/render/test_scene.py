@@ -95,13 +95,13 @@ def test_a_gradient_that_goes_another_way_than_the_data_has_a_line():
     script = Script()
     x = script.leaf("x", 2.0)
     y = script.op("exp", (x,), 7.0, "y")
-    z = script.op("mul", (y, y), 49.0, "z")
-    script.backward(z, [(z, 1.0, [(2, x, 5.0, None)])], accumulate=[(x, 5.0, None)])
+    z = script.op("mul", (y, script.constant(7.0)), 49.0, "z")
+    script.backward(z, [(z, 1.0, [(1, x, 5.0, None)])], accumulate=[(x, 5.0, None)])
     drawn = at(script)
     assert [(line.source, line.target, line.label) for line in drawn.edges if "flowed" in line.states] == [
-        ("n3", "n1", "+= 5")
+        ("n4", "n1", "+= 5")
     ]
-    assert "  z = Mul #3 -> x leaf #1: gradient += 5, another way than the data" in text(drawn)
+    assert "  z = Mul #4 -> x leaf #1: gradient += 5, another way than the data" in text(drawn)
 
 
 def trained():
@@ -254,7 +254,7 @@ def test_a_long_name_and_wide_numbers_stay_in_their_room():
 def test_the_caption_tells_where_in_time():
     script = two_shares()
     n = moment_of(script, e.StepStarted, node=4)
-    assert at(script, n).caption == f"event {n}/{len(script.timeline)}, backward pass 1, b = Mul #4, demo.py:4"
+    assert at(script, n).caption == f"event {n}/{len(script.timeline)}, backward, b = Mul #4, demo.py:4"
     assert at(script, n).title == "demo.py"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.arithmetic import Share, shares
-from gviz.explain.happening import label
+from gviz.explain.names import label
 from gviz.numbers import grad, share, short
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeState, OutputState

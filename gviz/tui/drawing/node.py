@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from gviz.explain.arithmetic import Computation, Operand, computation, op_title
-from gviz.explain.happening import UNTRACKED
+from gviz.explain.arithmetic import Computation, Operand, computation
+from gviz.explain.names import called, op_title, why_untracked
 from gviz.numbers import bytes_text, dtype_text, full, shape_text, short
 from gviz.plain_text import clipped, shown
 from gviz.site import Frame
@@ -79,13 +79,11 @@ def _nothing(subject: Subject) -> Iterator[Line]:
 
 def _header(subject: Subject) -> Line:
     info = subject.info
-    name, op = shown(info.name), op_title(info)
     if info.created.kind == "op":
-        what = f"{name} = {op}" if name else op
         right = shown(info.op.grad_fn) if info.created.requires_grad else ""
     else:
-        what, right = name or info.created.kind, info.created.kind if name else ""
-    left = line((f"{clipped(what, 60)}", "title"), (f"  #{info.node}", "muted"))
+        right = info.created.kind if info.name else ""
+    left = line((clipped(called(info), 60), "title"), (f"  #{info.node}", "muted"))
     return columns(left, line((right, "muted")), subject.width, subject.glyphs.cut)
 
 
@@ -172,7 +170,7 @@ def _kind(info: NodeInfo, state: NodeState) -> str:
     if created.kind != "op":
         return f"{created.kind}, {'requires grad' if state.requires_grad else 'no grad'}"
     if created.untracked:
-        return f"not tracked: {UNTRACKED.get(created.untracked, shown(created.untracked))}"
+        return f"not tracked: {why_untracked(created)}"
     view = next((output.view_of for output in created.outputs if output.view_of), 0)
     return f"a view of #{view}: shares its memory" if view else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from gviz.events import Failed
-from gviz.explain.happening import label
+from gviz.explain.names import label, phase_words
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -38,8 +38,7 @@ def phase_name(moment: Moment) -> str:
         return "ERROR"
     if moment.phase is None:
         return "START"
-    again = f" {moment.pass_nr}" if moment.pass_nr > 1 else ""
-    return moment.phase.kind.upper() + again
+    return phase_words(moment).replace(" pass", "").upper()
 
 
 def _parts(timeline: Timeline, moment: Moment, title: str) -> list[tuple[str, Line]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
-from gviz.explain.arithmetic import op_title
+from gviz.explain.names import called, constant_value
 from gviz.numbers import bad_text, grad, share, short
-from gviz.plain_text import shown
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -59,7 +58,7 @@ def row(
     return line(
         (gutter, "now"),
         (number, "muted"),
-        (_cell(_name(info), columns.node, glyphs), style),
+        (_cell(constant_value(info) or called(info), columns.node, glyphs), style),
         (_cell(_inputs(info, columns.inputs), columns.inputs, glyphs), "muted"),
         (_cell(_value(state, columns.value - 1), columns.value, glyphs), _value_style(state)),
         (_cell(_grad(info, state, columns.grad - 1), columns.grad, glyphs), "grad"),
@@ -79,20 +78,6 @@ def note(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | 
 
 def _cell(text: str, width: int, glyphs: Glyphs) -> str:
     return fitted(fitted(glyphs.text(text), width - 1, glyphs.cut) + " ", width) if width else ""
-
-
-def _name(info: NodeInfo) -> str:
-    name, op = shown(info.name), op_title(info)
-    if info.created.kind != "op":
-        return name or _constant(info)
-    return f"{name} = {op}" if name else op
-
-
-def _constant(info: NodeInfo) -> str:
-    """A nameless constant number is called by its value, any other leaf by its kind."""
-    value = info.created.outputs[0].value if info.created.outputs else None
-    number = info.created.kind == "constant" and value is not None and value.size == 1
-    return short(value) if number else info.created.kind
 
 
 def _inputs(info: NodeInfo, width: int) -> str:

@@ -1,0 +1,88 @@
+"""What nodes, operations and phases are called, in every view."""
+
+from __future__ import annotations
+
+from gviz.events import NodeCreated
+from gviz.explain.substitute import is_small
+from gviz.numbers import short
+from gviz.plain_text import clipped, shown
+from gviz.trace.moment import Moment
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+
+MAX_TITLE = 28
+
+UNTRACKED = {
+    "no_grad": ("inside no_grad", "not tracked: no_grad"),
+    "detach": ("detach cuts the graph here", "not tracked: detach"),
+    "data": (".data cuts the graph here", "not tracked: .data"),
+    "dtype": ("its dtype cannot have a gradient", "not tracked: dtype"),
+    "inputs": ("no input requires a gradient", "no input needs grad"),
+}
+"""Why autograd does not track an op: what follows "not tracked", and all of it in brief."""
+
+
+def op_title(info: NodeInfo) -> str:
+    """The operation as a title: ``Mul``, ``Relu_``."""
+    name = shown(info.op.name)
+    return name[:1].upper() + name[1:]
+
+
+def called(info: NodeInfo) -> str:
+    """A node without its number: ``b = Mul``, ``Mul``; a leaf by its name, else by its kind."""
+    name = shown(info.name)
+    if info.created.kind != "op":
+        return name or info.created.kind
+    return f"{name} = {op_title(info)}" if name else op_title(info)
+
+
+def label(timeline: Timeline, node: int) -> str:
+    """A node inside a sentence: ``#4 b = Mul``, ``#1 x``, ``#5 Add``."""
+    return f"#{node} {called(timeline.info(node))}"
+
+
+def title(info: NodeInfo) -> str:
+    """A node above its box: ``z = Add #8``, ``x leaf #1``, ``W param #2``."""
+    kind = {"leaf": "leaf", "parameter": "param", "constant": "const"}.get(info.created.kind, "")
+    name = clipped(info.name, MAX_TITLE - 8)
+    if kind:
+        return f"{name} {kind} #{info.node}".lstrip()
+    op = clipped(op_title(info), MAX_TITLE)
+    return f"{name} = {op} #{info.node}" if name else f"{op} #{info.node}"
+
+
+def constant_value(info: NodeInfo) -> str:
+    """What a nameless constant number is called: its value; empty for any other node."""
+    outputs = info.created.outputs
+    value = outputs[0].value if len(outputs) == 1 else None
+    if info.name or value is None or value.size != 1 or info.created.kind != "constant":
+        return ""
+    return short(value)
+
+
+def symbol(timeline: Timeline, node: int) -> str:
+    """What to call a node in a formula: its name, else its number; a small constant is called by its value alone.
+
+    ``?`` stands for an unknown one.
+    """
+    if not node:
+        return "?"
+    info = timeline.info(node)
+    value = info.created.outputs[0].value if info.created.outputs else None
+    if info.created.kind == "constant" and not info.name and value is not None and is_small(value):
+        return ""
+    return shown(info.name) or f"#{node}"
+
+
+def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
+    """Why autograd does not track an op; in brief it stands alone, with room for `MAX_TITLE` characters."""
+    known = UNTRACKED.get(created.untracked)
+    return known[brief] if known else clipped(created.untracked, MAX_TITLE)
+
+
+def phase_words(moment: Moment) -> str:
+    """The phase, and from the second on the number of its backward pass: ``forward``, ``backward pass 2``."""
+    if moment.phase is None:
+        return ""
+    pass_nr = moment.pass_nr or moment.phase.pass_nr
+    return f"{moment.phase.kind} pass {pass_nr}" if pass_nr > 1 else moment.phase.kind
