@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from math import prod
 
-from gviz import events as e
+import msgspec
+
+from gviz.events import KINDS, Event, Output
 from gviz.trace.codec import values
 from gviz.values import ITEM_SIZES, Value
 
@@ -13,24 +15,13 @@ LARGEST_NUMBER = 1 << 32
 _MOST_DIMENSIONS = 64
 
 
-def check(event: e.Event) -> None:
+def check(event: Event) -> None:
     """Raises ValueError for numbers and shapes that no recording can contain."""
     for value in values(event):
         check_value(value)
-    match event:
-        case e.NodeCreated():
-            _numbers(event.op, event.stack, event.scope, *event.during)
-            _numbers(*chain.from_iterable(event.inputs))
-            for output in event.outputs:
-                _numbers(output.storage, output.view_of, output.offset, output.version)
-        case e.StorageWritten(storage=storage):
-            _numbers(storage)
-        case e.BackwardStarted(roots=roots, inputs=inputs):
-            _numbers(*chain.from_iterable((*roots, *inputs)))
-        case e.OptimizerStepped(parameters=parameters):
-            _numbers(*parameters)
-        case e.ScopeEntered(scope=scope) | e.ScopeLeft(scope=scope):
-            _numbers(scope)
+    numbers = _numbers(event)
+    if numbers and not 0 <= min(numbers) <= max(numbers) < LARGEST_NUMBER:
+        raise ValueError(f"the numbers {numbers} are impossible")
 
 
 def check_value(value: Value) -> None:
@@ -42,6 +33,38 @@ def check_value(value: Value) -> None:
         raise ValueError(f"{len(data)} bytes do not make an array of shape {str(shape)[:60]}")
 
 
-def _numbers(*numbers: int) -> None:
-    if numbers and not 0 <= min(numbers) <= max(numbers) < LARGEST_NUMBER:
-        raise ValueError(f"the numbers {numbers} are impossible")
+def _numbers(thing: Event | Output) -> list[int]:
+    """All whole numbers in the fields of an event: they count something, or name what was counted."""
+    single, several, pairs, structs = _NUMBER_FIELDS[type(thing)]
+    found = [getattr(thing, name) for name in single]
+    for name in several:
+        found.extend(getattr(thing, name))
+    for name in pairs:
+        found.extend(chain.from_iterable(getattr(thing, name)))
+    for name in structs:
+        for part in getattr(thing, name):
+            found.extend(_numbers(part))
+    return found
+
+
+def _number_fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, ...], ...]:
+    """The fields that are numbers, series of numbers, series of those, and series of outputs.
+
+    What may be None or anything is none of them: strides may be negative.
+    """
+    types = {field.name: _kind_of(field.type) for field in msgspec.structs.fields(kind)}
+    return tuple(tuple(name for name, found in types.items() if found == wanted) for wanted in _NUMBER_KINDS)
+
+
+def _kind_of(annotation: object) -> str:
+    if annotation is int:
+        return "number"
+    if getattr(annotation, "__origin__", None) is not tuple:
+        return ""
+    item = getattr(annotation, "__args__", (None,))[0]
+    return "outputs" if item is Output else {"number": "series", "series": "table"}.get(_kind_of(item), "")
+
+
+_NUMBER_KINDS = ("number", "series", "table", "outputs")
+_STRUCTS: tuple[type[msgspec.Struct], ...] = (*KINDS, Output)
+_NUMBER_FIELDS = {kind: _number_fields(kind) for kind in _STRUCTS}
