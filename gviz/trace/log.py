@@ -128,14 +128,23 @@ class MemoryLog:
         return len(self._events)
 
 
-def expect(log: EventLog, seq: int, kind: type[E]) -> E:
+class Reads(Protocol):
+    """Whatever gives events by their numbers."""
+
+    def event(self, seq: int) -> Event: ...
+
+
+def expect(log: Reads, seq: int, kind: type[E]) -> E:
     """Event number `seq`, which an index says is of this kind.
 
     Raises GvizError if it is not: the file was damaged or made to mislead.
     """
     event = log.event(seq)
     if not isinstance(event, kind):
-        raise GvizError(
-            f"the trace is damaged: event {seq} is {type(event).__name__}, its index says {kind.__name__}", exit_code=3
-        )
+        raise damaged(f"event {seq} is {type(event).__name__}, its index says {kind.__name__}")
     return event
+
+
+def damaged(why: str) -> GvizError:
+    """The error for a log whose events contradict each other."""
+    return GvizError(f"the trace is damaged: {why}", exit_code=3)

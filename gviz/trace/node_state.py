@@ -14,6 +14,7 @@ from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index import Index, output_key
 from gviz.trace.log import EventLog, expect
 from gviz.trace.passes import Reach, reach, replacement, seed_of, standing
+from gviz.trace.references import References
 from gviz.trace.state import Contribution, NodeState, OutputState, Step
 from gviz.trace.storage import value_after
 from gviz.values import Value
@@ -28,9 +29,10 @@ _KEPT_STATES = 1 << 15
 class NodeStates:
     """Answers what a node was at any moment; remembers the last answers, within bounds."""
 
-    def __init__(self, log: EventLog, index: Index) -> None:
+    def __init__(self, log: EventLog, index: Index, events: References) -> None:
         self._log = log
         self._index = index
+        self._events = events
         self._kept: dict[Stamp, NodeState] = {}
         self._births: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.reach = lru_cache(maxsize=64)(self._reach)
@@ -66,7 +68,7 @@ class NodeStates:
         births = {node: created.last(node, self._index.count) for node in nodes if node not in self._births}
         self._log.prefetch(filter(None, births.values()))
         for node, born in births.items():
-            outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()
+            outputs = expect(self._events, born, e.NodeCreated).outputs if born else ()
             storages = {output.storage for output in outputs} - {0}
             self._births[node] = born, tuple([storage for storage in storages if len(written.of_key(storage))])
 
@@ -87,7 +89,7 @@ class NodeStates:
             self._kept[stamp] = self._found(stamp[0], self._births[stamp[0]][0], n, running)
 
     def _found(self, node: int, born: int, n: int, running: tuple[int, ...]) -> NodeState:
-        created = expect(self._log, born, e.NodeCreated)
+        created = expect(self._events, born, e.NodeCreated)
         lists = self._index.lists
         switched = lists["requires"].last(node, n)
         op = self._log.ops.get(created.op)
@@ -98,7 +100,7 @@ class NodeStates:
         return NodeState(
             node=node,
             requires_grad=(
-                expect(self._log, switched, e.RequiresGradSet).requires_grad if switched else created.requires_grad
+                expect(self._events, switched, e.RequiresGradSet).requires_grad if switched else created.requires_grad
             ),
             saved=("freed" if saved_freed else "held") if saves else "nothing",
             saved_freed=saved_freed,
@@ -113,7 +115,7 @@ class NodeStates:
         grad_seq = self._index.lists["grad"].last(output_key(node, nr), n)
         value, version, written_by = made.value, made.version, 0
         if written > born:
-            write = expect(self._log, written, e.StorageWritten)
+            write = expect(self._events, written, e.StorageWritten)
             value, version, written_by = value_after(made, write.value, self._log.array), write.version, write.node
         parts = tuple(progress.parts.get(nr, ()))
         return OutputState(
@@ -124,7 +126,7 @@ class NodeStates:
             incoming=progress.totals.get(nr),
             parts=parts,
             expected=max(len(parts), 0 if progress.complete else progress.reach.expected.get((node, nr), 0)),
-            grad=_grad(self._log.event(grad_seq)) if grad_seq else None,
+            grad=_grad(self._events.event(grad_seq)) if grad_seq else None,
             grad_seq=grad_seq,
         )
 
@@ -135,13 +137,13 @@ class NodeStates:
             if node in self.reach(pass_nr).nodes:
                 return self._in_pass(node, pass_nr, n)
         latest = happened.last(node, n)
-        return self._in_pass(node, _pass_of(self._log.event(latest)), n) if latest else _Progress(0, Reach({}))
+        return self._in_pass(node, _pass_of(self._events.event(latest)), n) if latest else _Progress(0, Reach({}))
 
     def _in_pass(self, node: int, pass_nr: int, n: int) -> _Progress:
         progress = _Progress(pass_nr, self.reach(pass_nr))
         start = self._index.lists["pass_started"].last(pass_nr, n)
         for seq in self._index.lists["progress"].between(node, start, n + 1):
-            event = self._log.event(seq)
+            event = self._events.event(seq)
             if _pass_of(event) == pass_nr:
                 progress.happen(seq, node, event, self._log)
         return progress
@@ -150,7 +152,7 @@ class NodeStates:
         start = self._index.lists["pass_started"].last(pass_nr, self._index.count)
         if not start:
             return Reach({})
-        started = expect(self._log, start, e.BackwardStarted)
+        started = expect(self._events, start, e.BackwardStarted)
         return reach(started.roots, started.inputs, _Edges(self._index, start).of)
 
 

@@ -14,12 +14,13 @@ from gviz import events as e
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.index import Index, restored
-from gviz.trace.log import E, EventLog, expect
+from gviz.trace.log import E, EventLog, damaged, expect
 from gviz.trace.moment import Moment
 from gviz.trace.names import Names
 from gviz.trace.node_state import NodeStates
 from gviz.trace.nonfinite import first_nonfinite
 from gviz.trace.phases import PHASE_KINDS
+from gviz.trace.references import References
 from gviz.trace.state import Iteration, NodeInfo, Phase
 from gviz.values import Array, Value
 
@@ -42,7 +43,8 @@ class Timeline:
         kept = log.index()
         index = restored(kept) if kept is not None else None
         self._index = index if index is not None and index.count == len(log) else Index()
-        self._states = NodeStates(log, self._index)
+        self._events = References(log, self._index)
+        self._states = NodeStates(log, self._index, self._events)
         self._searched, self._first_bad = 0, 0
         if self._index.first_bad is not None:
             self._searched, self._first_bad = self._index.count, self._index.first_bad
@@ -79,7 +81,7 @@ class Timeline:
 
     def event(self, n: int) -> e.Event:
         """Event number `n`, from 1."""
-        return self._log.event(n)
+        return self._events.event(n)
 
     def at(self, n: int) -> Moment:
         """The moment right after event `n`, ``0 <= n <= len``."""
@@ -94,7 +96,7 @@ class Timeline:
             pass_nr=pass_nr,
             step=step,
             scope=self._scope_name(scope),
-            failed=expect(self._log, failure, e.Failed) if failure else None,
+            failed=expect(self._events, failure, e.Failed) if failure else None,
             _running=self._running(n, pass_nr),
             _states=self._states,
         )
@@ -107,7 +109,7 @@ class Timeline:
         return [int(node) for node in run.keys[order]]
 
     def info(self, node: int) -> NodeInfo:
-        """What never changes about a node; KeyError if the log does not know it."""
+        """What never changes about a node; GvizError if the log does not know it."""
         created = self._created(node)
         born = self._index.lists["created"].last(node, len(self))
         return NodeInfo(
@@ -231,7 +233,7 @@ class Timeline:
     def _all(self, kind: type[E], n: int) -> list[tuple[int, E]]:
         seqs = self._index.lists["kind"].between(KIND_NUMBERS[kind], 1, n + 1)
         self._log.prefetch(seqs)
-        return [(seq, expect(self._log, seq, kind)) for seq in seqs]
+        return [(seq, expect(self._events, seq, kind)) for seq in seqs]
 
     def _name(self, node: int) -> str:
         return self._own_name(node) or self._grad_name(node)
@@ -256,8 +258,8 @@ class Timeline:
     def _created(self, node: int) -> e.NodeCreated:
         born = self._index.lists["created"].last(node, len(self))
         if not born:
-            raise KeyError(node)
-        return expect(self._log, born, e.NodeCreated)
+            raise damaged(f"there is no node {node}")
+        return expect(self._events, born, e.NodeCreated)
 
     def _scope_name(self, scope: int) -> str:
         entered = self._index.lists["scope"].last(scope, len(self)) if scope else 0

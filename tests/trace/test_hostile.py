@@ -15,9 +15,13 @@ from histories import ACTIONS, tell
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace import connection, file_format, load
+from gviz.trace.checks import check
 from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.log import MemoryLog
 from gviz.trace.reader import open_trace
+from gviz.trace.timeline import Timeline
 from gviz.trace.writer import TraceWriter
+from gviz.values import Value
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,10 @@ def look_at_everything(path):
     timeline = load(path)
     try:
         for n in range(len(timeline) + 1):
-            timeline.at(n).states(timeline.nodes)
+            moment = timeline.at(n)
+            moment.states(timeline.nodes)
+            if moment.node:
+                timeline.info(moment.node)
         for node in timeline.nodes:
             timeline.info(node), timeline.users(node), timeline.events_of(node)
         for iteration in timeline.iterations:
@@ -215,6 +222,79 @@ def test_a_body_that_is_no_event_is_damage(path, kind, body):
         ("UPDATE event SET kind = ?, node = 1, output_nr = 0, pass_nr = 0, body = ? WHERE seq = 2", kind, body),
     )
     assert "is damaged" in refused(path).what
+
+
+ONE = Value("float64", (), b"\0" * 8)
+LEAF = e.NodeCreated(1, 1, "leaf", (), (e.Output(ONE, 1),), (), True, "", 0, 0)
+OP = e.NodeCreated(2, 1, "op", ((1, 0),), (e.Output(ONE, 2),), (), True, "", 0, 0)
+PASS = e.BackwardStarted(1, ((2, 0),), (ONE,), False, False, (), 0)
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [
+        e.Named(999, "x"),
+        e.GradFlowed(1, 999, 0, 1, 0, ONE),
+        e.GradFlowed(1, 2, 7, 1, 0, ONE),
+        e.GradFlowed(1, 2, 0, 1, 99, ONE),
+        e.GradFlowed(1, 2, 0, 999, 0, ONE),
+        e.HookRan(1, 999, 0, "tensor", "hook", None),
+        e.GradSet(1, 99, "none", None),
+        e.GradRetained(1, 2, 1, ONE),
+        e.Failed("ValueError", "", 999, 0, ""),
+        e.StorageWritten(1, 999, 1, ONE),
+        e.OptimizerStepped("SGD", (1, 999), 0),
+        e.BackwardStarted(2, ((2, 1),), (ONE,), False, False, (), 0),
+        e.BackwardStarted(2, ((2, 0),), (ONE,), False, False, ((999, 0),), 0),
+        e.NodeCreated(3, 1, "op", ((1, 5),), (), (), True, "", 0, 0),
+        e.NodeCreated(3, 1, "op", ((4, 0),), (), (), True, "", 0, 0),
+        e.NodeCreated(3, 1, "op", (), (e.Output(ONE, 1, 0, 999),), (), True, "", 0, 0),
+        e.NodeCreated(3, 1, "op", (), (), (), True, "", 0, 0, (1, 999)),
+    ],
+    ids=lambda stray: type(stray).__name__,
+)
+def test_an_event_about_what_is_not_there_is_damage(tmp_path, stray):
+    said = [e.OpSeen(1, "add", "AddBackward0", ("a", "b"), ("g", "g"), ()), LEAF, OP, PASS, stray]
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    for event in [*said, e.NodeCreated(4, 1, "leaf", (), (e.Output(ONE, 3),), (), True, "", 0, 0)]:
+        writer.say(event)
+    writer.close()
+    assert "the trace is damaged" in refused(tmp_path / "run.gviz").what
+
+
+def test_a_contribution_from_nowhere_is_damage_also_after_it_was_passed(tmp_path):
+    timeline = Timeline(MemoryLog([LEAF, OP, PASS, e.GradFlowed(1, 999, 0, 1, 0, ONE), e.Marked("here")]))
+    with pytest.raises(GvizError, match="damaged"):
+        timeline.at(5).state(1)
+
+
+def test_what_was_made_before_the_recording_is_no_damage():
+    late = e.NodeCreated(1, 1, "op", ((0, 0), (0, 0)), (e.Output(ONE, 2),), (), True, "", 0, 0)
+    timeline = Timeline(MemoryLog([late]))
+    assert timeline.info(1).created == timeline.at(1).event == late
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        e.Named(-1, "x"),
+        e.GradFlowed(1, -2, 0, 1, 0, ONE),
+        e.GradFlowed(1, 2, 1 << 40, 1, 0, ONE),
+        e.ScopeEntered(1, -1, "net", "Linear"),
+        e.Warned("UserWarning", "", 1 << 62),
+        e.OptimizerStepped("SGD", (1, -1), 0),
+        e.BackwardStarted(1, ((1, -1),), (ONE,), False, False, (), 0),
+        e.NodeCreated(1, 1, "leaf", (), (e.Output(ONE, 1, -1),), (), True, "", 0, 0),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_a_number_that_counts_nothing_is_impossible(event):
+    with pytest.raises(ValueError, match="impossible"):
+        check(event)
+
+
+def test_steps_of_a_view_may_go_backward():
+    check(e.NodeCreated(1, 1, "op", (), (e.Output(ONE, 1, 0, 1, 3, (-1,)),), (("dim", -1),), True, "", 0, 0))
 
 
 @pytest.mark.parametrize(

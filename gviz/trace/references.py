@@ -1,0 +1,62 @@
+"""Whether the nodes an event speaks of were made before: what an event says is not trusted to be about anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gviz import events as e
+from gviz.events import Edge
+from gviz.trace.index import Index
+from gviz.trace.log import EventLog, damaged, expect
+
+_ANY = -1
+_KEPT = 1 << 16
+
+
+class References:
+    """Reads events of a log that speak only of nodes, outputs and inputs there are; GvizError for any other."""
+
+    def __init__(self, log: EventLog, index: Index) -> None:
+        self._log = log
+        self._index = index
+        self._sound: set[int] = set()
+
+    def event(self, seq: int) -> e.Event:
+        """Event number `seq`."""
+        event = self._log.event(seq)
+        if seq not in self._sound:
+            self._check(seq, event)
+            if len(self._sound) >= _KEPT:
+                self._sound.clear()
+            self._sound.add(seq)
+        return event
+
+    def _check(self, seq: int, event: e.Event) -> None:
+        for node, output_nr in _outputs(event):
+            if node and len(self._made(node, seq).outputs) <= output_nr:
+                raise damaged(f"event {seq} speaks of output {output_nr} of node {node}, which has fewer")
+        match event:
+            case e.GradFlowed(source=source, slot=slot) if source and len(self._made(source, seq).inputs) <= slot:
+                raise damaged(f"event {seq} speaks of input {slot} of node {source}, which has fewer")
+
+    def _made(self, node: int, seq: int) -> e.NodeCreated:
+        born = self._index.lists["created"].last(node, seq)
+        if not born:
+            raise damaged(f"event {seq} speaks of node {node}, which was not made before")
+        return expect(self._log, born, e.NodeCreated)
+
+
+def _outputs(event: e.Event) -> Iterator[Edge]:
+    """The outputs an event speaks of, found by the names of its fields; `_ANY` output where it means a whole node."""
+    match event:
+        case e.NodeCreated(inputs=inputs, outputs=outputs, during=(_, node)):
+            yield from inputs
+            yield from ((output.view_of, _ANY) for output in outputs)
+            yield node, _ANY
+        case e.BackwardStarted(roots=roots, inputs=inputs):
+            yield from roots
+            yield from inputs
+        case e.OptimizerStepped(parameters=parameters):
+            yield from ((node, _ANY) for node in parameters)
+        case _:
+            yield getattr(event, "node", 0), getattr(event, "output_nr", _ANY)
