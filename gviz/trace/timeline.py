@@ -53,6 +53,10 @@ class Timeline:
     def __len__(self) -> int:
         return self._index.count
 
+    def __contains__(self, node: object) -> bool:
+        """Whether there is a node of this number."""
+        return isinstance(node, int) and self._index.lists["created"].last(node, len(self)) > 0
+
     @property
     def behind(self) -> int:
         """How many events of the log are still to be taken in."""

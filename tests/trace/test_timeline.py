@@ -277,6 +277,11 @@ def test_an_empty_log_has_one_moment():
         timeline.info(1)
 
 
+def test_a_node_is_in_its_timeline(shared_leaf):
+    timeline = Timeline(shared_leaf)
+    assert [node in timeline for node in (-1, 0, 1, 2, 3, "x", None)] == [False, False, True, True, False, False, False]
+
+
 def test_the_first_nan_is_found_wherever_it_is():
     draw = random.Random(3)
     events = tell([(draw.choice(ACTIONS), *(draw.randrange(41) for _ in range(3))) for _ in range(200)])
