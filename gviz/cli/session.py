@@ -93,8 +93,10 @@ def record_program(program: Program) -> Recorded:
 
 def is_trace(path: Path) -> bool:
     """Whether a file is a trace, by its header and not by its name; a missing one by its name."""
+    from gviz.trace.file_format import MAGIC
+
     try:
         with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\0"
+            return file.read(len(MAGIC)) == MAGIC
     except OSError:
         return path.suffix == ".gviz"

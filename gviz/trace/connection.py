@@ -17,7 +17,6 @@ from gviz.version import __version__
 
 SECONDS_A_QUERY = 20.0
 LARGEST_FIELD = 256 << 20
-_MAGIC = b"SQLite format 3\0"
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 _INSTRUCTIONS_BETWEEN_LOOKS = 100_000
 _LONGEST_REASON = 200
@@ -132,7 +131,7 @@ def _look_at(path: Path) -> None:
     """Raises GvizError if there is nothing to open, or not a database at all."""
     try:
         with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
+            head = file.read(len(file_format.MAGIC))
     except FileNotFoundError:
         raise _refusal(path, "does not exist", "gviz record SCRIPT -o FILE writes a trace") from None
     except IsADirectoryError:
@@ -140,7 +139,7 @@ def _look_at(path: Path) -> None:
     except (OSError, ValueError) as trouble:
         why = trouble.strerror if isinstance(trouble, OSError) else str(trouble)
         raise _refusal(path, f"cannot be read: {why}", "look at its permissions") from trouble
-    if head != _MAGIC:
+    if head != file_format.MAGIC:
         raise _not_a_trace(path, "it is empty" if not head else "its first bytes are not those of an SQLite file")
 
 

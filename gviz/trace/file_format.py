@@ -9,6 +9,9 @@ from pathlib import Path
 FORMAT = 1
 """Counts up when a reader of the old format would misread a new file; `schema.sql` keeps the history."""
 
+MAGIC = b"SQLite format 3\0"
+"""The first bytes of the file; that it is a trace, and not some other database, is said further in."""
+
 APPLICATION_ID = 0x67766973  # "gvis"; `file` and SQLite clients show it
 CHUNK_BYTES = 1 << 20
 HASH_BYTES = 16
