@@ -93,9 +93,7 @@ class Trace:
             return found
         if not 1 <= seq <= self._count:
             raise IndexError(seq)
-        rows = self._connection.rows(
-            "SELECT seq, kind, node, output_nr, pass_nr, body FROM event WHERE seq = ?", (seq,)
-        )
+        rows = self._connection.rows(f"SELECT {_EVENT} FROM event WHERE seq = ?", (seq,))
         if not rows:
             raise damaged(self.path, f"event {seq} is missing")
         return self._keep(rows[0])
