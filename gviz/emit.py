@@ -113,12 +113,17 @@ channel: Channel | None = None
 """The recording in progress, or None. Read it once per happening; never keep it."""
 
 
+def refuse_second() -> None:
+    """Raise `GvizError` if a recording is in progress."""
+    if channel is not None:
+        raise GvizError("this program is already being recorded", hint="end the first recording before the next")
+
+
 @contextmanager
 def listening(to: Channel) -> Iterator[Channel]:
     """Make `to` the recording in progress; a second one at the same time is refused with `GvizError`."""
     global channel
-    if channel is not None:
-        raise GvizError("this program is already being recorded", hint="end the first recording before the next")
+    refuse_second()
     channel = to
     try:
         yield to

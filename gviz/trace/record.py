@@ -16,13 +16,12 @@ from gviz import emit, site
 from gviz.emit import Channel
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
+from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.capture import overhearing, overhearing_warnings
 from gviz.trace.places import new_trace, remove_trace
 from gviz.trace.writer import TraceWriter, utc_now
 from gviz.values import INLINE_BYTES
 from gviz.version import __version__
-
-LARGEST_SOURCE = 4 << 20
 
 
 class Recording:
@@ -41,8 +40,7 @@ class Recording:
         self._owner = os.getpid()
 
     def __enter__(self) -> Recording:
-        if emit.channel is not None:
-            raise GvizError("this program is already being recorded", hint="end the first recording before the next")
+        emit.refuse_second()  # before there is a file
         self._owner = os.getpid()
         writer = self._writer = TraceWriter(self.path, about=_about(self.framework), on_trouble=self._detached)
         self.channel = Channel(writer.say, limit=self._limit, read_source=self._read_source)

@@ -10,8 +10,8 @@ import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace import load, places
-from gviz.trace.record import mark, record
+from gviz.trace import bindings, load, places
+from gviz.trace.record import mark, read_source, record
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,6 +141,14 @@ def test_without_source_the_text_stays_out(tmp_path):
     timeline = load(tmp_path / "run.gviz")
     assert timeline.info(1).frames[0].path == __file__
     assert timeline.source(__file__) is None
+
+
+def test_a_source_that_is_not_parsed_for_names_is_not_kept_either(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("#" * bindings.LARGEST_SOURCE)
+    assert read_source(str(program)) == program.read_text()
+    program.write_text("#" * (bindings.LARGEST_SOURCE + 1))
+    assert read_source(str(program)) is None
 
 
 def test_the_limit_decides_whether_large_arrays_are_kept(tmp_path):
