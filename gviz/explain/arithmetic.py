@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
+from gviz.explain.broadcast import Shape, widened
 from gviz.explain.names import op_title, symbol
 from gviz.explain.substitute import attribute_word, named_word, with_numbers, word
 from gviz.numbers import shape_text
@@ -89,7 +90,8 @@ def shares(timeline: Timeline, moment: Moment, node: int) -> tuple[Share, ...]:
     words = _rule_words(timeline, info, computed, _incoming(timeline, started))
     names = {operand.parameter: operand.name or word(operand.value, "") for operand in computed.operands}
     names["result"] = symbol(timeline, node)
-    return tuple(_share(timeline, moment, info, operand, names, words, sent) for operand in computed.operands)
+    common = widened(info, [operand.value.shape if operand.value else None for operand in computed.operands])
+    return tuple(_share(timeline, moment, info, operand, common, names, words, sent) for operand in computed.operands)
 
 
 def step_event(timeline: Timeline, moment: Moment, node: int) -> int:
@@ -175,6 +177,7 @@ def _share(
     moment: Moment,
     info: NodeInfo,
     operand: Operand,
+    common: Shape | None,
     names: dict[str, str],
     words: dict[str, str],
     sent: dict[int, tuple[int, GradFlowed]],
@@ -182,7 +185,7 @@ def _share(
     text = _rule(info.op, operand.slot)
     rule, numbers = with_numbers(text, names), with_numbers(text, words)
     seq, event = sent.get(operand.slot, (0, None))
-    reduced = _reduced(info, operand)
+    reduced = _reduced(operand, common)
     if event is None:
         missing = _missing(timeline, moment, info, operand, rule)
         return Share(operand, rule, numbers, None, None, None, 0, 0, reduced, missing, 0)
@@ -220,22 +223,12 @@ def _missing(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operan
     return "" if rule else "no gradient rule"
 
 
-def _reduced(info: NodeInfo, operand: Operand) -> str:
-    """How a broadcast input gets its gradient back into its own shape."""
-    if operand.value is None or not info.created.outputs or info.created.outputs[0].value is None:
+def _reduced(operand: Operand, large: Shape | None) -> str:
+    """How an input that was broadcast to the shape `large` gets its gradient back into its own."""
+    if operand.value is None or large is None or operand.value.shape == large:
         return ""
-    small, large = operand.value.shape, info.created.outputs[0].value.shape
-    padded = (1,) * (len(large) - len(small)) + small
-    elementwise = len(padded) == len(large) and all(a in (1, b) for a, b in zip(padded, large, strict=True))
-    if not elementwise or padded == large or not _broadcasts(info):
-        return ""
-    dims = [
-        dim for dim, (a, b) in enumerate(zip(padded, large, strict=True)) if a != b or dim < len(large) - len(small)
-    ]
+    small = operand.value.shape
+    new = len(large) - len(small)
+    dims = [dim for dim, size in enumerate(large) if dim < new or size != small[dim - new]]
     which = f"dimension {dims[0]}" if len(dims) == 1 else "dimensions " + ", ".join(map(str, dims))
     return f"{shape_text(large)} summed over {which} to {shape_text(small)}"
-
-
-def _broadcasts(info: NodeInfo) -> bool:
-    """Whether the op's inputs meet element by element: only then are its extra dimensions summed away."""
-    return len(info.created.inputs) > 1 and "@" not in info.op.formula and "matmul" not in info.op.name.lower()

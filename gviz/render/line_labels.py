@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-import numpy as np
-
+from gviz.explain.broadcast import Shape, widened
 from gviz.numbers import shape_text
 from gviz.trace.state import NodeInfo
-
-Shape = tuple[int, ...]
 
 
 def line_label(infos: Mapping[int, NodeInfo], node: int, output_nr: int, user: NodeInfo) -> str:
@@ -30,13 +27,6 @@ def _shape(infos: Mapping[int, NodeInfo], node: int, output_nr: int) -> Shape | 
 
 def _broadcast(infos: Mapping[int, NodeInfo], user: NodeInfo, shape: Shape) -> str:
     """``→(8,3)`` where elementwise arithmetic widens an input, because backward sums there."""
-    outputs = user.created.outputs
-    result = outputs[0].value if len(outputs) == 1 else None
-    if result is None or len(user.created.inputs) < 2 or prod(result.shape) <= prod(shape):
-        return ""
     shapes = [_shape(infos, node, output_nr) for node, output_nr in user.created.inputs]
-    try:
-        widened = np.broadcast_shapes(*(known for known in shapes if known is not None))
-    except ValueError:
-        return ""
-    return f"→{shape_text(widened)}" if widened == result.shape else ""
+    common = widened(user, shapes)
+    return f"→{shape_text(common)}" if common is not None and prod(common) > prod(shape) else ""

@@ -1,0 +1,30 @@
+"""Which ops widen their inputs to one shape before they meet element by element: backward sums there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gviz.trace.state import NodeInfo
+
+Shape = tuple[int, ...]
+
+
+def widened(info: NodeInfo, shapes: Iterable[Shape | None]) -> Shape | None:
+    """The shape that the inputs of an op are broadcast to (None among `shapes`: not known).
+
+    None where they do not meet element by element: the only input, a matrix product, a result of another shape.
+    """
+    result = info.created.outputs[0].value if len(info.created.outputs) == 1 else None
+    if result is None or len(info.created.inputs) < 2 or _multiplies_matrices(info):
+        return None
+    try:
+        common = np.broadcast_shapes(*(shape for shape in shapes if shape is not None))
+    except ValueError:
+        return None
+    return common if common == result.shape else None
+
+
+def _multiplies_matrices(info: NodeInfo) -> bool:
+    return "@" in info.op.formula or "matmul" in info.op.name.lower()

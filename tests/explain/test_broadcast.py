@@ -1,0 +1,50 @@
+"""What is summed in backward is what was widened in forward, and every view says so of the same inputs."""
+
+import pytest
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.explain.arithmetic import shares
+from gviz.render.structure import structure
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+
+def told(combine, *shapes):
+    """The line labels and the remarks on sums for an op on leaves of these shapes."""
+    leaves = [torch.ones(*shape, requires_grad=True) for shape in shapes]
+
+    def program():
+        result = combine(*leaves)
+        result.sum().backward()
+        return result
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    node = next(node for node in timeline.nodes if timeline.info(node).created.kind == "op")
+    links = structure(timeline, timeline.iterations[0]).links
+    labels = [link.label for link in links if link.target == f"n{node}" and link.kind == "forward"]
+    return labels, [share.reduced for share in shares(timeline, timeline.at(len(timeline)), node)]
+
+
+@pytest.mark.parametrize(
+    ("combine", "shapes", "labels", "reduced"),
+    [
+        (torch.mul, [(8, 3), (3,)], ["(8,3)", "(3,)→(8,3)"], ["", "(8,3) summed over dimension 0 to (3,)"]),
+        (
+            torch.add,
+            [(3, 1), (1, 2)],
+            ["(3,1)→(3,2)", "(1,2)→(3,2)"],
+            ["(3,2) summed over dimension 1 to (3,1)", "(3,2) summed over dimension 0 to (1,2)"],
+        ),
+        (
+            torch.sub,
+            [(2, 1, 4), (4,)],
+            ["(2,1,4)", "(4,)→(2,1,4)"],
+            ["", "(2,1,4) summed over dimensions 0, 1 to (4,)"],
+        ),
+        (torch.matmul, [(3, 1), (1, 3)], ["(3,1)", "(1,3)"], ["", ""]),
+        (lambda a, b: torch.cat([a, b]), [(1, 3), (2, 3)], ["(1,3)", "(2,3)"], ["", ""]),
+    ],
+)
+def test_lines_and_sums_agree(combine, shapes, labels, reduced):
+    assert told(combine, *shapes) == (labels, reduced)
