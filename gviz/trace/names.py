@@ -25,9 +25,10 @@ class _Claim:
 
 
 class Names:
-    """The variable names of a trace's nodes. A pure function of the trace: nothing is imported, nothing is run.
+    """The names of a trace's nodes. A pure function of the trace: nothing is imported, nothing is run.
 
-    `nodes` are in order of creation; `runs` are the places in it where a series made at one stack begins.
+    `given` is the name the program gave a node, if any; `nodes` are in order of creation; `runs` are the places in it
+    where a series made at one stack begins.
     """
 
     def __init__(
@@ -35,11 +36,13 @@ class Names:
         nodes: Sequence[int],
         runs: Sequence[int],
         created: Callable[[int], NodeCreated],
+        given: Callable[[int], str],
         stacks: Mapping[int, tuple[Frame, ...]],
         sources: Mapping[str, str | None],
     ) -> None:
         self._nodes = nodes
         self._created = created
+        self._given = given
         self._stacks = stacks
         self._sources = sources
         self._bindings: dict[str, dict[Range, Binding]] = {}
@@ -49,6 +52,19 @@ class Names:
         self._periods: dict[int, int] = {}
 
     def of(self, node: int) -> str:
+        """The name of a node, or nothing: its own, or ``w.grad`` for a tensor that is the gradient of another."""
+        return self._own(node) or self._of_gradient(node)
+
+    def _own(self, node: int) -> str:
+        return self._given(node) or self._variable(node)
+
+    def _of_gradient(self, node: int) -> str:
+        owner = dict(self._created(node).attrs).get("grad_of")
+        if not isinstance(owner, int) or owner not in self._places:
+            return ""
+        return f"{self._own(owner) or f'#{owner}'}.grad"
+
+    def _variable(self, node: int) -> str:
         """The variable that held the node's tensor first, or nothing."""
         made = self._created(node)
         claim = self._claim(made.stack)

@@ -121,7 +121,7 @@ class Timeline:
             born=born,
             created=created,
             op=self._log.ops.get(created.op, _UNKNOWN_OP),
-            name=self._name(node),
+            name=self._names.of(node),
             frames=self.stack(created.stack),
             scope=self._scope_name(created.scope),
             iteration=self.iteration_at(born).index,
@@ -239,25 +239,16 @@ class Timeline:
         self._log.prefetch(seqs)
         return [(seq, expect(self._events, seq, kind)) for seq in seqs]
 
-    def _name(self, node: int) -> str:
-        return self._own_name(node) or self._grad_name(node)
-
-    def _own_name(self, node: int) -> str:
+    def _given_name(self, node: int) -> str:
+        """The name that the program itself gave."""
         named = self._index.lists["named"].last(node, len(self))
-        return expect(self._log, named, e.Named).name if named else self._names.of(node)
-
-    def _grad_name(self, node: int) -> str:
-        """``w.grad`` for a tensor that is the gradient of another."""
-        owner = dict(self._created(node).attrs).get("grad_of")
-        if not isinstance(owner, int) or not self._index.lists["created"].last(owner, len(self)):
-            return ""
-        return f"{self._own_name(owner) or f'#{owner}'}.grad"
+        return expect(self._log, named, e.Named).name if named else ""
 
     @cached_property
     def _names(self) -> Names:
         births = np.sort(self._index.lists["created"].whole().seqs)
         runs = births.searchsorted(self._index.tables["runs"][0])
-        return Names(self.nodes, runs.tolist(), self._created, self._log.stacks, self._log.sources)
+        return Names(self.nodes, runs.tolist(), self._created, self._given_name, self._log.stacks, self._log.sources)
 
     def _created(self, node: int) -> e.NodeCreated:
         born = self._index.lists["created"].last(node, len(self))
