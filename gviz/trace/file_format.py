@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+
+from gviz.errors import GvizError
+from gviz.trace.codec import kind_rows
 
 FORMAT = 1
 """Counts up when a reader of the old format would misread a new file; `schema.sql` keeps the history."""
@@ -20,12 +25,35 @@ SchemaRow = tuple[str, str, str, str | None]
 """``(type, name, table, sql)``"""
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """Make an empty file a trace of this format."""
+def created(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
+    """A new trace without events. Raises GvizError if there is a file already, or none can be made."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except FileExistsError:
+        raise GvizError(f"{path} exists already", hint="choose another name, or allow it to be replaced") from None
+    except OSError as trouble:
+        raise GvizError(f"{path} cannot be written: {trouble.strerror}") from trouble
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(connection, about)
+    except sqlite3.Error as trouble:
+        connection.close()
+        raise GvizError(f"{path} cannot be written: {trouble}") from trouble
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
+    connection.execute("PRAGMA synchronous = OFF")  # only a power loss can then lose what was flushed
+    connection.execute("BEGIN")
     for statement in _statements():
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.executemany("INSERT INTO kind VALUES (?, ?, ?)", kind_rows())
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", about.items())
+    connection.execute("COMMIT")
+    # Only now: a file copied without its log would else hold no tables at all.
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
 
 
 def schema_rows(connection: sqlite3.Connection) -> set[SchemaRow]:

@@ -20,7 +20,7 @@ from threading import get_ident
 from gviz.errors import GvizError
 from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace import file_format
-from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, decode, encode, kind_rows, subject, with_values
+from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, decode, encode, subject, with_values
 from gviz.trace.nonfinite import first_place
 from gviz.values import INLINE_BYTES, Value, statistics
 
@@ -60,7 +60,7 @@ class TraceWriter:
         self._started = _clock()
         self._threads: dict[int, int] = {}
         self._chunks: set[bytes] = set()
-        self._connection = _created(self.path, about)
+        self._connection = file_format.created(self.path, about)
         self._checkpointed = time.monotonic()
         self._closing = threading.Event()
         self._timer = threading.Thread(target=self._flush_by_time, name="gviz trace writer", daemon=True)
@@ -165,24 +165,29 @@ class TraceWriter:
         rows: list[tuple[object, ...]] = []
         definitions: list[tuple[int, bytes]] = []
         events: list[Event] = []
-        started, threads = self._started, self._threads
         with self._connection as connection:
             connection.execute("BEGIN")
             for event, at, thread in taken:
-                body = encode(event)
-                if len(body) > INLINE_BYTES:
-                    body = encode(with_values(event, self._in_chunks))
                 kind = KIND_NUMBERS[type(event)]
+                body = self._body(event)
                 if kind in DEFINITION_KINDS:
                     definitions.append((kind, body))
-                    continue
-                events.append(event)
-                speaker = threads.get(thread) or threads.setdefault(thread, len(threads) + 1)
-                rows.append((self._count + len(events), kind, *subject(event), at - started, speaker, body))
+                else:
+                    events.append(event)
+                    told = at - self._started, self._speaker(thread)
+                    rows.append((self._count + len(events), kind, *subject(event), *told, body))
             connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
             _insert_events(connection, rows)
         self._look_for_nonfinite(events)
         self._count += len(events)
+
+    def _body(self, event: Event) -> bytes:
+        body = encode(event)
+        return body if len(body) <= INLINE_BYTES else encode(with_values(event, self._in_chunks))
+
+    def _speaker(self, thread: int) -> int:
+        """The number of a thread, counted from 1 in the order in which they first speak."""
+        return self._threads.get(thread) or self._threads.setdefault(thread, len(self._threads) + 1)
 
     def _look_for_nonfinite(self, events: list[Event]) -> None:
         """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""
@@ -244,34 +249,6 @@ def _insert_events(connection: sqlite3.Connection, rows: list[tuple[object, ...]
 def utc_now() -> str:
     """The time as a trace keeps it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _created(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
-    """A new file with the tables in it. Raises GvizError if there is one already, or none can be made."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except FileExistsError:
-        raise GvizError(f"{path} exists already", hint="choose another name, or allow it to be replaced") from None
-    except OSError as trouble:
-        raise GvizError(f"{path} cannot be written: {trouble.strerror}") from trouble
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        _prepare(connection, about)
-    except sqlite3.Error as trouble:
-        connection.close()
-        raise GvizError(f"{path} cannot be written: {trouble}") from trouble
-    return connection
-
-
-def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
-    connection.execute("PRAGMA synchronous = OFF")  # only a power loss can then lose what was flushed
-    connection.execute("BEGIN")
-    file_format.create(connection)
-    connection.executemany("INSERT INTO kind VALUES (?, ?, ?)", kind_rows())
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", about.items())
-    connection.execute("COMMIT")
-    # Only now: a file copied without its log would else hold no tables at all.
-    connection.execute("PRAGMA journal_mode = WAL").fetchall()
 
 
 def _abandon_all() -> None:
