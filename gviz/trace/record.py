@@ -37,11 +37,9 @@ class Recording:
         self._read_source = read_source if source else None
         self._writer: TraceWriter | None = None
         self._open = ExitStack()
-        self._owner = os.getpid()
 
     def __enter__(self) -> Recording:
         emit.refuse_second()  # before there is a file
-        self._owner = os.getpid()
         writer = self._writer = TraceWriter(self.path, about=_about(self.framework), on_trouble=self._detached)
         self.channel = Channel(writer.say, limit=self._limit, read_source=self._read_source)
         self._open.callback(writer.close)
@@ -53,8 +51,6 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if os.getpid() != self._owner:
-            return  # a child that left the block it was forked in
         if error is not None and not isinstance(error, SystemExit | GeneratorExit):
             self._fail(error)
         self._open.close()
