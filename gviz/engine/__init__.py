@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from gviz.engine import autograd as autograd
 from gviz.engine import nn as nn
 from gviz.engine import optim as optim
@@ -19,8 +17,5 @@ from gviz.engine.missing import lookup_in
 from gviz.engine.modes import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
-
-# PyTorch computes 0/0 in silence; numpy would warn from inside our operations.
-warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gviz\.engine")
 
 __getattr__ = lookup_in(__name__)

@@ -86,11 +86,14 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor]) -> Tensor:
 def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
     """The op's forward on the tensors' arrays. RuntimeError, in PyTorch's words, for shapes that do not fit."""
     # Arithmetic on numpy scalars is ten times as fast as on 0-dimensional arrays.
-    arrays = [a if (a := t._array).ndim else a[()] for t in tensors] if op.is_operator else [t._array for t in tensors]
+    arrays, by_scalars = [], op.is_operator
+    for t in tensors:
+        array = t._array
+        arrays.append(array[()] if by_scalars and not array.ndim else array)
     if op.promotes and (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
         arrays = promoted(arrays, op.promotes)
     try:
-        return op.forward(*arrays, **attrs) if attrs else op.forward(*arrays)
+        return thread.quietly(op.forward, *arrays, **attrs) if attrs else thread.quietly(op.forward, *arrays)
     except ValueError as error:
         if op.promotes and len(arrays) == 2:
             raise RuntimeError(broadcast_error(arrays[0].shape, arrays[1].shape)) from None

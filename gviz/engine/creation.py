@@ -10,6 +10,7 @@ import numpy as np
 from gviz import emit
 from gviz.engine import announce, dtypes, messages
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.modes import thread
 from gviz.engine.ops.shape import sizes_of
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
@@ -71,7 +72,7 @@ def full(
 ) -> Tensor:
     """A tensor of one value."""
     shape = sizes_of((size,))
-    return _made(np.full(shape, fill_value, _elements(fill_value, dtype).dtype), requires_grad)
+    return _made(thread.quietly(np.full, shape, fill_value, _elements(fill_value, dtype).dtype), requires_grad)
 
 
 def arange(
@@ -165,14 +166,19 @@ def _elements(data: Any, dtype: DType | None) -> Array:
     if array.dtype.kind in "SU":
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if dtype is not None:
-        return array.astype(dtype.numpy)
+        return _cast(array, dtype)
     if not isinstance(data, (Tensor, np.ndarray, np.generic)):
         if array.dtype.kind == "f":
-            return array.astype(dtypes.get_default_dtype().numpy)
+            return _cast(array, dtypes.get_default_dtype())
         if not array.size and array.dtype.kind != "b":
-            return array.astype(dtypes.get_default_dtype().numpy)
+            return _cast(array, dtypes.get_default_dtype())
     dtypes.of(array)
     return array
+
+
+def _cast(array: Array, dtype: DType) -> Array:
+    cast: Array = thread.quietly(array.astype, dtype.numpy)  # what is too large becomes inf
+    return cast
 
 
 def _as_array(data: Any) -> Array:

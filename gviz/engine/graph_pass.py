@@ -65,9 +65,10 @@ class Pass:
         thread.grad_enabled = self.create_graph
         error = "interrupted"
         try:
-            self._count_edges()
-            self._start()
-            self._drain()
+            with np.errstate(all="ignore"):  # PyTorch, too, says nothing of 0/0
+                self._count_edges()
+                self._start()
+                self._drain()
             error = ""
         except BaseException as raised:
             error = str(raised) or type(raised).__name__

@@ -14,6 +14,7 @@ import numpy as np
 from gviz.engine import dtypes
 from gviz.engine.apply import Attrs, apply
 from gviz.engine.methods import Methods
+from gviz.engine.modes import thread
 from gviz.engine.op import REQUIRED, Op
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.engine.views import apply_in_place
@@ -111,7 +112,7 @@ def operand(op: Op, value: object, like: Tensor, position: int = 2) -> Tensor:
 def number(value: Any, like: Array) -> Tensor:
     """A Python number as a constant of the dtype it takes beside `like`."""
     plain = value.item() if isinstance(value, np.generic) else value
-    return new_tensor(np.array(plain, dtypes.scalar_dtype(plain, like.dtype)), WrappedNumber)
+    return new_tensor(thread.quietly(np.array, plain, dtypes.scalar_dtype(plain, like.dtype)), WrappedNumber)
 
 
 def operator(op: Op, with_number: Op | None = None) -> Callable[[Tensor, Any], Any]:

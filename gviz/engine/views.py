@@ -92,7 +92,7 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     written = target if untracked or target._base is None else target._base
     edges = [] if channel is None else announce.edges(channel, [written, *tensors[1:]])
     inner = None if untracked else _start_in_place(op, tensors, attrs)
-    target._array[...] = result
+    thread.quietly(target._array.__setitem__, ..., result)
     target._counter[0] += 1
     node = None if inner is None else _rebase(op, inner, target)
     if channel is not None:

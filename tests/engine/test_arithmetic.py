@@ -1,7 +1,12 @@
 """Operations on numbers and shapes, against PyTorch: results, types, names of nodes, words of errors."""
 
+import warnings
+
+import numpy as np
 import pytest
 from twin import compare
+
+import gviz.engine as torch
 
 PROGRAMS = {
     "products": """
@@ -94,7 +99,20 @@ attempt(lambda: x[5]); attempt(lambda: x[0, 9]); attempt(lambda: x[0, 0, 0]); at
 
 
 @pytest.mark.torch
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_pytorch(name):
     compare(PROGRAMS[name])
+
+
+def test_numbers_that_are_none_are_made_in_silence():
+    x = torch.tensor([0.0, -1.0], requires_grad=True)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        y = (x / x + x.log() + x.sqrt() * 1e300) ** 2
+        y.sum().backward(create_graph=True)
+        y.sum().backward()
+        made = torch.tensor([1e300]), torch.tensor(1e300) * 1e300, torch.zeros(1).fill_(1e300), torch.full((1,), 1e300)
+        made[0].add_(torch.ones(1, dtype=torch.float64) * 1e300).div_(0)
+        assert repr([x, y, *made, torch.zeros(0).mean(), x.detach().log().int()])
+        assert np.geterr()["divide"] == "raise"
+    assert y.isnan().all()

@@ -53,7 +53,7 @@ mean_all: Op = Op(
     "mean(self)",
     grad_fn="MeanBackward0",
     formula="mean of self",
-    forward=lambda self: np.mean(self),
+    forward=lambda self: _mean(self, None, False),
     rules=(
         Rule(
             "self",
@@ -68,7 +68,7 @@ mean_dim: Op = Op(
     "mean(self, *, dim, keepdim=False)",
     grad_fn="MeanBackward1",
     formula="mean of self over dim",
-    forward=lambda self, dim, keepdim: np.mean(self, axis=dim, keepdims=keepdim),
+    forward=lambda self, dim, keepdim: _mean(self, dim, keepdim),
     rules=(
         Rule(
             "self",
@@ -163,6 +163,12 @@ class Extremes(NamedTuple):
 def _shared(where: Array, kind: Any) -> Array:
     share: Array = (where / where.sum()).astype(kind)
     return share
+
+
+def _mean(self: Array, dim: tuple[int, ...] | None, keepdim: Any) -> Any:
+    if self.size:
+        return np.mean(self, axis=dim, keepdims=keepdim)
+    return np.add.reduce(self, axis=dim, keepdims=keepdim) * self.dtype.type(np.nan)  # np.mean would warn
 
 
 def _accumulator(array: Array) -> Any:
