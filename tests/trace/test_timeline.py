@@ -10,6 +10,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace.changes import ChangeList
 from gviz.trace.log import MemoryLog
+from gviz.trace.passes import seed_of
 from gviz.trace.replay import replay
 from gviz.trace.state import Contribution, Iteration, Phase
 from gviz.trace.timeline import Timeline
@@ -32,6 +33,33 @@ def test_every_moment_of_the_timeline_is_what_replay_says(events):
     assert_agrees(Timeline(log), log)
 
 
+QUESTIONS = ("nodes", "iterations", "phases", "marks", "optimizer_steps", "failures", "node_ends")
+
+
+@pytest.mark.parametrize(
+    ("question", "more"),
+    [("failures", e.Failed("ValueError", "", 0, 0, "")), ("marks", e.Marked("here")),
+     ("optimizer_steps", e.OptimizerStepped("SGD", (1,), 0))],
+)  # fmt: skip
+def test_an_answer_given_before_the_log_grew_is_given_anew(shared_leaf, question, more):
+    timeline = Timeline(shared_leaf)
+    before = getattr(timeline, question)
+    shared_leaf.append(more)
+    timeline.refresh()
+    assert len(getattr(timeline, question)) == len(before) + 1
+
+
+@pytest.mark.parametrize(
+    ("seeds", "total"),
+    [((value(1.0), value(2.5)), value(3.5)),
+     ((Value("bfloat16", (), b"\x80\x3f"),) * 2, Value("bfloat16", ())),  # numpy cannot add these
+     ((value(1.0), Value("float64", (1,))), Value("float64", (1,)))],
+)  # fmt: skip
+def test_a_root_given_twice_begins_with_the_sum_if_it_can_be_known(seeds, total):
+    started = e.BackwardStarted(1, ((1, 0), (1, 0)), seeds, False, False, (), 0)
+    assert seed_of(started, (1, 0), Value.array) == total
+
+
 @given(histories, st.data())
 @settings(deadline=None, max_examples=40)
 def test_a_timeline_that_grew_with_its_log_is_like_one_made_at_the_end(events, data):
@@ -45,9 +73,11 @@ def test_a_timeline_that_grew_with_its_log_is_like_one_made_at_the_end(events, d
         said += more
         grown.refresh()
         grown.at(len(grown)).states(grown.nodes)  # what was asked for early must not be answered stale later
+        for question in QUESTIONS:
+            getattr(grown, question)
     assert_agrees(grown, log)
     whole = Timeline(MemoryLog(events))
-    for question in ("nodes", "iterations", "phases", "marks", "failures", "node_ends"):
+    for question in QUESTIONS:
         assert getattr(grown, question) == getattr(whole, question)
     for node in whole.nodes:
         assert grown.info(node) == whole.info(node)
