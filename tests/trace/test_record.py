@@ -34,6 +34,18 @@ def test_what_happens_in_the_block_is_in_the_trace(tmp_path):
     assert timeline.source(__file__) == Path(__file__).read_text()
 
 
+def test_a_second_pass_writes_the_memory_of_the_grad_that_is_there(tmp_path):
+    with record(tmp_path / "run.gviz"):
+        x = torch.tensor(2.0, requires_grad=True)
+        (x * 3).backward()
+        _ = x.grad * 1
+        (x * 3).backward()
+    timeline = load(tmp_path / "run.gviz")
+    [grad] = [node for node in timeline.nodes if timeline.info(node).name == "x.grad"]
+    [output] = timeline.at(len(timeline)).state(grad).outputs
+    assert (output.value.array(), output.version) == (6.0, 1)
+
+
 def test_an_exception_is_said_and_goes_on_its_way(tmp_path):
     path = tmp_path / "run.gviz"
     with pytest.raises(ZeroDivisionError), record(path):
