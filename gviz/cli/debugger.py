@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,26 @@ if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
 
 
-def debug(trace: Path, settings: Settings, *, title: str, at: str | None = None) -> None:
-    """Open the debugger on a trace, at the moment `at`, else at the program's failure, else at the first event."""
+def debug(
+    trace: Path,
+    settings: Settings,
+    *,
+    title: str,
+    at: str | None = None,
+    lesson: bool = False,
+    commands: Iterable[str] | None = None,
+) -> None:
+    """Open the debugger on a trace, at the moment `at`, else at the program's failure, else at the first event.
+
+    A `lesson` begins with its own text. Line by line, `commands` are carried out instead of what is typed.
+    """
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        _debug(timeline, settings, title, moment(timeline, at) if at else None)
+        start = moment(timeline, at) if at else None
+        _debug(timeline, settings, title, start, lesson=lesson, commands=commands)
 
 
 def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None) -> None:
@@ -37,14 +49,14 @@ def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None) -> None:
 
 
 def walk(trace: Path) -> None:
-    """Go from node to node to the end, line by line, asking for nothing."""
+    """Go through a lesson from node to node to the end, line by line, asking for nothing."""
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.tui import plain
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, at=0)
+        plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, at=0, lesson=True)
 
 
 def moment(timeline: Timeline, text: str) -> int:
@@ -54,14 +66,23 @@ def moment(timeline: Timeline, text: str) -> int:
     return Cursor(timeline, 0).event_at(text)
 
 
-def _debug(timeline: Timeline, settings: Settings, title: str, at: int | None) -> None:
+def _debug(
+    timeline: Timeline,
+    settings: Settings,
+    title: str,
+    at: int | None,
+    *,
+    lesson: bool = False,
+    commands: Iterable[str] | None = None,
+) -> None:
     from gviz import tui
     from gviz.tui import plain
 
     if terminal.why_plain(settings):
-        plain.debug(timeline, None, sys.stdin, sys.stdout, at=at)
+        plain.debug(timeline, commands, sys.stdin, sys.stdout, at=at, lesson=lesson)
     else:
-        tui.debug(timeline, title=title, at=at, ascii=terminal.needs_ascii(settings), theme=settings.theme)
+        ascii = terminal.needs_ascii(settings)
+        tui.debug(timeline, title=title, at=at, ascii=ascii, theme=settings.theme, lesson=lesson)
 
 
 def _steps(timeline: Timeline) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -21,18 +22,21 @@ from gviz.cli.settings import Settings, display_options
 def command(settings: Settings, name: str | None, list_all: bool) -> int:
     """Open the debugger on a lesson: the first one, or the one called NAME.
 
-    Without a terminal it walks through the lesson in plain lines and writes its picture.
+    Without a terminal it carries out the commands it is given, line by line; without any it walks through the lesson
+    and writes its picture.
     """
     if list_all:
         _list()
         return 0
     lesson = lessons.find(name)
     recorded = record_program(Program((str(lesson.path),), engine="builtin"))
-    why_plain = terminal.why_plain(settings)
-    if why_plain and not settings.plain and not sys.stdin.isatty():
-        _walk(recorded.trace, why_plain)
+    piped = terminal.why_plain(settings) and not settings.plain and not sys.stdin.isatty()
+    first = sys.stdin.readline() if piped else ""
+    if piped and not first:
+        _walk(recorded.trace)
     else:
-        debugger.debug(recorded.trace, settings, title=lesson.path.name)
+        given = chain([first], sys.stdin) if piped else None
+        debugger.debug(recorded.trace, settings, title=lesson.path.name, lesson=True, commands=given)
     return recorded.exit_code
 
 
@@ -43,8 +47,8 @@ def _list() -> None:
         click.echo(f"{lesson.number}  {lesson.name:<{width}}  {lesson.title()}")
 
 
-def _walk(trace: Path, why_plain: str) -> None:
-    click.echo(f"gviz: {why_plain}: walking through the lesson line by line", err=True)
+def _walk(trace: Path) -> None:
+    click.echo("gviz: standard input gives no commands: walking through the lesson line by line", err=True)
     debugger.walk(trace)
     picture = trace.with_suffix(".svg")
     write_picture(trace, picture, force=True)

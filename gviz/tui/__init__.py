@@ -9,9 +9,15 @@ if TYPE_CHECKING:
 
 
 def debug(
-    timeline: Timeline, *, title: str, at: int | None = None, ascii: bool = False, theme: str | None = None
+    timeline: Timeline,
+    *,
+    title: str,
+    at: int | None = None,
+    ascii: bool = False,
+    theme: str | None = None,
+    lesson: bool = False,
 ) -> None:
     """Open the terminal debugger over a timeline; see `gviz.tui.app.debug`."""
     from gviz.tui.app import debug as open_debugger  # textual takes 0.19 s to import
 
-    open_debugger(timeline, title=title, at=at, ascii=ascii, theme=theme)
+    open_debugger(timeline, title=title, at=at, ascii=ascii, theme=theme, lesson=lesson)

@@ -26,7 +26,9 @@ class DebuggerApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
 
-    def __init__(self, timeline: Timeline, *, title: str, at: int, ascii: bool, theme: str | None) -> None:
+    def __init__(
+        self, timeline: Timeline, *, title: str, at: int, ascii: bool, theme: str | None, lesson: bool = False
+    ) -> None:
         if not os.environ.get("NO_COLOR", "set"):
             del os.environ["NO_COLOR"]  # an empty one means nothing, but Textual takes it for a wish
         without_colour = bool(os.environ.get("NO_COLOR"))
@@ -36,7 +38,7 @@ class DebuggerApp(App[None]):
         self.theme = starting_theme(theme)
         self.ascii_only = ascii
         self.set_class(ascii, "-ascii")
-        self._start = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii))
+        self._start = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson)
         self.failure: BaseException | None = None
 
     def get_default_screen(self) -> Screen[None]:
@@ -64,14 +66,22 @@ class DebuggerApp(App[None]):
 
 
 def debug(
-    timeline: Timeline, *, title: str, at: int | None = None, ascii: bool = False, theme: str | None = None
+    timeline: Timeline,
+    *,
+    title: str,
+    at: int | None = None,
+    ascii: bool = False,
+    theme: str | None = None,
+    lesson: bool = False,
 ) -> None:
     """Open the terminal debugger and stay until the user leaves.
 
-    Without `at` it opens where the program failed, else at the first event. Raises GvizError (exit code 70) if gviz
+    Without `at` it opens where the program failed, else at the first event; for a `lesson` the text at the program's
+    top comes first. Raises GvizError (exit code 70) if gviz
     itself fails.
     """
-    app = DebuggerApp(timeline, title=title, at=start_of(timeline) if at is None else at, ascii=ascii, theme=theme)
+    start = start_of(timeline) if at is None else at
+    app = DebuggerApp(timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson)
     app.run()
     if app.failure is not None:
         raise crash(app.failure) from app.failure

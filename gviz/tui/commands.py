@@ -55,6 +55,7 @@ SPECS = (
     Spec("list", ("l",), "", "the source around the current line"),
     Spec("where", ("w", "bt"), "", "the call stack of the selected node"),
     Spec("output", (), "", "what the program has printed up to now"),
+    Spec("lesson", (), "", "what the program says about itself at its top"),
     Spec("export", (), "FILE", "write this moment as a picture: .svg .dot .png .pdf .txt"),
     Spec("theme", (), "NAME", "gviz-dark, gviz-light, gviz-contrast, gviz-ansi, or any theme of Textual"),
     Spec("help", ("h", "?"), "[WORD]", "this list, or one command"),

@@ -6,9 +6,12 @@ A style is a name (``value``, ``grad``, ``muted`` …), never a colour; themes k
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len, chop_cells, set_cell_size
+
+from gviz.plain_text import shown
 
 Span = tuple[str, str]
 """``(text, style name)``; an empty style name is ordinary text."""
@@ -93,6 +96,17 @@ def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
             row.append((piece, style))
             used += cell_len(piece)
     yield _stripped(row)
+
+
+def paragraphs(text: str, width: int) -> Iterator[Line]:
+    """A text of somebody else, its paragraphs broken anew; one with indented lines keeps its lines."""
+    for at, paragraph in enumerate(re.split(r"\n\s*\n", text.strip())):
+        if at:
+            yield ()
+        rows = paragraph.splitlines()
+        kept = any(row.startswith((" ", "\t")) for row in rows)
+        for row in rows if kept else [" ".join(rows)]:
+            yield from wrapped(line(shown(row)), width)
 
 
 TIED = "\xa0"

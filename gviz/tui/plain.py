@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from gviz.errors import GvizError
-from gviz.explain.happening import label, sentence
+from gviz.explain.docstring import about
+from gviz.explain.happening import sentence
+from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
@@ -55,15 +57,16 @@ def debug(
     output: TextIO,
     *,
     at: int | None = None,
+    lesson: bool = False,
 ) -> None:
     """Debug line by line: carry out `commands`, or what is read from `input` until it ends or says ``quit``.
 
-    Without `at` it begins where the program failed, else at the first event.
+    Without `at` it begins where the program failed, else at the first event; for a `lesson` with its text.
     """
     failures = timeline.failures
     start = at if at is not None else failures[-1] if failures else min(1, len(timeline))
     session = Session(timeline, Cursor(timeline, start), glyphs(ascii=wants_ascii()))
-    for text in _greeting(session):
+    for text in (*(_lesson(session, "") if lesson else ()), *_greeting(session)):
         print(text, file=output)
     last = Command("step")
     given = commands if commands is not None else _typed(input, output)
@@ -202,6 +205,11 @@ def _output(session: Session, _: str) -> Iterator[str]:
     return (lines.plain(row) for row in output_lines(session.timeline, session.cursor.position, 10_000))
 
 
+def _lesson(session: Session, _: str) -> Iterator[str]:
+    text = about(session.timeline) or "this program says nothing about itself at its top."
+    return (lines.plain(row) for row in lines.paragraphs(text, WIDTH))
+
+
 def _help(session: Session, word: str) -> Iterator[str]:
     return help_lines(word)
 
@@ -218,6 +226,7 @@ _SAYS: dict[str, Callable[[Session, str], Iterator[str]]] = {
     "list": _list,
     "where": _where,
     "output": _output,
+    "lesson": _lesson,
     "help": _help,
     "export": _export,
 }

@@ -221,4 +221,13 @@ def test_demo_lists_and_walks_the_lessons(tmp_path):
     [picture] = re.findall(r"wrote (.*\.svg)", err)
     assert picture.startswith(str(tmp_path))
     assert "<svg" in Path(picture).read_text()
-    assert "line by line" in err
+    assert "gives no commands: walking through the lesson line by line" in err
+    assert out.index("Press n to step") < out.index("\nevent ")
+
+
+def test_demo_carries_out_the_commands_of_a_pipe(tmp_path):
+    code, out, err = gviz("demo", cwd=tmp_path, env=alone(tmp_path), stdin="goto 5\nq\nn\n")
+    assert code == 0
+    assert "(gviz) goto 5\nevent 5, " in out
+    assert "(gviz) n" not in out
+    assert "wrote" not in err

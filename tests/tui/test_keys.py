@@ -1,14 +1,14 @@
 """Every key does what the help says, through a running app and nothing else."""
 
 import pytest
-from stories import chain, demo, failed, iterations
+from stories import Story, chain, demo, failed, iterations
 from textual.events import MouseScrollDown
 
 from gviz.tui.app import DebuggerApp, start_of
 from gviz.tui.cursor import Cursor
 from gviz.tui.screens.bindings import BINDINGS
-from gviz.tui.screens.help import HelpScreen
 from gviz.tui.screens.inspector import InspectorScreen
+from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.widgets.rows import KeysRow, TimelineBar
 from gviz.tui.widgets.tape import Tape
 
@@ -209,10 +209,10 @@ async def test_help_and_inspector_open_and_close():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("question_mark")
-        assert isinstance(app.screen, HelpScreen)
+        assert isinstance(app.screen, SheetScreen)
         assert "CAPITALS back" in shown(app)
         await pilot.press("q")
-        assert not isinstance(app.screen, HelpScreen)
+        assert not isinstance(app.screen, SheetScreen)
         await pilot.press("enter")
         assert isinstance(app.screen, InspectorScreen)
         assert "float64 ()" in shown(app)
@@ -357,3 +357,57 @@ async def test_every_panel_can_have_the_whole_screen(size):
             await pilot.pause()
             assert app.screen.query_one(f"#{panel}").outer_size == (size[0], size[1] - 3), panel
             await pilot.press("z")
+
+
+LESSON = '''"""A lesson about [red]x[/red]
+
+Press n and look at x,
+then at w.
+"""
+
+x = 3
+'''
+
+
+def with_lesson():
+    story = Story("demo.py", LESSON)
+    story.leaf("x", 3.0, 7)
+    return story.timeline()
+
+
+async def seen(timeline, *keys, size=(80, 24), at=1, lesson=False):
+    """The text of the screen after some keys."""
+    app = app_of(timeline, at=at, lesson=lesson)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.press(*keys)
+        await pilot.pause(0.3)
+        return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def test_a_lesson_begins_with_its_text_and_shows_it_again():
+    text = await seen(with_lesson(), lesson=True)
+    assert "A lesson about [red]x[/red]" in text
+    assert "Press n and look at x, then at w." in text
+    assert "look at x, then" not in await seen(with_lesson(), "n", lesson=True)
+    assert "look at x, then" in await seen(with_lesson(), "n", *":lesson", "enter", lesson=True)
+    assert "says nothing about itself" in await seen(demo(), *":lesson", "enter")
+
+
+async def test_every_command_can_be_read():
+    assert "reverse-continue" in await seen(demo(), *":help", "enter")
+    assert "quit, q, exit" in await seen(demo(), *":help", "enter", "end")
+
+
+async def test_the_help_scrolls_where_the_terminal_is_small():
+    assert "quit" not in await seen(demo(), "question_mark", size=(40, 10))
+    assert "the bar at the top seeks" in await seen(demo(), "question_mark", "end", size=(40, 10))
+    assert "any key leaves" in await seen(demo(), "question_mark", "pagedown", "down", size=(40, 10))
+    assert "any key leaves" not in await seen(demo(), "question_mark", "pagedown", "z", size=(40, 10))
+
+
+async def test_nothing_opens_on_a_terminal_that_is_too_small():
+    for key in ("question_mark", "enter", "colon", "slash"):
+        screen = await after(demo(), key, size=(39, 9))
+        assert screen.query_one("#small").display
+        assert not screen.query("#prompt Input")[0].has_focus

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz.tui.lines import Line, Span, cells, line
+from gviz.tui.commands import SPECS
+from gviz.tui.lines import Line, Span, cells, line, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ KEYS = (
     Key("sS", "Step", "travel('step')"),
     Key("nN", "Node", "travel('next')"),
     Key("cC", "Run", "travel('continue')"),
-    Key("fF", "End", "travel('finish')"),
+    Key("fF", "Call", "travel('finish')"),
     Key("tT", "Here", "travel_to(False)"),
     Key("v", "View", "view"),
     Key("/", "Find", "prompt('/')"),
@@ -82,23 +84,41 @@ _RIGHT = (
     ("v", "graph, tape, both"),
     ("tab 1-5", "panels"),
     ("z", "one panel only"),
-    ("i enter", "values in full"),
+    ("i enter", "all digits, all of it"),
     ("o", "program output"),
     ("x", "export a picture"),
     ("esc", "leave, undo zoom"),
     ("q", "quit"),
 )
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
-    (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"), " bad"),
-    ("dashed box: not run yet    freed: what it had saved is released",),
+    (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"),
+     " bad   in: the numbers of its inputs"),
+    ("(2 of 2): so many of its contributions have arrived",),
+    ("v4, ↻4: its memory was written in place, and is version 4 now",),
+    ("freed: what it had saved for backward is released",),
+    ("gone: nothing refers to it any more",),
+    ("dashed box: not run yet, or freed or gone; the word in its corner says which",),
     ("a small letter goes forward, the same letter in CAPITALS back; a click",),
     ("selects, a double click runs there, the bar at the top seeks",),
 )  # fmt: skip
+_ROOM = 76
 
 
-def help_page() -> tuple[Line, ...]:
-    """Every key on one screen of 76 by 20 cells."""
-    rows: list[Line] = []
-    for (left, says), (right, means) in zip(_LEFT, _RIGHT, strict=True):
-        rows.append(line((f"{left:<6}", "key"), f"{says:<40}", (f"{right:<8}", "key"), means))
-    return (*rows, (), *(line(*spans) for spans in _LEGEND))
+def help_page(width: int) -> Iterator[Line]:
+    """Every key on one screen of 76 by 20 cells; one below the other where there is less room."""
+    if width >= _ROOM:
+        for (left, says), (right, means) in zip(_LEFT, _RIGHT, strict=True):
+            yield line((f"{left:<6}", "key"), f"{says:<40}", (f"{right:<8}", "key"), means)
+    else:
+        for keys, says in (*_LEFT, *_RIGHT):
+            yield from wrapped(line((f"{keys:<8}", "key"), says), width, 8)
+    yield ()
+    for spans in _LEGEND:
+        yield from wrapped(line(*spans), width, 2)
+
+
+def commands_page(width: int) -> Iterator[Line]:
+    """Every command of the prompt, and what it does."""
+    for spec in SPECS:
+        names = ", ".join((spec.name, *spec.aliases))
+        yield from wrapped(line((f"{names} {spec.takes}".rstrip() + "  ", "key"), spec.help), width, 4)

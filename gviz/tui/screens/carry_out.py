@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
+from gviz.explain.docstring import about
 from gviz.plain_text import clipped
 from gviz.tui.commands import Command, help_lines
+from gviz.tui.drawing.keys import commands_page
+from gviz.tui.lines import paragraphs
 
 if TYPE_CHECKING:
     from gviz.tui.screens.debugger import DebuggerScreen
@@ -19,6 +22,7 @@ def carry_out(screen: DebuggerScreen, command: Command) -> None:
     """Do what a command asks of the screen; raises GvizError where it cannot be done."""
     acts: dict[str, Callable[[str], None]] = {
         "quit": lambda _: screen.action_quit(),
+        "lesson": lambda _: _lesson(screen),
         "help": lambda word: _help(screen, word),
         "theme": lambda name: _theme(screen, name),
         "export": lambda path: _export(screen, path),
@@ -34,7 +38,14 @@ def _help(screen: DebuggerScreen, word: str) -> None:
     if word:
         screen.say(" ".join(next(help_lines(word)).split()))
     else:
-        screen.action_help()
+        screen.show_sheet("Commands", commands_page)
+
+
+def _lesson(screen: DebuggerScreen) -> None:
+    text = about(screen.timeline)
+    if not text:
+        raise GvizError("this program says nothing about itself at its top", exit_code=2)
+    screen.show_sheet("Lesson", lambda width: (*paragraphs(text, width), (), ((":lesson shows this again", "muted"),)))
 
 
 def _theme(screen: DebuggerScreen, name: str) -> None:

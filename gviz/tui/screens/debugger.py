@@ -20,13 +20,14 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import LEAST, PANELS
 from gviz.tui.commands import Command, parse
 from gviz.tui.cursor import FOLLOWS, Cursor, Stop
+from gviz.tui.drawing.keys import help_page
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed, Seek, Typed
 from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.carry_out import carry_out
-from gviz.tui.screens.help import HelpScreen
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.panels import Panels
+from gviz.tui.screens.sheet import Draw, SheetScreen
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.output import OutputPanel
@@ -50,8 +51,9 @@ class DebuggerScreen(Screen[None]):
     full: reactive[bool] = reactive(False)
     remark: reactive[str] = reactive("")
 
-    def __init__(self, timeline: Timeline, title: str, position: int, glyphs: Glyphs) -> None:
+    def __init__(self, timeline: Timeline, title: str, position: int, glyphs: Glyphs, *, lesson: bool = False) -> None:
         super().__init__()
+        self._lesson = lesson
         self.timeline = timeline
         self.cursor = Cursor(timeline, position)
         self.program = title
@@ -83,6 +85,8 @@ class DebuggerScreen(Screen[None]):
         failed = self.cursor.position in self.timeline.failures
         self._show(Stop(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
         self.call_after_refresh(self.panels.fit)
+        if self._lesson:
+            self.run_command(Command("lesson"))
 
     def on_resize(self) -> None:
         """Another size may show other panels."""
@@ -182,17 +186,29 @@ class DebuggerScreen(Screen[None]):
         """Open the command line or the search."""
         self._pause()
         self.remark = ""
+        if self.panels.too_small:
+            return
         self.query_one(KeysRow).display = False
         self.query_one(Prompt).ask(sign, text)
 
     def action_help(self) -> None:
         """All keys on one screen."""
-        self.app.push_screen(HelpScreen(self.glyphs))
+        self.show_sheet("Help", help_page)
+
+    def show_sheet(self, title: str, draw: Draw) -> None:
+        """A text over the panels, until a key."""
+        self._lay_over(lambda: SheetScreen(title, draw, self.glyphs))
 
     def action_inspect(self) -> None:
         """Everything about the selected node."""
-        if self.moment is not None:
-            self.app.push_screen(InspectorScreen(self.timeline, self.moment, self.selected, self.glyphs))
+        moment = self.moment
+        if moment is not None:
+            self._lay_over(lambda: InspectorScreen(self.timeline, moment, self.selected, self.glyphs))
+
+    def _lay_over(self, screen: Callable[[], Screen[None]]) -> None:
+        """Open a screen over this one, unless the terminal is too small to show either."""
+        if not self.panels.too_small:
+            self.app.push_screen(screen())
 
     def action_play(self) -> None:
         """Step by itself until a key or the end."""

@@ -37,6 +37,11 @@ class Panels:
         self._zoomed = ""
         self._leading = "tape"
 
+    @property
+    def too_small(self) -> bool:
+        """Whether there is no room for any panel."""
+        return size_class(*self._screen.app.size) == "tiny"
+
     def fit(self) -> None:
         """Suit the size of the terminal."""
         if self._chosen:

@@ -1,0 +1,64 @@
+"""A text over the debugger: the help, the commands, what a lesson says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import ModalScreen
+
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line
+from gviz.tui.widgets.styled import Page
+
+Draw = Callable[[int], Iterable[Line]]
+
+
+class Sheet(Page):
+    """A page made to the width it gets."""
+
+    def __init__(self, draw: Draw, glyphs: Glyphs) -> None:
+        super().__init__(id="sheet")
+        self._draw_lines = draw
+        self.glyphs = glyphs
+
+    def on_resize(self) -> None:
+        """Break the lines anew."""
+        self.draw_soon()
+
+    def draw(self) -> None:
+        """Make the text."""
+        self.show_fitted(self._draw_lines)
+
+
+class SheetScreen(ModalScreen[None]):
+    """Any key leaves, but for those that scroll a text longer than the screen."""
+
+    SCROLLING: ClassVar[frozenset[str]] = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
+
+    def __init__(self, title: str, draw: Draw, glyphs: Glyphs) -> None:
+        super().__init__()
+        self._title, self._draw, self._glyphs = title, draw, glyphs
+
+    def compose(self) -> ComposeResult:
+        """One page."""
+        yield Sheet(self._draw, self._glyphs)
+
+    def on_mount(self) -> None:
+        """Name the page."""
+        sheet = self.query_one(Sheet)
+        sheet.set_title(f"{self._title}: any key leaves")
+        sheet.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Leave at any key that does not scroll."""
+        if event.key not in self.SCROLLING:
+            event.stop()
+            event.prevent_default()
+            self.dismiss()
+
+    def on_click(self) -> None:
+        """Leave at a click."""
+        self.dismiss()
