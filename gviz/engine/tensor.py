@@ -65,9 +65,14 @@ class Tensor(Conversions):
     _is_number: ClassVar[bool] = False
     __array_priority__ = 1000  # numpy leaves mixed expressions to us
 
-    def __new__(cls, data: Any = (), **options: Any) -> Tensor:
-        """``torch.Tensor(data)``: a float tensor of the data."""
-        return new_tensor(np.array(data, dtype=dtypes.get_default_dtype().numpy), cls)
+    def __new__(cls, *data: Any) -> Tensor:
+        """``torch.Tensor(data)`` or ``torch.Tensor(2, 3)``: a float tensor of the data, or in this size."""
+        kind = dtypes.get_default_dtype().numpy
+        if len(data) == 1 and isinstance(data[0], (bool, float, str)):
+            raise TypeError(messages.NOT_A_SEQUENCE.format(name=type(data[0]).__name__))
+        if len(data) == 1 and not isinstance(data[0], (int, Size)):
+            return new_tensor(np.array(data[0], kind), cls)
+        return new_tensor(np.zeros(data[0] if data and isinstance(data[0], Size) else data or 0, kind), cls)
 
     # What it is
 

@@ -70,6 +70,13 @@ a = np.ones(2); t = torch.from_numpy(a); t.add_(1); see(a, t, torch.as_tensor(a)
 attempt(lambda: torch.tensor([[1], [2, 3]])); attempt(lambda: torch.tensor("a")); attempt(lambda: len(torch.tensor(1.))); attempt(lambda: x.item())
 attempt(lambda: bool(x)); attempt(lambda: bool(torch.ones(0))); attempt(lambda: float(x)); see(float(x[0, 0]), int(x[0, 0]), bool(x[0, 0]), x[0, 0].item())
 attempt(lambda: [0, 1][torch.tensor(1)]); attempt(lambda: iter(torch.tensor(1.))); see(torch.get_default_dtype() is torch.float32)
+for size in ((), (2, 3), (5,), ([1, 2],), ((2, 3),), (torch.Size([2, 3]),), ([[1, 2], [3, 4]],), (x.detach(),)):
+    see(torch.Tensor(*size).shape, torch.Tensor(*size).dtype)
+attempt(lambda: torch.Tensor(2.5)); attempt(lambda: torch.Tensor(True)); see(torch.Tensor([[1, 2], [3, 4]]))
+def refused(call):
+    try: call()
+    except TypeError: return True
+see(refused(lambda: torch.Tensor([1.], requires_grad=True)), refused(lambda: torch.nn.Parameter(torch.ones(1), requires_gard=False)))
 attempt(lambda: x.nothing); attempt(lambda: torch.exp(1.));
 """,
     "choosing": """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class Parameter(Tensor):
     _is_parameter: ClassVar[bool] = True
     _named: Seen | None = None
 
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True, **_: Any) -> Parameter:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """A parameter that shares the memory of `data`."""
         array = np.zeros(0, dtypes.get_default_dtype().numpy) if data is None else data._array
         if requires_grad and array.dtype.kind != "f":
