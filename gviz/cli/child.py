@@ -22,7 +22,7 @@ def main() -> None:
         if what.engine == "builtin":
             torch_name.install()
         target = runner.find(sys.argv[2:], as_module=what.as_module)
-        recording = record(what.trace, source=what.keep_source, limit=what.limit)
+        recording = record(what.trace, source=what.keep_source, limit=what.limit, overwrite=what.replace)
         recording.__enter__()
     except GvizError as error:
         _say(*error.lines())

@@ -35,7 +35,7 @@ def command(
     from gviz.render.exporters import exporter_for
 
     exporter_for(str(output))  # before a long recording, not after it
-    outputs.refuse_existing(output, force=force)
+    outputs.refuse_picture(output, source, force=force)
     with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
         trace = source
         if not is_trace(source):

@@ -13,7 +13,8 @@ Engine = Literal["auto", "builtin", "torch"]
 class Order:
     """Where the trace goes, which engine ``import torch`` means, whether a module is run.
 
-    `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own).
+    `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own). `replace` lets the new trace
+    take the place of one that is there, once everything before the recording has succeeded.
     """
 
     trace: str
@@ -21,6 +22,7 @@ class Order:
     as_module: bool = False
     keep_source: bool = True
     limit: int = 0
+    replace: bool = False
 
     def text(self) -> str:
         """The order as one argument."""

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from gviz.errors import GvizError
 
+_ID_AT = 68
+"""Where the header of an SQLite file says whose it is."""
 
-def refuse_existing(path: Path, *, force: bool) -> None:
-    """Raise `GvizError` if nothing may or can be written at `path`."""
-    if path.is_dir():
-        raise GvizError(f"{path} is a folder")
-    if path.exists() and not force:
-        raise GvizError(f"{path} already exists", hint="--force writes over it")
-    if not path.absolute().parent.is_dir():
-        raise GvizError(f"cannot write {path}", why=f"there is no folder {path.absolute().parent}")
+
+def refuse_picture(path: Path, source: Path, *, force: bool) -> None:
+    """Raise `GvizError` if no picture of `source` may or can be written at `path`."""
+    _refuse_place(path, source)
+    _refuse_existing(path, force=force)
+
+
+def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
+    """Raise `GvizError` if no trace may be written at `path`: over a file that is not a trace not even by force."""
+    _refuse_place(path, program)
+    if path.exists() and not _has_mark(path):
+        raise GvizError(f"{path} exists and is not a gviz trace", hint="choose another name")
+    _refuse_existing(path, force=force)
 
 
 @contextmanager
@@ -25,11 +33,54 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     """Give a path to write to that becomes `path` once everything is written, and disappears otherwise."""
     import tempfile
 
-    refuse_existing(path, force=force)
+    _refuse_existing(path, force=force)
     try:
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.absolute().parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=".gviz-", dir=path.absolute().parent) as folder:
             unfinished = Path(folder) / path.name
             yield unfinished
             os.replace(unfinished, path)
     except OSError as error:
         raise GvizError(f"cannot write {path}", why=error.strerror or str(error)) from error
+
+
+def identity(path: Path) -> tuple[int, ...]:
+    """What changes when a file is replaced or written; empty if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _refuse_place(path: Path, source: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        if not path.absolute().parent.is_dir():
+            raise GvizError(f"cannot write {path}", why=f"there is no folder {path.absolute().parent}") from None
+        return
+    except (OSError, ValueError) as error:
+        raise GvizError(f"cannot write {path}", why=getattr(error, "strerror", "") or str(error)) from error
+    if stat.S_ISDIR(mode):
+        raise GvizError(f"{path} is a folder")
+    if not stat.S_ISREG(mode):
+        raise GvizError(f"{path} is not a regular file", hint="choose another name")
+    if source.exists() and path.samefile(source):
+        raise GvizError(f"{path} is the input itself", hint="choose another name")
+
+
+def _refuse_existing(path: Path, *, force: bool) -> None:
+    if path.exists() and not force:
+        raise GvizError(f"{path} already exists", hint="--force writes over it")
+
+
+def _has_mark(path: Path) -> bool:
+    """Whether a regular file says that it is a trace."""
+    from gviz.trace.file_format import APPLICATION_ID, MAGIC
+
+    try:
+        with path.open("rb") as file:
+            head = file.read(_ID_AT + 4)
+    except OSError as error:
+        raise GvizError(f"cannot write {path}", why=error.strerror or str(error)) from error
+    return head.startswith(MAGIC) and head[_ID_AT:] == APPLICATION_ID.to_bytes(4, "big")

@@ -55,7 +55,7 @@ _OPTIONS = (
     engine_option,
     click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the trace in this file."),
     click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
-    click.option("--values", "limit", type=int, default=0, metavar="BYTES",
+    click.option("--values", "limit", type=click.IntRange(min=0), default=0, metavar="BYTES",
                  help="Keep whole arrays up to this size (1024); of larger ones their statistics."),
     click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
     click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="SCRIPT [ARGS]..."),
@@ -79,16 +79,26 @@ def record_program(program: Program) -> Recorded:
     from gviz.cli.recording import run_recorded
 
     if program.output is not None:
-        outputs.refuse_existing(program.output, force=program.force)
-        places.remove_trace(program.output)
+        outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
     trace = program.output or places.new_trace(program.argv[0])
-    order = Order(str(trace.absolute()), program.engine, program.as_module, program.keep_source, program.limit)
-    code = run_recorded(order, program.argv)
-    if not trace.exists():
+    before = outputs.identity(trace)
+    code = run_recorded(_order(program, trace), program.argv)
+    if outputs.identity(trace) == before:
         if code in (0, *range(128, 256)):
             raise GvizError("nothing was recorded", exit_code=code or 1)
         raise click.exceptions.Exit(code)  # the recording process has said why
     return Recorded(trace, code)
+
+
+def _order(program: Program, trace: Path) -> Order:
+    return Order(
+        str(trace.absolute()),
+        engine=program.engine,
+        as_module=program.as_module,
+        keep_source=program.keep_source,
+        limit=program.limit,
+        replace=program.force and program.output is not None,
+    )
 
 
 def is_trace(path: Path) -> bool:
