@@ -10,6 +10,9 @@ from gviz.trace.state import NodeInfo
 
 Shape = tuple[int, ...]
 
+MOST_INPUTS = 8
+"""No elementwise operation has more; the thousands of a stack would be looked at once for each of them."""
+
 
 def widened(info: NodeInfo, shapes: Iterable[Shape | None]) -> Shape | None:
     """The shape that the inputs of an op are broadcast to (None among `shapes`: not known).
@@ -17,7 +20,7 @@ def widened(info: NodeInfo, shapes: Iterable[Shape | None]) -> Shape | None:
     None where they do not meet element by element: the only input, a matrix product, a result of another shape.
     """
     result = info.created.outputs[0].value if len(info.created.outputs) == 1 else None
-    if result is None or len(info.created.inputs) < 2 or _multiplies_matrices(info):
+    if result is None or not 2 <= len(info.created.inputs) <= MOST_INPUTS or _multiplies_matrices(info):
         return None
     try:
         common = np.broadcast_shapes(*(shape for shape in shapes if shape is not None))

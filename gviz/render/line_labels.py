@@ -27,6 +27,6 @@ def _shape(infos: Mapping[int, NodeInfo], node: int, output_nr: int) -> Shape | 
 
 def _broadcast(infos: Mapping[int, NodeInfo], user: NodeInfo, shape: Shape) -> str:
     """``→(8,3)`` where elementwise arithmetic widens an input, because backward sums there."""
-    shapes = [_shape(infos, node, output_nr) for node, output_nr in user.created.inputs]
+    shapes = (_shape(infos, node, output_nr) for node, output_nr in user.created.inputs)
     common = widened(user, shapes)
     return f"→{shape_text(common)}" if common is not None and prod(common) > prod(shape) else ""
