@@ -13,9 +13,10 @@ from gviz.events import Edge, Output
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index import Index, output_key
 from gviz.trace.log import EventLog, expect
-from gviz.trace.passes import Reach, reach, replacement, seed_of, standing
+from gviz.trace.passes import Reach, reach, standing
+from gviz.trace.progress import LONG, History, Progress, pass_of
 from gviz.trace.references import References
-from gviz.trace.state import Contribution, NodeState, OutputState, Step
+from gviz.trace.state import NodeState, OutputState
 from gviz.trace.storage import value_after
 from gviz.values import Value
 
@@ -24,6 +25,8 @@ Stamp = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 last writes to its memory. Equal stamps, equal states."""
 
 _KEPT_STATES = 1 << 15
+_KEPT_HISTORIES = 16
+_TOGETHER = 1000
 
 
 class NodeStates:
@@ -34,6 +37,7 @@ class NodeStates:
         self._index = index
         self._events = events
         self._kept: dict[Stamp, NodeState] = {}
+        self._histories: dict[tuple[int, int], History] = {}
         self._births: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.reach = lru_cache(maxsize=64)(self._reach)
 
@@ -80,7 +84,8 @@ class NodeStates:
         lists = self._index.lists
         latest_pass = lists["kind"].last(KIND_NUMBERS[e.BackwardStarted], n)
         since = min([latest_pass, *(lists["pass_started"].last(pass_nr, n) for pass_nr in running)])
-        wanted = [seq for node, *_ in stamps for seq in lists["progress"].between(node, since, n + 1)]
+        recent = [lists["progress"].between(node, since, n + 1) for node, *_ in stamps]
+        wanted = [seq for seqs in recent if len(seqs) < LONG for seq in seqs]
         wanted += [lists["grad"].last(output_key(node, 0), n) for node, *_ in stamps]
         wanted += [seq for *_, writes in stamps for seq in writes]
         wanted += [self._births[node][0] for node, *_ in stamps]
@@ -110,14 +115,14 @@ class NodeStates:
             outputs=outputs,
         )
 
-    def _output(self, node: int, nr: int, made: Output, born: int, n: int, progress: _Progress) -> OutputState:
+    def _output(self, node: int, nr: int, made: Output, born: int, n: int, progress: Progress) -> OutputState:
         written = self._index.lists["written"].last(made.storage, n) if made.storage else 0
         grad_seq = self._index.lists["grad"].last(output_key(node, nr), n)
         value, version, written_by = made.value, made.version, 0
         if written > born:
             write = expect(self._events, written, e.StorageWritten)
             value, version, written_by = value_after(made, write.value, self._log.array), write.version, write.node
-        parts = tuple(progress.parts.get(nr, ()))
+        parts = progress.arrived(nr)
         return OutputState(
             value=value,
             value_seq=max(written, born),
@@ -130,23 +135,38 @@ class NodeStates:
             grad_seq=grad_seq,
         )
 
-    def _progress(self, node: int, n: int, running: tuple[int, ...]) -> _Progress:
+    def _progress(self, node: int, n: int, running: tuple[int, ...]) -> Progress:
         """What the pass that counts has done at the node: the innermost running that covers it, else the latest."""
         happened = self._index.lists["progress"]
         for pass_nr in running:
             if node in self.reach(pass_nr).nodes:
                 return self._in_pass(node, pass_nr, n)
         latest = happened.last(node, n)
-        return self._in_pass(node, _pass_of(self._events.event(latest)), n) if latest else _Progress(0, Reach({}))
+        return self._in_pass(node, pass_of(self._events.event(latest)), n) if latest else Progress(0, Reach({}))
 
-    def _in_pass(self, node: int, pass_nr: int, n: int) -> _Progress:
-        progress = _Progress(pass_nr, self.reach(pass_nr))
+    def _in_pass(self, node: int, pass_nr: int, n: int) -> Progress:
         start = self._index.lists["pass_started"].last(pass_nr, n)
-        for seq in self._index.lists["progress"].between(node, start, n + 1):
-            event = self._events.event(seq)
-            if _pass_of(event) == pass_nr:
-                progress.happen(seq, node, event, self._log)
+        seqs = self._index.lists["progress"].between(node, start, n + 1)
+        if len(seqs) >= LONG:
+            return self._history(node, pass_nr, seqs).after(len(seqs))
+        progress = Progress(pass_nr, self.reach(pass_nr))
+        for seq in seqs:
+            progress.happen(seq, node, self._events.event(seq), self._log)
         return progress
+
+    def _history(self, node: int, pass_nr: int, seqs: Sequence[int]) -> History:
+        """The history of a node at which very much has happened, read once and then only continued."""
+        history = self._histories.get((node, pass_nr))
+        if history is None:
+            if len(self._histories) >= _KEPT_HISTORIES:
+                self._histories.clear()
+            history = self._histories[node, pass_nr] = History(Progress(pass_nr, self.reach(pass_nr)))
+        for start in range(len(history), len(seqs), _TOGETHER):
+            some = seqs[start : start + _TOGETHER]
+            self._log.prefetch(some)
+            for seq in some:
+                history.happen(seq, node, self._events.event(seq), self._log)
+        return history
 
     def _reach(self, pass_nr: int) -> Reach:
         start = self._index.lists["pass_started"].last(pass_nr, self._index.count)
@@ -183,46 +203,6 @@ class _Edges:
             for row in rows
             if row < self._end and self._carries[row]
         ]
-
-
-class _Progress:
-    """What one pass has done at one node so far."""
-
-    __slots__ = ("complete", "parts", "pass_nr", "reach", "step", "totals")
-
-    def __init__(self, pass_nr: int, reach: Reach) -> None:
-        self.pass_nr = pass_nr
-        self.reach = reach
-        self.parts: dict[int, list[Contribution]] = {}
-        self.totals: dict[int, Value] = {}
-        self.step: Step = "pending"
-        self.complete = False
-
-    def happen(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
-        """Take in one event of the pass at the node."""
-        match event:
-            case e.GradFlowed(output_nr=output_nr, part=part, total=total):
-                self._arrive(output_nr, Contribution(event.source, event.slot, part, seq), total)
-            case e.BackwardStarted():
-                for slot, (root, seed) in enumerate(zip(event.roots, event.seeds, strict=False)):
-                    if root[0] == node:
-                        self._arrive(root[1], Contribution(0, slot, seed, seq), seed_of(event, root, log.array))
-            case e.HookRan(output_nr=output_nr):
-                given = replacement(event)
-                if given is not None:
-                    self.totals[output_nr] = given
-            case e.StepStarted():
-                self.step, self.complete = "running", True
-            case e.StepFinished() | e.GradAccumulated() | e.GradCaptured():
-                self.step, self.complete = "done", True
-
-    def _arrive(self, output_nr: int, part: Contribution, total: Value | None) -> None:
-        self.parts.setdefault(output_nr, []).append(part)
-        self.totals[output_nr] = part.value if total is None else total
-
-
-def _pass_of(event: e.Event) -> int:
-    return int(getattr(event, "pass_nr", 0))
 
 
 def _grad(event: e.Event) -> Value | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,7 +45,7 @@ class OutputState:
     version: int
     written_by: int
     incoming: Value | None
-    parts: tuple[Contribution, ...]
+    parts: Sequence[Contribution]
     expected: int
     grad: Value | None
     grad_seq: int

@@ -33,6 +33,18 @@ def test_every_moment_of_the_timeline_is_what_replay_says(events):
     assert_agrees(Timeline(log), log)
 
 
+@given(histories)
+@settings(deadline=None, max_examples=60)
+def test_so_is_every_moment_of_nodes_at_which_very_much_happens(events):
+    log = MemoryLog(events)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gviz.trace.node_state.LONG", 1)
+        timeline = Timeline(log)
+        assert_agrees(timeline, log)
+        for n in reversed(range(len(log) + 1)):
+            assert timeline.at(n).states(timeline.nodes) == [replay(log, n).get(node) for node in timeline.nodes]
+
+
 QUESTIONS = ("nodes", "iterations", "phases", "marks", "optimizer_steps", "failures", "node_ends")
 
 
