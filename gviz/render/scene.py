@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
+from gviz.explain.kinds import as_at, as_in
 from gviz.explain.names import phase_words, title
 from gviz.numbers import full, share
 from gviz.plain_text import shown
@@ -109,7 +110,9 @@ def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
     iteration = now.timeline.iterations[shape.iteration]
     held = states_of(info, state, now)
     rows = node_rows(place, info, state, now, remark(now.timeline, info, iteration))
-    return _boxed(place, held, status(info, held, now), rows, tooltip(info, state) if tooltips else "")
+    return _boxed(
+        place, held, status(info, place.role, held, now), rows, tooltip(as_at(info, state), state) if tooltips else ""
+    )
 
 
 def _boxed(place: Place, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str) -> Box:
@@ -170,6 +173,7 @@ def caption(timeline: Timeline, moment: Moment) -> str:
         words.append(phase_words(moment))
     if moment.actor:
         info = timeline.info(moment.actor)
+        info = as_in(timeline, timeline.iteration_at(moment.n), {info.node: info})[info.node]
         words += [title(info), place_text(info)] if info.frames else [title(info)]
     return ", ".join(words)
 

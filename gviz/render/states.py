@@ -7,6 +7,7 @@ from typing import Literal
 from gviz.numbers import bad_text
 from gviz.render.remarks import writes_in_place
 from gviz.render.rows import Now
+from gviz.render.structure import Role
 from gviz.trace.state import NodeInfo, NodeState
 
 State = Literal[
@@ -52,10 +53,10 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
     return tuple(name for name, holds in facts.items() if holds)
 
 
-def status(info: NodeInfo, held: tuple[State, ...], now: Now) -> str:
+def status(info: NodeInfo, role: Role, held: tuple[State, ...], now: Now) -> str:
     """The word for the state that matters most; empty where there is nothing to say."""
     failed = now.moment.failed
     if now.first_bad == info.node and not (failed is not None and failed.node == info.node):
         return "! first nan" if "nan" in held else "! nan"
     word = next((word for name, word in WORDS if name in held), "")
-    return "complete" if word == "running" and info.created.kind != "op" else word
+    return "complete" if word == "running" and role in ("leaf", "parameter") else word

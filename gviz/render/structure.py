@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.events import BackwardStarted
+from gviz.explain.kinds import as_in
 from gviz.explain.names import MAX_TITLE, constant_value, title
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped
@@ -86,11 +87,13 @@ def structure(
     """The graph of an iteration, or of a part of it: its own nodes, and the older ones they use, without inputs."""
     options = options or Options()
     infos, own = shown_nodes(timeline, iteration, part, optimizer=options.optimizer)
+    infos = as_in(timeline, iteration, infos)
+    own = [infos[info.node] for info in own]
     roots, backward = _roots(timeline, iteration, own)
     chips = _chips(infos, own, options)
     places = [_place(timeline, info, iteration, roots, backward=backward) for info in infos.values()]
     places += [_chip(infos[node], user, slot) for (user, slot), node in chips.items()]
-    links = list(_links(infos, own, chips, backward=backward))
+    links = list(_links(timeline, infos, own, chips, backward=backward))
     # Only writes into views send gradients where no data went; in a part of a large graph no others are looked for,
     # because a parameter may have a hundred thousand contributions to look through.
     if backward and (part is None or any(info.op.grad_fn == "CopySlices" for info in own)):
@@ -128,7 +131,12 @@ def _chips(infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Opti
 
 
 def _links(
-    infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], chips: Mapping[Output, int], *, backward: bool
+    timeline: Timeline,
+    infos: Mapping[int, NodeInfo],
+    own: Sequence[NodeInfo],
+    chips: Mapping[Output, int],
+    *,
+    backward: bool,
 ) -> Iterator[Link]:
     for info in own:
         bases = {output.view_of for output in info.created.outputs} - {0, info.node}
@@ -136,11 +144,21 @@ def _links(
             if node in infos:
                 source = _chip_key(node, info.node, slot) if (info.node, slot) in chips else box_key(node)
                 link = _link(infos, info, (node, output_nr), source, slot, view=node in bases)
+                if link.tracked and not _required(timeline, node, info):
+                    link = replace(link, tracked=False)
                 yield link
                 if link.tracked and backward:
                     yield replace(link, kind="gradient", label="")
         for base in sorted(bases - {node for node, _ in info.created.inputs} & infos.keys()):
             yield Link(box_key(base), box_key(info.node), "view", 0, -1, tracked=False, label="view")
+
+
+def _required(timeline: Timeline, node: int, user: NodeInfo) -> bool:
+    """Whether a node required a gradient when it was used: `requires_grad_()` may have come later."""
+    if timeline.info(node).created.requires_grad:
+        return True
+    state = timeline.at(user.born).state(node)
+    return state is not None and state.requires_grad
 
 
 def _link(infos: Mapping[int, NodeInfo], user: NodeInfo, edge: Output, source: str, slot: int, *, view: bool) -> Link:
@@ -163,7 +181,7 @@ def _other_ways(
 
 
 def _place(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int], *, backward: bool) -> Place:
-    role = _role(timeline, info, iteration, roots)
+    role = _role(info, roots)
     outputs = min(len(info.created.outputs), MAX_OUTPUTS)
     text = title(info)
     if role == "constant":
@@ -172,10 +190,9 @@ def _place(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[
             return Place(box_key(info.node), info.node, role, number, len(number), 1)
         width = max(len(text), min(_value_width(info), 30) if len(info.created.outputs) else 0)
         return Place(box_key(info.node), info.node, role, text, width, 2)
-    grads = outputs if info.created.requires_grad and not info.created.untracked else 0
-    height = (
-        1 + outputs + grads + (role in ("leaf", "parameter") and backward) + bool(remark(timeline, info, iteration))
-    )
+    leaf = role in ("leaf", "parameter")
+    grads = outputs if leaf or (info.created.requires_grad and not info.created.untracked) else 0
+    height = 1 + outputs + grads + (leaf and backward) + bool(remark(timeline, info, iteration))
     return Place(box_key(info.node), info.node, role, text, max(len(text) + STATUS_ROOM, _value_width(info)), height)
 
 
@@ -188,19 +205,10 @@ def _value_width(info: NodeInfo) -> int:
     return max(least, min(len("value v1 ") + known, 30), 30 if large else 0)
 
 
-def _role(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int]) -> Role:
+def _role(info: NodeInfo, roots: set[int]) -> Role:
     if info.created.kind == "op":
         return "root" if info.node in roots else "op"
-    if info.created.kind == "constant" or not _ever_requires_grad(timeline, info, iteration):
-        return "constant"
-    return info.created.kind
-
-
-def _ever_requires_grad(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> bool:
-    if info.created.requires_grad:
-        return True
-    state = timeline.at(iteration.end).state(info.node)
-    return state is not None and state.requires_grad
+    return info.created.kind if info.created.requires_grad else "constant"
 
 
 def _chip(info: NodeInfo, user: int, slot: int) -> Place:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.arithmetic import Share, shares
+from gviz.explain.kinds import as_at
 from gviz.explain.names import label
 from gviz.numbers import grad, share, short
 from gviz.trace.moment import Moment
@@ -22,7 +23,7 @@ def gradient_in(timeline: Timeline, moment: Moment, node: int, state: NodeState,
         yield from labelled(f"grad in{suffix}", list(_incoming(timeline, output)), width, 8)
         if len(output.parts) > 1:
             yield from _parts(timeline, output, width)
-        leaf = timeline.info(node).created.kind in ("leaf", "parameter")
+        leaf = as_at(timeline.info(node), state).created.kind in ("leaf", "parameter")
         if leaf or output.grad is not None:
             text = short(output.grad) if output.grad is not None else "None"
             yield from labelled(".grad", [(text, link("grad", output.grad_seq))], width, 8)

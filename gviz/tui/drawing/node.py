@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from gviz.explain.arithmetic import Computation, Operand, computation
+from gviz.explain.kinds import as_at
 from gviz.explain.names import called, op_title, why_untracked
 from gviz.numbers import bytes_text, dtype_text, full, shape_text, short
 from gviz.plain_text import clipped, shown
@@ -78,7 +79,7 @@ def _nothing(subject: Subject) -> Iterator[Line]:
 
 
 def _header(subject: Subject) -> Line:
-    info = subject.info
+    info = as_at(subject.info, subject.state)
     if info.created.kind == "op":
         right = shown(info.op.grad_fn) if info.created.requires_grad else ""
     else:
@@ -142,7 +143,7 @@ def _with_what(subject: Subject, state: NodeState, computed: Computation) -> Ite
     if computed.attributes and subject.info.created.kind == "op":
         text = ", ".join(f"{name} {value}" for name, value in computed.attributes)
         yield from labelled("args", [(clipped(text, 400), "")], subject.width)
-    kind = _kind(subject.info, state)
+    kind = _kind(as_at(subject.info, state), state)
     if kind:
         yield from labelled("kind", [(kind, "")], subject.width)
     saved = _saved(subject, state, computed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
+from gviz.explain.kinds import as_at
 from gviz.explain.names import called, constant_value
 from gviz.numbers import bad_text, grad, share, short
 from gviz.trace.moment import Moment
@@ -51,7 +52,7 @@ def row(
     timeline: Timeline, moment: Moment, node: int, state: NodeState | None, columns: Columns, glyphs: Glyphs
 ) -> Line:
     """One node at one moment, in the state it has then."""
-    info = timeline.info(node)
+    info = as_at(timeline.info(node), state)
     gutter = f"{glyphs.now if node == moment.actor else ' '} "
     number = f"{node:>{columns.number - 1}} "
     style = "title" if node == moment.actor else "" if state is not None else "muted"
