@@ -8,12 +8,14 @@ read the same. Instrumented code tests ``emit.channel`` before it builds anythin
         channel.say(NodeFreed(node))
 
 An error in a listener reaches the program: a recorder that dies silently is worse than none. Destructors may fire
-anywhere, also inside a listener, so `Seen` only queues; the next event drains the queue.
+anywhere, also inside a listener, so the end of a `Seen` is only queued; the next event drains the queue. No Python code
+runs in a destructor: a signal handler may run with it, and its exception, a KeyboardInterrupt maybe, would be dropped.
 """
 
 from __future__ import annotations
 
 import os
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,7 +43,9 @@ class Channel:
         self._listener = listener
         self._limit = max(limit, INLINE_BYTES)
         self._read_source = read_source or (lambda path: None)
-        self._freed: deque[int] = deque()
+        self._freed: deque[_End] = deque()
+        self._ends: dict[int, _End] = {}
+        self._queue_free = self._freed.append
         self._stacks: dict[site.StackKey, int] = {(): 0}
         self._ops: dict[object, int] = {}
         self._sources: set[str] = set()
@@ -55,16 +59,14 @@ class Channel:
     def say(self, event: Event) -> None:
         """Tell the listener, after the frees that happened since the last event."""
         while self._freed:
-            self._listener(NodeFreed(self._freed.popleft()))
+            node = self._freed.popleft().node
+            del self._ends[node]
+            self._listener(NodeFreed(node))
         self._listener(event)
 
     def value(self, array: Array | np.generic) -> Value:
         """Capture an array or numpy scalar under this recording's limit."""
         return capture(array, self._limit)
-
-    def queue_free(self, node: int) -> None:
-        """Note that a node is gone; safe inside a destructor."""
-        self._freed.append(node)
 
     def stack(self, depth: int = 1) -> int:
         """The number of the user's current call stack, as seen from `depth` frames above the caller."""
@@ -97,16 +99,22 @@ class Channel:
 
 
 class Seen:
-    """That a node was announced, to which channel, under which number. Dies with the node, and says so."""
+    """That a node was announced, to which channel, under which number. Dies with the node, and the channel says so."""
 
-    __slots__ = ("channel", "node")
+    __slots__ = ("__weakref__", "channel", "node")
 
     def __init__(self, channel: Channel, node: int) -> None:
         self.channel = channel
         self.node = node
+        channel._ends[node] = end = _End(self, channel._queue_free)
+        end.node = node
 
-    def __del__(self) -> None:
-        self.channel.queue_free(self.node)
+
+class _End(weakref.ref[Seen]):
+    """Queues itself, in C alone, when a `Seen` is gone; the channel keeps it until then."""
+
+    __slots__ = ("node",)
+    node: int
 
 
 channel: Channel | None = None

@@ -72,7 +72,7 @@ def overhearing(channel: Channel) -> Iterator[None]:
     finally:
         for stream in ours:
             stream.say()
-            if getattr(sys, stream._name) is stream:  # else somebody has replaced it, and will put ours back
+            if getattr(sys, stream._name, None) is stream:  # else somebody has replaced it, and will put ours back
                 setattr(sys, stream._name, stream._stream)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import platform
@@ -9,6 +10,7 @@ import sys
 import tokenize
 import traceback
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -42,7 +44,7 @@ class Recording:
         emit.refuse_second()  # before there is a file
         writer = self._writer = TraceWriter(self.path, about=_about(self.framework), on_trouble=self._detached)
         self.channel = Channel(writer.say, limit=self._limit, read_source=self._read_source)
-        self._open.callback(writer.close)
+        atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`
         self._open.enter_context(emit.listening(self.channel))
         self._open.enter_context(overhearing_warnings(self.channel))
         self._open.enter_context(overhearing(self.channel))
@@ -51,9 +53,7 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and not isinstance(error, SystemExit | GeneratorExit):
-            self._fail(error)
-        self._open.close()
+        self._close(None if isinstance(error, SystemExit | GeneratorExit) else error)
 
     def __len__(self) -> int:
         """The number of events that have reached the file."""
@@ -64,12 +64,24 @@ class Recording:
         if self._writer is not None:
             self._writer.flush()
 
+    def _close(self, error: BaseException | None = None) -> None:
+        if self._writer is not None:
+            self._writer.close(partial(self._end, error))
+        self._open.close()  # in a forked child, whose writer does nothing
+        atexit.unregister(self._close)
+
+    def _end(self, error: BaseException | None) -> None:
+        try:
+            if error is not None and emit.channel is self.channel:
+                self._fail(error)
+        finally:
+            self._open.close()
+
     def _fail(self, error: BaseException) -> None:
-        if emit.channel is self.channel:
-            text = "".join(traceback.format_exception(error))
-            stack = self.channel.stack_number(_raised_at(error.__traceback__))
-            node = self._writer.failing_node(str(error)) if self._writer is not None else 0
-            self.channel.say(Failed(type(error).__name__, str(error), node, stack, text))
+        stack = self.channel.stack_number(_raised_at(error.__traceback__))
+        text = _message(error)
+        node = self._writer.failing_node(text) if self._writer is not None else 0
+        self.channel.say(Failed(type(error).__name__, text, node, stack, _traceback(error)))
 
     def _detached(self, trouble: str) -> None:
         if emit.channel is self.channel:
@@ -124,6 +136,21 @@ def _about(framework: str) -> dict[str, str]:
         "argv": json.dumps(sys.argv),
         "started": utc_now(),
     }
+
+
+def _message(error: BaseException) -> str:
+    """The text of an exception, whatever its class makes of it."""
+    try:
+        return str(error)
+    except Exception as trouble:
+        return f"its text could not be made ({type(trouble).__name__})"
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:  # the text of it, or of its cause, could not be made
+        return "".join([*traceback.format_tb(error.__traceback__), f"{type(error).__name__}: {_message(error)}\n"])
 
 
 def _raised_at(trace: TracebackType | None) -> site.StackKey:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from threading import get_ident
 
 from gviz.errors import GvizError
@@ -22,12 +23,12 @@ from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace import file_format
 from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, decode, encode, subject, with_values
 from gviz.trace.nonfinite import first_place
+from gviz.trace.request import Request
 from gviz.values import INLINE_BYTES, Value, statistics
 
 BATCH = 1000
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
-MOST_PENDING = 50_000
 ROWS_AT_ONCE = 100
 _INSERT_ONE = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_MANY = _INSERT_ONE + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (ROWS_AT_ONCE - 1)
@@ -43,6 +44,9 @@ class TraceWriter:
     Events reach the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program stops), and at
     `close`. Trouble with the file detaches the writer: `on_trouble` is called once with what happened, the program goes
     on, and the file keeps what was written. After a fork the child's copy does nothing.
+
+    Only the writer's own thread touches the file, the program's threads append and wait: an exception from a signal
+    handler comes up in the main thread, between any two instructions, and would leave a batch half taken.
     """
 
     def __init__(
@@ -52,8 +56,7 @@ class TraceWriter:
         self.dead = False
         self._on_trouble = on_trouble
         self._pending: deque[tuple[Event, int, int]] = deque()
-        self._lock = threading.RLock()
-        self._flushing = False
+        self._requests: SimpleQueue[Request] = SimpleQueue()
         self._heavy = False  # large arrays are coming: the program waits for the file, or they would fill the memory
         self._count = 0
         self._first_bad = 0
@@ -62,56 +65,56 @@ class TraceWriter:
         self._chunks: set[bytes] = set()
         self._connection = file_format.created(self.path, about)
         self._checkpointed = time.monotonic()
-        self._closing = threading.Event()
-        self._timer = threading.Thread(target=self._flush_by_time, name="gviz trace writer", daemon=True)
-        self._timer.start()
+        self._ended = False
+        self._thread = threading.Thread(target=self._work, name="gviz trace writer", daemon=True)
+        self._thread.start()
         _open_writers.add(self)
 
     def say(self, event: Event) -> None:
         """Take an event."""
         self._pending.append((event, _clock(), get_ident()))
         if self._heavy or len(self._pending) >= BATCH:
-            self._flush_unless_busy()
+            self._hand_over()
 
     def flush(self) -> None:
         """Bring everything said so far into the file, where other processes see it."""
-        with self._lock:
-            if self._flushing or self.dead:
-                return  # a signal handler or destructor of this thread spoke while it was flushing
-            self._flushing = True
-            try:
-                self._write()
-            except (sqlite3.Error, OSError) as trouble:
-                self._give_up(trouble)
-            finally:
-                self._flushing = False
+        if self._is_own_thread():
+            return  # a destructor spoke while the writer was at work
+        request = Request()
+        self._requests.put(request)
+        while not (self.dead or request.done):
+            request.wait()
 
-    def close(self) -> None:
-        """Write the rest and the index, and leave one file. Closing twice is allowed."""
-        if self not in _open_writers:
-            return
-        _open_writers.discard(self)
-        self._closing.set()
-        self._timer.join()
-        self.flush()
-        with self._lock:
+    def close(self, last_words: Callable[[], None] | None = None) -> None:
+        """Write the rest and the index, and leave one file. Closing twice is allowed.
+
+        `last_words` is called first, in the writer's thread, where no signal handler can interrupt it. An exception
+        that comes while this waits is raised after the end.
+        """
+        interrupted: BaseException | None = None
+        put = False
+        request = Request(last_words or _nothing, get_ident())
+        while not self._ended:
             try:
-                if not self.dead:
-                    self._finish()
-            except (sqlite3.Error, OSError, GvizError) as trouble:
-                self._give_up(trouble)
-            finally:
-                self.dead = True
-                self._connection.close()
+                if not put:
+                    self._requests.put(request)
+                    put = True
+                request.wait()
+            except BaseException as error:
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
 
     def failing_node(self, error: str) -> int:
-        """The node whose backward rule ended a pass with this error, as the last thing that happened; else 0."""
-        self.flush()
+        """The node whose backward rule ended a pass with this error, as the last thing that happened; else 0.
+
+        For the last words only: it reads the file.
+        """
+        self._write_or_give_up()
         if self.dead:
             return 0
         sql = "SELECT kind, node, body FROM event WHERE kind IN (?, ?, ?) ORDER BY seq DESC LIMIT 2"
-        with self._lock:
-            rows = self._connection.execute(sql, [KIND_NUMBERS[kind] for kind in _PASS_KINDS]).fetchall()
+        rows = self._connection.execute(sql, [KIND_NUMBERS[kind] for kind in _PASS_KINDS]).fetchall()
         match [(decode(kind, body), node) for kind, node, body in rows]:
             case [(BackwardFinished(error=said), _), (StepStarted(), node)] if said == error:
                 return int(node)
@@ -123,44 +126,75 @@ class TraceWriter:
         Closing the connection here would fold and delete the parent's write-ahead log, so it is leaked on purpose.
         """
         _open_writers.discard(self)
-        self.dead = True
+        self.dead = self._ended = True
         self._pending.clear()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
 
     def __len__(self) -> int:
         return self._count
 
-    def _flush_unless_busy(self) -> None:
+    def _is_own_thread(self) -> bool:
+        return get_ident() == self._thread.ident
+
+    def _hand_over(self) -> None:
+        """Wait until the writer has taken what is there, so that it never falls far behind the program."""
         if self.dead:
             self._pending.clear()
-        elif self._lock.acquire(blocking=self._heavy or len(self._pending) >= MOST_PENDING):
-            try:
-                self.flush()
-            finally:
-                self._lock.release()
+        elif not self._is_own_thread():
+            request = Request()
+            self._requests.put(request)
+            request.wait()
 
-    def _flush_by_time(self) -> None:
-        while not self._closing.wait(FLUSH_SECONDS):
-            if self._pending:
-                self.flush()
-            now = time.monotonic()
-            if now - self._checkpointed > CHECKPOINT_SECONDS and not self.dead:
-                self._checkpointed = now
+    def _work(self) -> None:
+        while not self._ended:
+            try:
+                request = self._requests.get(timeout=FLUSH_SECONDS)
+            except Empty:
+                request = Request()
+            if request.last_words is not None:
+                self._end(request)
+            elif not self.dead:
+                self._write_or_give_up()
                 self._checkpoint()
+            request.finish()
+
+    def _end(self, request: Request) -> None:
+        try:
+            # What is said now is said for the thread that closes.
+            self._threads[get_ident()] = self._speaker(request.thread)
+            if request.last_words is not None:
+                request.last_words()
+            self._write_or_give_up()
+            if not self.dead:
+                self._finish()
+        except Exception as trouble:
+            self._give_up(trouble)
+        finally:
+            self.dead = True
+            self._connection.close()
+            _open_writers.discard(self)
+            self._ended = True
 
     def _checkpoint(self) -> None:
         """Fold the write-ahead log into the file now and then, so that neither grows without end."""
-        with self._lock:
-            try:
-                if not self.dead:
-                    self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            except sqlite3.Error as trouble:
-                self._give_up(trouble)
+        now = time.monotonic()
+        if self.dead or now - self._checkpointed < CHECKPOINT_SECONDS:
+            return
+        self._checkpointed = now
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error as trouble:
+            self._give_up(trouble)
+
+    def _write_or_give_up(self) -> None:
+        try:
+            if self._pending and not self.dead:
+                self._write()
+        except Exception as trouble:  # whatever it is, the program goes on
+            self._give_up(trouble)
 
     def _write(self) -> None:
         taken = [self._pending.popleft() for _ in range(len(self._pending))]
-        if not taken:
-            return
         self._heavy = False
         rows: list[tuple[object, ...]] = []
         definitions: list[tuple[int, bytes]] = []
@@ -178,8 +212,8 @@ class TraceWriter:
                     rows.append((self._count + len(events), kind, *subject(event), *told, body))
             connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
             _insert_events(connection, rows)
-        self._look_for_nonfinite(events)
         self._count += len(events)
+        self._look_for_nonfinite(events)
 
     def _body(self, event: Event) -> bytes:
         body = encode(event)
@@ -192,7 +226,7 @@ class TraceWriter:
     def _look_for_nonfinite(self, events: list[Event]) -> None:
         """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""
         if not self._first_bad and (place := first_place(events)):
-            self._first_bad = self._count + place
+            self._first_bad = self._count - len(events) + place
 
     def _in_chunks(self, value: Value) -> Value:
         """A large value with its elements in chunks of the file."""
@@ -232,9 +266,8 @@ class TraceWriter:
     def _give_up(self, trouble: Exception) -> None:
         if not self.dead:
             self.dead = True
-            self._closing.set()
             self._pending.clear()
-            self._on_trouble(f"{trouble}; the trace holds the {self._count} events before")
+            self._on_trouble(f"{_in_words(trouble)}; the trace holds the {self._count} events before")
 
 
 def _insert_events(connection: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
@@ -244,6 +277,14 @@ def _insert_events(connection: sqlite3.Connection, rows: list[tuple[object, ...]
         values = tuple(chain.from_iterable(rows[start : start + ROWS_AT_ONCE]))
         connection.execute(_INSERT_MANY, values)
     connection.executemany(_INSERT_ONE, rows[whole:])
+
+
+def _nothing() -> None:
+    """No last words."""
+
+
+def _in_words(trouble: Exception) -> str:
+    return str(trouble) if isinstance(trouble, sqlite3.Error | OSError | GvizError) else repr(trouble)
 
 
 def utc_now() -> str:
