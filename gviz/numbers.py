@@ -24,6 +24,7 @@ FEW = 4
 
 DEFAULT_DTYPE = "float32"
 _SHORT_DTYPES = {"bool": "bool", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 _DTYPE_LETTERS = {"float": "f", "int": "i", "uint": "u"}
 
 
@@ -65,14 +66,12 @@ def kind_text(value: Value) -> str:
     return shape_text(value.shape) + ("" if value.dtype == DEFAULT_DTYPE else f" {dtype_text(value.dtype)}")
 
 
-def count_text(count: int) -> str:
-    """A count in at most three digits: ``950``, ``1.23k``, ``12M``."""
-    return _scaled(count, 1000, ("", "k", "M", "G", "T"))
-
-
 def bytes_text(count: int) -> str:
     """A number of bytes: ``192 B``, ``3.34 MiB``."""
-    return _scaled(count, 1024, (" B", " KiB", " MiB", " GiB", " TiB"))
+    size, rank = float(count), 0
+    while round(size) >= 1024 and rank < len(_BYTES) - 1:
+        size, rank = size / 1024, rank + 1
+    return f"{count if rank == 0 else number(size, 3)} {_BYTES[rank]}"
 
 
 def seconds_text(seconds: float) -> str:
@@ -243,10 +242,3 @@ def _large(x: int, digits: int) -> str:
     except OverflowError:
         text = str(abs(x))
         return f"{'-' if x < 0 else ''}{text[0]}.{text[1:digits]}e+{len(text) - 1}"
-
-
-def _scaled(count: int, base: int, units: tuple[str, ...]) -> str:
-    size, rank = float(count), 0
-    while round(size) >= base and rank < len(units) - 1:
-        size, rank = size / base, rank + 1
-    return f"{count if rank == 0 else number(size, 3)}{units[rank]}"

@@ -35,14 +35,10 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One format: its name, the suffixes of its files, whether it is bytes, and what writes it.
-
-    `render` answers ``str`` or, for a `binary` format, ``bytes``, for moment `n` of a timeline.
-    """
+    """One format: its name, the suffixes of its files, and what writes it for moment `n` of a timeline."""
 
     name: str
     suffixes: tuple[str, ...]
-    binary: bool
     render: Callable[[Timeline, int, ExportOptions], str | bytes]
 
 
@@ -96,11 +92,11 @@ def _noted(picture: Drawn, options: ExportOptions) -> bytes:
 
 
 EXPORTERS: tuple[Exporter, ...] = (
-    Exporter("svg", (".svg",), False, _svg),
-    Exporter("dot", (".dot", ".gv"), False, _dot),
-    Exporter("png", (".png",), True, _raster("png")),
-    Exporter("pdf", (".pdf",), True, _raster("pdf")),
-    Exporter("txt", (".txt",), False, _text),
+    Exporter("svg", (".svg",), _svg),
+    Exporter("dot", (".dot", ".gv"), _dot),
+    Exporter("png", (".png",), _raster("png")),
+    Exporter("pdf", (".pdf",), _raster("pdf")),
+    Exporter("txt", (".txt",), _text),
 )
 
 
