@@ -28,7 +28,7 @@ see(x.add(1, alpha=2), x.sub(x, alpha=3), torch.add(x, x, alpha=0.5), torch.rsub
 see(torch.mul(x, 3), torch.add(2, x) if False else x, x.clamp(-1, 1), x.clamp(min=0), x.clamp(max=1), torch.clamp(x, 0, 1))
 for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "sigmoid", "relu", "abs", "neg", "reciprocal", "sign"):
     see(getattr(torch, name)(x), getattr(x, name)(), getattr(torch, name)(x.detach().double()))
-see(torch.maximum(x, -x) if False else x, x == 1, x != 1, x < 1, x <= 1, x > 1, x >= 1, x == x, (x > 0) & (x < 2), ~(x > 0), (x > 0) | (x < 2))
+see(torch.maximum(x, -x), x.minimum(-x), torch.max(x, -x), x.min(-x), torch.max(x, other=x * 2), x == 1, x != 1, x < 1, x <= 1, x > 1, x >= 1, x == x, (x > 0) & (x < 2), ~(x > 0), (x > 0) | (x < 2))
 attempt(lambda: x + "a"); attempt(lambda: "a" + x); attempt(lambda: x + None); attempt(lambda: x + torch.ones(2)); attempt(lambda: torch.ones(2, 3) * torch.ones(4, 1, 2))
 i = torch.tensor([1, 2, 3]); see(i + 1, i * 1.5, i / 2, i ** 2, 2 ** i, i.exp(), i.sin(), i.sum(), i.float().mean(), -i, abs(i), i.sqrt(), 1 / i, i.sigmoid(), i.clamp(1, 2))
 attempt(lambda: i.mean()); attempt(lambda: i ** -1); see(i.max(), i.min(), i.argmax())
@@ -42,6 +42,8 @@ see(x.sum(), x.sum(0), x.sum(-1), x.sum((0, 1)), x.sum(1, keepdim=True), x.mean(
 see(x.max(), x.min(), x.max(1)[0], x.max(1)[1], x.min(0)[0], x.max(0, keepdim=True)[0], x.argmax(), x.argmax(1), torch.sum(x, 0), torch.mean(x))
 values, indices = x.max(1); see(values, indices); see(x.max(dim=1).values, x.max(dim=1).indices)
 attempt(lambda: x.sum(2)); attempt(lambda: x.mean(-3)); see(torch.ones(0).sum(), torch.ones(0).mean(), torch.ones(0, 3).sum(0))
+nan = float("nan"); a = torch.tensor([1., 2., nan, 3., 5.], requires_grad=True); b = torch.tensor([2., 2., 1., nan, 4.], requires_grad=True)
+for larger in (torch.max, torch.min): (larger(a, b) * torch.arange(5.)).sum().backward(); see(a, b)
 t = torch.tensor([2., 2., 1.], requires_grad=True); t.max().backward(); see(t); t.grad = None; t.max(0)[0].backward(); see(t)
 for data in ([float("nan"), 1., 2.], [float("nan"), 1., float("nan")]):
     for name in ("max", "min"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from gviz.engine.apply import apply, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
-from gviz.engine.surface import Number, derive, front, number, operator
+from gviz.engine.surface import Number, derive, derive_all, front, number, operator
 from gviz.engine.tensor import Tensor
 
 eq: Op = Op("eq(self, other)", grad_fn="", formula="self == other", forward=np.equal, promotes=True)
@@ -51,3 +52,29 @@ def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> 
     chosen, rejected = (v if isinstance(v, Tensor) else number(v, array) for v in (input, other))
     result: Tensor = apply(where_op, (condition, chosen, rejected))
     return result
+
+
+def _larger(name: str, grad_fn: str, forward: Callable[..., Any], loses: Op) -> Op:
+    """The larger or smaller of two, element by element; where they are equal, each gets half of the gradient."""
+
+    def share(g: Any, mine: Any, its: Any) -> Any:
+        return where_op(loses(mine, its), zeros(g, ()), where_op(eq(mine, its), g / 2, g))
+
+    sign = ">" if name == "maximum" else "<"
+    return Op(
+        f"{name}(self, other)",
+        grad_fn=grad_fn,
+        formula=f"{name} of self and other",
+        forward=forward,
+        rules=(
+            Rule("self", f"g where self {sign} other, half where equal", lambda g, self, other: share(g, self, other)),
+            Rule("other", f"g where other {sign} self, half where equal", lambda g, self, other: share(g, other, self)),
+        ),
+        promotes=True,
+        examples=lambda: [Example((normal(2, 3), normal(3)), {}), Example((normal(), normal()), {})],
+    )
+
+
+maximum = _larger("maximum", "MaximumBackward0", np.maximum, lt)
+minimum = _larger("minimum", "MinimumBackward0", np.minimum, gt)
+derive_all(maximum, minimum)

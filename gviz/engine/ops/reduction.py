@@ -10,6 +10,7 @@ import numpy as np
 from gviz.engine.apply import apply
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops.comparison import maximum, minimum
 from gviz.engine.ops.examples import normal, spaced
 from gviz.engine.ops.gathering import scatter_along
 from gviz.engine.ops.shape import expand, normal_dims, unsqueeze_dims
@@ -211,15 +212,25 @@ def apply_one(op: Op, self: Tensor) -> Tensor:
 
 
 @front("max")
-def max_front(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The largest element; with `dim`, values and indices along it."""
-    return apply_one(max_all, self) if dim is None else _extremes(max_dim, self, dim, keepdim)
+def max_front(
+    self: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None
+) -> Any:
+    """The largest element; with `dim`, values and indices along it; with another tensor, the larger of the two."""
+    return _extreme_of(max_all, max_dim, maximum, self, dim if other is None else other, keepdim)
 
 
 @front("min")
-def min_front(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The smallest element; with `dim`, values and indices along it."""
-    return apply_one(min_all, self) if dim is None else _extremes(min_dim, self, dim, keepdim)
+def min_front(
+    self: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None
+) -> Any:
+    """The smallest element; with `dim`, values and indices along it; with another tensor, the smaller of the two."""
+    return _extreme_of(min_all, min_dim, minimum, self, dim if other is None else other, keepdim)
+
+
+def _extreme_of(whole: Op, along: Op, of_two: Op, self: Tensor, dim: int | Tensor | None, keepdim: bool) -> Any:
+    if isinstance(dim, Tensor):
+        return apply(of_two, (self, dim))
+    return apply_one(whole, self) if dim is None else _extremes(along, self, dim, keepdim)
 
 
 def _extremes(op: Op, self: Tensor, dim: int, keepdim: bool) -> Extremes:
