@@ -12,7 +12,18 @@ from gviz.cli.picture import write_picture
 from gviz.cli.session import Program, engine_option, is_trace, record_program
 
 
-@click.command("export")
+class Export(click.Command):
+    """The command, whose help ends with the formats of pictures."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the formats from the table of exporters."""
+        from gviz.render.exporters import all_suffixes  # Graphviz is only needed here
+
+        with formatter.section("Pictures"):
+            formatter.write_text(all_suffixes())
+
+
+@click.command("export", cls=Export)
 @click.argument("source", type=click.Path(path_type=Path), metavar="TRACE|SCRIPT")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]...")
 @click.option(
@@ -25,7 +36,7 @@ from gviz.cli.session import Program, engine_option, is_trace, record_program
 def command(
     source: Path, arguments: tuple[str, ...], output: Path, at: str | None, theme: str, force: bool, engine: Engine
 ) -> None:
-    """Write a picture of the graph at one moment: svg, png, pdf, dot or txt.
+    """Write a picture of the graph at one moment.
 
     A script is run and recorded first. Without --at it is the last moment before the program took its
     graph down.

@@ -106,5 +106,9 @@ def exporter_for(path: str) -> Exporter:
     for exporter in EXPORTERS:
         if suffix in exporter.suffixes:
             return exporter
-    known = ", ".join(suffix for exporter in EXPORTERS for suffix in exporter.suffixes)
-    raise GvizError(f"cannot tell the format of {path!r}", hint=f"suffixes: {known}", exit_code=2)
+    raise GvizError(f"cannot tell the format of {path!r}", hint=f"suffixes: {all_suffixes()}", exit_code=2)
+
+
+def all_suffixes() -> str:
+    """The suffixes of all files that can be written: ``.svg .dot``."""
+    return " ".join(suffix for exporter in EXPORTERS for suffix in exporter.suffixes)

@@ -56,7 +56,7 @@ class DebuggerApp(App[None]):
         for spec in SPECS:
             if not spec.takes or spec.takes.startswith("["):
                 name = spec.name
-                yield SystemCommand(name, spec.help, lambda name=name: self._start.run_command(parse(name)))
+                yield SystemCommand(name, spec.told(), lambda name=name: self._start.run_command(parse(name)))
 
     def _fatal_error(self) -> None:
         """Keep the error for the report instead of printing its locals, which hold the user's values."""

@@ -29,6 +29,14 @@ class Spec:
     takes: str
     help: str
 
+    def told(self) -> str:
+        """What it does, with the formats of pictures where it names them."""
+        if "{suffixes}" not in self.help:
+            return self.help
+        from gviz.render.exporters import all_suffixes  # Graphviz is only needed here
+
+        return self.help.format(suffixes=all_suffixes())
+
 
 SPECS = (
     Spec("step", ("s",), "[N]", "one event forward: a node made, a gradient added, a buffer freed"),
@@ -56,7 +64,7 @@ SPECS = (
     Spec("where", ("w", "bt"), "", "the call stack of the selected node"),
     Spec("output", (), "", "what the program has printed up to now"),
     Spec("lesson", (), "", "what the program says about itself at its top"),
-    Spec("export", (), "FILE", "write this moment as a picture: .svg .dot .png .pdf .txt"),
+    Spec("export", (), "FILE", "write this moment as a picture: {suffixes}"),
     Spec("theme", (), "NAME", "gviz-dark, gviz-light, gviz-contrast, gviz-ansi, or any theme of Textual"),
     Spec("help", ("h", "?"), "[WORD]", "this list, or one command"),
     Spec("quit", ("q", "exit"), "", "leave"),
@@ -94,7 +102,7 @@ def help_lines(word: str = "") -> Iterator[str]:
     specs = [_spec(word)] if word else SPECS
     for spec in specs:
         names = ", ".join((spec.name, *spec.aliases))
-        yield f"{names} {spec.takes}".rstrip().ljust(32) + spec.help
+        yield f"{names} {spec.takes}".rstrip().ljust(32) + spec.told()
 
 
 def _spec(word: str) -> Spec:
@@ -136,7 +144,7 @@ def _reversed(name: str) -> str:
 
 def _checked(spec: Spec, rest: str) -> Command:
     if spec.takes and not spec.takes.startswith("[") and not rest:
-        raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.help, exit_code=2)
+        raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.told(), exit_code=2)
     if not spec.takes and rest:
         raise GvizError(f"{spec.name} takes nothing behind it", exit_code=2)
     return Command(spec.name, argument=rest)

@@ -4,16 +4,21 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 from render import golden
 from render.logs import LOGS, Script, recurrent, two_shares
 from render.pictures import groups, words
 
 from gviz import events as e
+from gviz.cli.export import command as export_command
 from gviz.errors import GvizError
-from gviz.render import picture
-from gviz.render.exporters import EXPORTERS, ExportOptions, exporter_for, last_moment, moment_scene
+from gviz.render import exporters, picture
+from gviz.render.exporters import EXPORTERS, Exporter, ExportOptions, exporter_for, last_moment, moment_scene
 from gviz.render.scene import Options
 from gviz.render.text import text
+from gviz.tui.commands import help_lines
+from gviz.tui.drawing.keys import commands_page
+from gviz.tui.lines import plain
 
 BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}
 BEGINNINGS = {"svg": "<?xml", "dot": "digraph {", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "txt": "demo.py"}
@@ -166,3 +171,14 @@ def test_the_last_moment_is_before_the_graph_is_taken_down():
     end = len(script.timeline)
     script.say(e.Printed("stdout", "done\n"), *(e.NodeFreed(node) for node in range(1, 6)))
     assert last_moment(script.timeline) == end
+
+
+def test_a_new_exporter_is_listed_by_every_front_end(monkeypatch):
+    monkeypatch.setattr(exporters, "EXPORTERS", (*EXPORTERS, Exporter("tikz", (".tikz",), lambda *_: "")))
+    assert exporter_for("a.TIKZ").name == "tikz"
+    with pytest.raises(GvizError) as caught:
+        exporter_for("a.jpeg")
+    assert ".tikz" in caught.value.hint
+    assert ".tikz" in next(help_lines("export"))
+    assert ".tikz" in "\n".join(plain(row) for row in commands_page(80))
+    assert ".tikz" in CliRunner().invoke(export_command, ["--help"]).output

@@ -121,4 +121,4 @@ def commands_page(width: int) -> Iterator[Line]:
     """Every command of the prompt, and what it does."""
     for spec in SPECS:
         names = ", ".join((spec.name, *spec.aliases))
-        yield from wrapped(line((f"{names} {spec.takes}".rstrip() + "  ", "key"), spec.help), width, 4)
+        yield from wrapped(line((f"{names} {spec.takes}".rstrip() + "  ", "key"), spec.told()), width, 4)
