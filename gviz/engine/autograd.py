@@ -12,6 +12,7 @@ from gviz.engine.graph_pass import Pass, as_tensor
 from gviz.engine.modes import enable_grad as enable_grad
 from gviz.engine.modes import no_grad as no_grad
 from gviz.engine.modes import set_grad_enabled as set_grad_enabled
+from gviz.engine.node import Grad
 from gviz.engine.tensor import Tensor, new_tensor
 
 Tensors = Tensor | Sequence[Tensor]
@@ -56,17 +57,17 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     run = Pass(edges, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted, capture=True)
     run.run()
-    results: list[Tensor | None] = []
-    for index, (edge, tensor) in enumerate(zip(wanted, chosen, strict=True)):
-        if edge in run.captures:
-            results.append(as_tensor(run.captures[edge]))
-        elif materialize_grads:
-            results.append(new_tensor(np.zeros_like(tensor._array)))
-        elif allow_unused:
-            results.append(None)
-        else:
-            raise RuntimeError(messages.UNUSED_INPUT.format(index=index))
-    return tuple(results)
+    captured = [run.captures.get(edge) for edge in wanted]
+    unused = [index for index, gradient in enumerate(captured) if gradient is None]
+    if unused and not (allow_unused or materialize_grads):
+        raise RuntimeError(messages.UNUSED_INPUT.format(index=unused[0]))
+    return tuple(_result(g, t, materialize_grads) for g, t in zip(captured, chosen, strict=True))
+
+
+def _result(captured: Grad | None, tensor: Tensor, materialize: bool) -> Tensor | None:
+    if captured is not None:
+        return as_tensor(captured)
+    return new_tensor(np.zeros_like(tensor._array)) if materialize else None
 
 
 def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
