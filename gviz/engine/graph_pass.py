@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Any
 
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, messages
+from gviz.engine import messages
 from gviz.engine.announce_pass import PassReport
+from gviz.engine.broadcasting import conformed
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Grad, Node
 from gviz.engine.tensor import Tensor, new_tensor
@@ -240,32 +240,6 @@ class Pass:
                 self._report.retained(node, output_nr, tensor._grad)
 
 
-def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
-    """A gradient in the shape and dtype of what it belongs to: what was broadcast forward is summed backward."""
-    shape, kind = edge[0].outputs[edge[1]]
-    if isinstance(part, Tensor):
-        array = part._array
-        if array.shape != shape:
-            part = (
-                part.sum_to_size(shape) if reducible(array.shape, shape) else _invalid(node, slot, array.shape, shape)
-            )
-        return part if array.dtype == kind else part.to(dtypes.of_numpy(kind))
-    if part.shape != shape:
-        part = sum_to(part, shape) if reducible(part.shape, shape) else _invalid(node, slot, part.shape, shape)
-    return part if part.dtype == kind else part.astype(kind)
-
-
-def reducible(wide: tuple[int, ...], narrow: tuple[int, ...]) -> bool:
-    """Whether `narrow` broadcasts to `wide`."""
-    extra = len(wide) - len(narrow)
-    return extra >= 0 and all(n in (1, w) for n, w in zip(narrow, wide[extra:], strict=True))
-
-
-def _invalid(node: Node, slot: int, got: tuple[int, ...], expected: tuple[int, ...]) -> Grad:
-    text = messages.INVALID_GRADIENT.format(name=node.name(), index=slot, got=list(got), expected=list(expected))
-    raise RuntimeError(text)
-
-
 def scalar_or_array(array: Array) -> Grad:
     """A 0-dimensional array as a numpy scalar, whose arithmetic is ten times as fast."""
     return array if array.ndim else array[()]
@@ -274,12 +248,3 @@ def scalar_or_array(array: Array) -> Grad:
 def as_tensor(grad: Grad) -> Tensor:
     """A gradient as a tensor, for hooks and results."""
     return grad if isinstance(grad, Tensor) else new_tensor(np.asarray(grad))
-
-
-def sum_to(array: Any, shape: tuple[int, ...]) -> Any:
-    """Sum a broadcast array back to `shape`."""
-    extra = array.ndim - len(shape)
-    if extra:
-        array = np.add.reduce(array, axis=tuple(range(extra)))
-    repeated = tuple(d for d, n in enumerate(shape) if n == 1 != array.shape[d])
-    return np.add.reduce(array, axis=repeated, keepdims=True) if repeated else array

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gviz.engine.apply import apply
+from gviz.engine.broadcasting import summed_dims
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import maximum, minimum
@@ -252,7 +253,6 @@ def argmax_front(self: Tensor, dim: int | None = None, keepdim: bool = False) ->
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     """Sum what was broadcast, back to `size`."""
     shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
-    extra = self.ndim - len(shape)
-    result = self.sum(tuple(range(extra))) if extra else self
-    repeated = tuple(d for d, n in enumerate(shape) if n == 1 != result.shape[d])
+    in_front, repeated = summed_dims(self.shape, shape)
+    result = self.sum(in_front) if in_front else self
     return result.sum(repeated, keepdim=True) if repeated else result
