@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from gviz.engine import backward
-from gviz.engine.ops import (
-    arithmetic,
-    comparison,
-    gathering,
-    indexing,
-    joining,
-    loss,
-    matrix,
-    memory,
-    pointwise,
-    powers,
-    questions,
-    reduction,
-    shape,
-    strided,
-)
+from gviz.engine.ops import arithmetic as arithmetic
+from gviz.engine.ops import comparison as comparison
+from gviz.engine.ops import gathering as gathering
+from gviz.engine.ops import indexing as indexing
+from gviz.engine.ops import joining as joining
+from gviz.engine.ops import loss as loss
+from gviz.engine.ops import matrix as matrix
+from gviz.engine.ops import memory as memory
+from gviz.engine.ops import pointwise as pointwise
+from gviz.engine.ops import powers as powers
+from gviz.engine.ops import questions as questions
+from gviz.engine.ops import reduction as reduction
+from gviz.engine.ops import shape as shape
+from gviz.engine.ops import strided as strided
 from gviz.engine.surface import FUNCTIONS, front
-
-DECLARED = (
-    arithmetic, comparison, gathering, indexing, joining, loss, matrix, memory, pointwise, powers, questions,
-    reduction, shape, strided,
-)  # fmt: skip
 
 front("backward", function=False)(backward.backward)
 
