@@ -46,7 +46,7 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
     return tuple(outputs) if op.several else outputs[0]
 
 
-def _apply_plain(op: Op, tensors: Sequence[Tensor]) -> Tensor:
+def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) -> Tensor:
     """`apply` for the common case, in one piece: one output in memory of its own, no attributes, nobody listening.
 
     It does what the general way does. A chain of scalars spends a sixth of its time on the calls between those parts.
@@ -69,7 +69,7 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor]) -> Tensor:
             constants += 1
     if constants == len(edges):
         return output
-    node = output._grad_fn = op.node_class()
+    node = output._grad_fn = _new(op.node_class)
     node.sequence_nr = next_sequence_nr()
     node.tensor_hooks = node.retained = node.seen = node.metadata = None
     node.next_edges, node.attrs = edges, NO_ATTRS
@@ -136,9 +136,6 @@ def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[T
 def start_node(op: Op, edges: list[Edge | None], tensors: Sequence[Tensor], attrs: Attrs) -> Node:
     """A node with its edges and attributes; saving, outputs and history are the caller's."""
     node = op.node_class()
-    node.sequence_nr = next_sequence_nr()
-    node.tensor_hooks = node.retained = node.seen = node.metadata = None
-    node.saved = node.versions = ()
     if op.partial:
         edges = [e if call else None for e, call in zip(edges, op.calls, strict=True)]
     node.next_edges = edges

@@ -18,6 +18,7 @@ class Conversions(Methods):
 
     __slots__ = ()
     _array: Array
+    requires_grad: bool
 
     def __len__(self) -> int:
         if not self._array.ndim:
@@ -59,7 +60,9 @@ class Conversions(Methods):
 
     def numpy(self) -> Array:
         """The array itself, sharing memory. RuntimeError if the tensor requires grad."""
-        raise NotImplementedError
+        if self.requires_grad:
+            raise RuntimeError(messages.NUMPY_OF_TRACKED)
+        return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self.numpy()

@@ -187,7 +187,7 @@ class Pass:
 
     def _accumulate(self, node: AccumulateGrad, grad: Grad) -> None:
         first = node.variable._grad is None
-        node.accumulate(grad, self.create_graph)
+        accumulate(node.variable, grad, self.create_graph)
         if self._report is not None:
             self._report.accumulated(node, node.variable, grad, first=first)
 
@@ -238,6 +238,18 @@ class Pass:
             tensor._set_grad(kept if tensor._grad is None else tensor._grad + kept)
             if self._report is not None and tensor._grad is not None:
                 self._report.retained(node, output_nr, tensor._grad)
+
+
+def accumulate(leaf: Tensor, grad: Grad, create_graph: bool) -> None:
+    """Add `grad` to a leaf's ``.grad``: in place, or out of place when the pass builds a graph."""
+    before = leaf._grad
+    if create_graph:
+        leaf._set_grad(grad.clone() if before is None else before + grad)
+    elif before is None:
+        leaf._set_grad(new_tensor(np.array(grad)))  # a copy: the same array may reach several leaves
+    else:
+        np.add(before._array, grad, out=before._array)
+        before._counter[0] += 1
 
 
 def scalar_or_array(array: Array) -> Grad:

@@ -67,6 +67,16 @@ class Node:
     retained: dict[int, weakref.ref[Tensor]] | None
     seen: Seen | None
 
+    def __init__(self) -> None:
+        self.seen = None
+        self._begin(next_sequence_nr())
+
+    def _begin(self, sequence_nr: int) -> None:
+        self.sequence_nr = sequence_nr
+        self.tensor_hooks = self.retained = self.metadata = None
+        self.next_edges = self.saved = self.versions = ()
+        self.attrs = {}
+
     @classmethod
     def name(cls) -> str:
         """PyTorch's name of the node, ``MulBackward0``."""
@@ -148,7 +158,7 @@ def plain_name(node: Node) -> str:
 
 
 class AccumulateGrad(Node):
-    """The end of a graph at a leaf: adds what arrives to the leaf's ``.grad``.
+    """The end of a graph at a leaf: what arrives here is added to the leaf's ``.grad``.
 
     There is one per leaf, held weakly by the leaf and strongly by the graphs that use it.
     """
@@ -158,14 +168,7 @@ class AccumulateGrad(Node):
 
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
-        self.sequence_nr = LAST
-        self.next_edges = ()
-        self.saved = ()
-        self.versions = ()
-        self.attrs = {}
-        self.metadata = None
-        self.tensor_hooks = None
-        self.retained = None
+        self._begin(LAST)
         self.outputs = ((variable._array.shape, variable._array.dtype),)
 
     @property
@@ -180,15 +183,3 @@ class AccumulateGrad(Node):
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
         raise AssertionError("a leaf accumulates; it has no rule")
-
-    def accumulate(self, grad: Grad, create_graph: bool) -> None:
-        """Add `grad` to the leaf's ``.grad``: in place, or out of place when the pass builds a graph."""
-        leaf = self.variable
-        before = leaf._grad
-        if create_graph:
-            leaf._set_grad(grad.clone() if before is None else before + grad)
-        elif before is None:
-            leaf._set_grad(leaf._plain(np.array(grad)))  # a copy: the same array may reach several leaves
-        else:
-            np.add(before._array, grad, out=before._array)
-            before._counter[0] += 1

@@ -231,12 +231,6 @@ class Tensor(Conversions):
             self._accumulator = weakref.ref(accumulator)
         return accumulator, 0
 
-    def numpy(self) -> Array:
-        """The array itself, sharing memory. RuntimeError if the tensor requires grad."""
-        if self.requires_grad:
-            raise RuntimeError(messages.NUMPY_OF_TRACKED)
-        return self._array
-
     # How it is copied within the engine
 
     def _alias(self) -> Tensor:
@@ -252,11 +246,6 @@ class Tensor(Conversions):
         alias = self._alias()
         alias._grad_fn, alias._output_nr, alias._requires_grad = node, output_nr, True
         return alias
-
-    @staticmethod
-    def _plain(array: Array) -> Tensor:
-        """An untracked tensor around `array`."""
-        return new_tensor(array)
 
     def _is_stale_view(self) -> bool:
         """Whether its base was written to, so that its ``grad_fn`` would be made anew."""

@@ -18,10 +18,10 @@ from gviz.engine import announce, messages
 from gviz.engine.apply import Attrs, compute, edges_of, set_history, start_node, why_untracked
 from gviz.engine.dtypes import of
 from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, Node, next_sequence_nr, plain_name
+from gviz.engine.node import Edge, Grad, Node, plain_name
 from gviz.engine.op import Op
 from gviz.engine.ops.strided import Geometry, partly_overlaps, read_part, replace_part
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OpSeen
 from gviz.values import Array
 
@@ -149,7 +149,7 @@ def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
     node = start_node(op, edges_of(tensors), tensors, attrs)
     before = list(tensors)
     if op.slots[0] in op.saved_names:
-        before[0] = Tensor._plain(tensors[0]._array.copy())
+        before[0] = new_tensor(tensors[0]._array.copy())
     if op.saved_names:
         op.save(node, before, [tensors[0]])
     return node
@@ -168,9 +168,6 @@ def _rebase(op: Op, inner: Node, target: Tensor) -> Node:
 
 def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
     node = CopySlices()
-    node.sequence_nr = next_sequence_nr()
-    node.tensor_hooks = node.retained = node.seen = node.metadata = None
-    node.attrs, node.saved, node.versions = {}, (), ()
     first: Edge | None = base._edge() if base._requires_grad else None
     node.next_edges = [first, *inner.next_edges[1:]]
     inner.next_edges = [first and (_HERE, 0), *inner.next_edges[1:]]
