@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
 from math import inf
 from time import monotonic
 
@@ -10,11 +11,11 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Edge
-from gviz.trace.changes import ChangeList, Run
+from gviz.trace.changes import ChangeList
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.passes import Carriers
-from gviz.trace.phases import DECIDING, PHASE_KINDS, Chapters
+from gviz.trace.phases import DECIDING, Chapters
 from gviz.values import Array
 
 
@@ -58,6 +59,7 @@ _CONTEXT = kinds(
 _BATCH = 1 << 16
 _SMALL_BATCH = 1 << 12
 _OUTPUT_BITS = 24
+DIGEST_BYTES = 16
 
 
 def output_key(node: int, output_nr: int) -> int:
@@ -91,7 +93,12 @@ class Index:
         self._add_chapters()
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        """Everything, as named arrays to be kept in a file."""
+        """Everything, as named arrays to be kept in a file, and a digest that tells when they were changed."""
+        columns = dict(self._columns())
+        yield from columns.items()
+        yield "digest", digest(columns)
+
+    def _columns(self) -> Iterator[tuple[str, Array]]:
         yield "count", _packed(np.array([self.count]))
         yield "first_bad", _packed(np.array([self.first_bad or 0]))
         for name, changes in self.lists.items():
@@ -252,28 +259,11 @@ def _packed(column: Array) -> Array:
     return column.astype(next(kind for kind in ("<u1", "<u2", "<u4", "<u8") if largest <= np.iinfo(kind).max))
 
 
-def restored(arrays: Mapping[str, Array]) -> Index | None:
-    """The index kept in a file, or None if it does not hold together (it is then built anew)."""
-    index = Index()
-    try:
-        index.count, index.first_bad = int(arrays["count"][0]), int(arrays["first_bad"][0])
-        for name, columns in TABLES.items():
-            index.tables[name] = np.array([arrays[f"{name}.{column}"] for column in columns], np.int64)
-        for name in LISTS:
-            keys = arrays[f"{name}.keys"].astype(np.int64)  # a search for a number of another type would copy them all
-            run = Run(keys, arrays[f"{name}.starts"], arrays[f"{name}.seqs"])
-            rows = index.tables["edges"].shape[1] if name.startswith("edges") else index.count
-            if not run.holds_together(rows):
-                return None
-            index.lists[name] = ChangeList(run)
-        if index.first_bad > index.count:
-            return None
-    except (KeyError, IndexError, ValueError, OverflowError):
-        return None
-    return index if _tables_hold_together(index.tables) else None
-
-
-def _tables_hold_together(tables: Mapping[str, Array]) -> bool:
-    if not tables["iterations"].size or any((table < 0).any() for table in tables.values()):
-        return False
-    return bool((tables["phases"][0] < len(PHASE_KINDS)).all())
+def digest(columns: Mapping[str, Array]) -> Array:
+    """What every column but itself comes to."""
+    summary = blake2b(digest_size=DIGEST_BYTES)
+    for name in sorted(columns.keys() - {"digest"}):
+        column = columns[name]
+        summary.update(f"{name} {column.dtype.str} {len(column)} ".encode())
+        summary.update(column.tobytes())
+    return np.frombuffer(summary.digest(), np.uint8)

@@ -13,7 +13,8 @@ import numpy as np
 from gviz import events as e
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
-from gviz.trace.index import Index, restored
+from gviz.trace.index import Index
+from gviz.trace.kept_index import restored
 from gviz.trace.log import E, EventLog, damaged, expect
 from gviz.trace.moment import Moment
 from gviz.trace.names import Names

@@ -1,0 +1,50 @@
+"""The index that a file keeps, if it can be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gviz.trace.changes import ChangeList, Run
+from gviz.trace.index import LISTS, TABLES, Index, digest
+from gviz.trace.phases import PHASE_KINDS
+from gviz.values import Array
+
+
+def restored(arrays: Mapping[str, Array]) -> Index | None:
+    """The index kept in a file, or None if it does not hold together (it is then built anew)."""
+    index = Index()
+    try:
+        if not np.array_equal(arrays["digest"], digest(arrays)):
+            return None
+        index.count, index.first_bad = int(arrays["count"][0]), int(arrays["first_bad"][0])
+        for name, columns in TABLES.items():
+            index.tables[name] = np.array([arrays[f"{name}.{column}"] for column in columns], np.int64)
+        for name in LISTS:
+            keys = arrays[f"{name}.keys"].astype(np.int64)  # a search for a number of another type would copy them all
+            run = Run(keys, arrays[f"{name}.starts"], arrays[f"{name}.seqs"])
+            rows = index.tables["edges"].shape[1] if name.startswith("edges") else index.count
+            if not run.holds_together(rows):
+                return None
+            index.lists[name] = ChangeList(run)
+        if index.first_bad > index.count:
+            return None
+    except (KeyError, IndexError, ValueError, OverflowError):
+        return None
+    return index if _tables_hold_together(index) else None
+
+
+def _tables_hold_together(index: Index) -> bool:
+    """Whether the tables are in order of time and name only what the lists know."""
+    tables = index.tables
+    if not tables["iterations"].size or any((table < 0).any() for table in tables.values()):
+        return False
+    times = [tables["phases"][1], *(tables[name][0] for name in TABLES if name != "phases")]
+    if any((np.diff(time) < 0).any() or (time > index.count).any() for time in times):
+        return False
+    _, passes, steps, scopes, _ = tables["context"]
+    known = ((passes, "pass_started"), (steps, "progress"), (scopes, "scope"))
+    if not all(np.isin(numbers[numbers != 0], index.lists[name].whole().keys).all() for numbers, name in known):
+        return False
+    return bool((tables["phases"][0] < len(PHASE_KINDS)).all() and (tables["phases"][2] <= index.count).all())
