@@ -25,6 +25,13 @@ SchemaRow = tuple[str, str, str, str | None]
 """``(type, name, table, sql)``"""
 
 
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+
+
+class NoRoom(GvizError):
+    """There is no room for the file of a trace."""
+
+
 def created(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
     """A new trace without events. Raises GvizError if there is a file already, or none can be made."""
     try:
@@ -38,8 +45,20 @@ def created(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
         _prepare(connection, about)
     except sqlite3.Error as trouble:
         connection.close()
-        raise GvizError(f"{path} cannot be written: {trouble}") from trouble
+        kind = NoRoom if _is_full(trouble) else GvizError
+        raise kind(f"{path} cannot be written: {in_words(trouble)}") from trouble
     return connection
+
+
+def in_words(trouble: Exception) -> str:
+    """What keeps a file from being written; SQLite calls a limit on its size an error of the disk."""
+    if _is_full(trouble):
+        return f"the disk is full, or a limit on the size of files is reached ({trouble})"
+    return str(trouble) if isinstance(trouble, sqlite3.Error | OSError | GvizError) else repr(trouble)
+
+
+def _is_full(trouble: Exception) -> bool:
+    return isinstance(trouble, sqlite3.Error) and getattr(trouble, "sqlite_errorcode", 0) in _FULL
 
 
 def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:

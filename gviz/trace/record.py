@@ -18,12 +18,17 @@ from gviz import emit, site
 from gviz.emit import Channel
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
+from gviz.plain_text import shown
+from gviz.trace import file_format
 from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.capture import overhearing, overhearing_warnings
 from gviz.trace.places import new_trace, remove_trace
 from gviz.trace.writer import TraceWriter, utc_now
 from gviz.values import INLINE_BYTES
 from gviz.version import __version__
+
+_program: Recording | None = None
+"""The recording of the whole program, if gviz's own runner has begun one."""
 
 
 class Recording:
@@ -54,6 +59,18 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close(None if isinstance(error, SystemExit | GeneratorExit) else error)
+
+    def begin_program(self) -> None:
+        """Begin the recording of a whole program.
+
+        A recording that the program itself wants to make is then left out, and a full disk does not keep it from
+        running.
+        """
+        global _program
+        try:
+            _program = self.__enter__()
+        except file_format.NoRoom as trouble:
+            self._detached(str(trouble))
 
     def __len__(self) -> int:
         """The number of events that have reached the file."""
@@ -102,12 +119,29 @@ def record(
     Arrays are kept whole up to `limit` bytes, larger ones as statistics. `source` keeps the text of the program's
     files in the trace. An existing file is refused with GvizError unless `overwrite`.
     """
+    if _program is not None and emit.channel is _program.channel:
+        return _LeftOut(_program)
     where = new_trace(sys.argv[0]) if path is None else Path(path)
     if overwrite:
         remove_trace(where)
     elif where.exists():
         raise GvizError(f"{where} exists already", hint="choose another name, or pass overwrite=True")
     return Recording(where, limit=limit, source=source, framework=framework)
+
+
+class _LeftOut(Recording):
+    """What a program gets for a recording of its own while all of it is being recorded: does nothing."""
+
+    def __init__(self, outer: Recording) -> None:
+        super().__init__(outer.path, limit=0, source=False, framework=outer.framework)
+        text = f"gviz: already recording to {shown(str(outer.path))}; this inner recording is left out"
+        print(text, file=sys.__stderr__, flush=True)
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
 
 
 def mark(name: str) -> None:

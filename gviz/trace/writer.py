@@ -18,7 +18,6 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
 
-from gviz.errors import GvizError
 from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace import file_format
 from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, decode, encode, subject, with_values
@@ -267,7 +266,7 @@ class TraceWriter:
         if not self.dead:
             self.dead = True
             self._pending.clear()
-            self._on_trouble(f"{_in_words(trouble)}; the trace holds the {self._count} events before")
+            self._on_trouble(f"{file_format.in_words(trouble)}; the trace holds the {self._count} events before")
 
 
 def _insert_events(connection: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
@@ -281,10 +280,6 @@ def _insert_events(connection: sqlite3.Connection, rows: list[tuple[object, ...]
 
 def _nothing() -> None:
     """No last words."""
-
-
-def _in_words(trouble: Exception) -> str:
-    return str(trouble) if isinstance(trouble, sqlite3.Error | OSError | GvizError) else repr(trouble)
 
 
 def utc_now() -> str:
