@@ -23,7 +23,7 @@ def main() -> None:
             torch_name.install()
         target = runner.find(sys.argv[2:], as_module=what.as_module)
         recording = record(what.trace, source=what.keep_source, limit=what.limit, overwrite=what.replace)
-        recording.__enter__()
+        recording.begin_program()
     except GvizError as error:
         _say(*error.lines())
         sys.exit(error.exit_code)
