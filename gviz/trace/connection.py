@@ -41,7 +41,7 @@ class Connection:
         self._deadline = time.monotonic() + SECONDS_A_QUERY
         try:
             return self._sqlite.execute(sql, tuple(parameters)).fetchall()
-        except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError) as trouble:
+        except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, MemoryError) as trouble:
             raise damaged(self.path, str(trouble)) from trouble
 
     def close(self) -> None:
@@ -55,11 +55,11 @@ class Connection:
             if "open" not in str(trouble) and "readonly" not in str(trouble):
                 raise damaged(self.path, str(trouble)) from trouble
             self._refuse_log()
-        except sqlite3.Error as trouble:
+        except (sqlite3.Error, UnicodeDecodeError) as trouble:
             raise damaged(self.path, str(trouble)) from trouble
         try:
             return self._open("mode=ro&immutable=1")  # there is nothing but this file: safe to read as it is
-        except sqlite3.Error as trouble:
+        except (sqlite3.Error, UnicodeDecodeError) as trouble:
             raise damaged(self.path, str(trouble)) from trouble
 
     def _refuse_log(self) -> None:
@@ -83,7 +83,7 @@ class Connection:
             for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "query_only = ON"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):  # the second: a message quotes what is in the file
             connection.close()
             raise
         return connection
