@@ -16,7 +16,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 INLINE_BYTES = 1024
-"""Up to this size the raw bytes cost no more than statistics would, so they are always kept (see LIMITS: 1 KB)."""
+"""Up to this size the raw bytes cost no more than statistics would, so they are always kept."""
 
 NUMPY_DTYPES = {
     "bool": "?", "uint8": "u1", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",

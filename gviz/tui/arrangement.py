@@ -1,4 +1,4 @@
-"""Which panels are on the screen, by its size and what the user asked for (UX.md 2.2)."""
+"""Which panels are on the screen, by its size and what the user asked for."""
 
 from __future__ import annotations
 

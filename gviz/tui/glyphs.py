@@ -1,4 +1,4 @@
-"""The marks of the interface, once in Unicode and once in ASCII, one cell each (UX.md 2.4)."""
+"""The marks of the interface, once in Unicode and once in ASCII, one cell each."""
 
 from __future__ import annotations
 
