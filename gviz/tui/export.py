@@ -17,7 +17,7 @@ def export(timeline: Timeline, n: int, path: str) -> str:
     from gviz.render.exporters import ExportOptions, exporter_for  # Graphviz is only needed here
 
     notes: list[str] = []
-    target = Path(path).expanduser()
+    target = _target(path)
     exporter = exporter_for(path)
     picture = exporter.render(timeline, n, ExportOptions(timeout=TIMEOUT, note=notes.append))
     data = picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace")
@@ -26,6 +26,14 @@ def export(timeline: Timeline, n: int, path: str) -> str:
             file.write(data)
     except FileExistsError:
         raise GvizError(f"{shown(path)} already exists", hint="choose another name") from None
-    except OSError as error:
-        raise GvizError(f"cannot write {shown(path)}", why=error.strerror or str(error)) from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise GvizError(f"cannot write {shown(path)}", why=why) from error
     return "; ".join([f"wrote {shown(path)} (event {n})", *notes])
+
+
+def _target(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise GvizError(f"cannot write {shown(path)}", why="there is no such user") from error

@@ -14,7 +14,7 @@ from gviz.trace.timeline import Timeline
 
 Matches = Callable[[NodeInfo], bool]
 
-_LINE = re.compile(r"(.*):(\d+)$")
+_LINE = re.compile(r"(.*):(\d{1,18})$")
 
 
 def query(timeline: Timeline, text: str) -> Matches:
