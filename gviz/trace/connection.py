@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -130,6 +131,8 @@ def _refusal(path: Path, what: str, hint: str, why: str = "") -> GvizError:
 def _look_at(path: Path) -> None:
     """Raises GvizError if there is nothing to open, or not a database at all."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise _not_a_trace(path, "it is not a regular file")
         with path.open("rb") as file:
             head = file.read(len(file_format.MAGIC))
     except FileNotFoundError:
