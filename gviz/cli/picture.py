@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from gviz.cli import outputs
+from gviz.cli import outputs, streams
 from gviz.cli.debugger import moment
+
+SECONDS_OF_SILENCE = 1.0
 
 
 def write_picture(
@@ -20,6 +26,20 @@ def write_picture(
     with open_trace(trace) as log:
         timeline = Timeline(log)
         n = moment(timeline, at) if at else last_moment(timeline)
-        picture = exporter.render(timeline, n, ExportOptions(theme=theme))
+        with _patience(f"drawing {len(timeline.nodes):,} nodes as {exporter.name}; Ctrl-C gives up"):
+            picture = exporter.render(timeline, n, ExportOptions(theme=theme))
     with outputs.whole_file(output, force=force) as unfinished:
         unfinished.write_bytes(picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace"))
+
+
+@contextmanager
+def _patience(what: str) -> Iterator[None]:
+    """Say on a terminal what is going on, if it takes long."""
+    timer = threading.Timer(SECONDS_OF_SILENCE, streams.say, [what])
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
