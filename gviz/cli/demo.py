@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import debugger, lessons, terminal
+from gviz.cli import debugger, lessons, streams, terminal
 from gviz.cli.picture import write_picture
 from gviz.cli.session import Program, record_program
 from gviz.cli.settings import Settings, display_options
@@ -48,8 +48,8 @@ def _list() -> None:
 
 
 def _walk(trace: Path) -> None:
-    click.echo("gviz: standard input gives no commands: walking through the lesson line by line", err=True)
+    streams.say("gviz: standard input gives no commands: walking through the lesson line by line")
     debugger.walk(trace)
     picture = trace.with_suffix(".svg")
     write_picture(trace, picture, force=True)
-    click.echo(f"wrote {picture}", err=True)
+    streams.say(f"wrote {picture}")

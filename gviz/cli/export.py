@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import outputs
+from gviz.cli import outputs, streams
 from gviz.cli.order import Engine
 from gviz.cli.picture import write_picture
 from gviz.cli.session import Program, engine_option, is_trace, record_program
@@ -53,4 +53,4 @@ def command(
             own = Path(folder) / f"{source.stem}.gviz"
             trace = record_program(Program((str(source), *arguments), engine=engine, output=own)).trace
         write_picture(trace, output, at=at, theme=theme, force=force)
-    click.echo(f"wrote {output}", err=True)
+    streams.say(f"wrote {output}")

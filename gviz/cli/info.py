@@ -12,6 +12,7 @@ from gviz.cli import lessons, terminal
 from gviz.cli.settings import Settings
 from gviz.cli.versions import versions
 from gviz.errors import GvizError
+from gviz.plain_text import shown
 from gviz.trace import places
 
 SCHEMA = 1
@@ -85,5 +86,5 @@ def _fonts() -> str:
 def _text(facts: dict[str, dict[str, Any]]) -> str:
     lines = []
     for head, entries in facts.items():
-        lines += [head, *(f"  {name:<12} {value}".rstrip() for name, value in entries.items())]
+        lines += [head, *(f"  {name:<12} {shown(str(value))}".rstrip() for name, value in entries.items())]
     return "\n".join(lines)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
+from gviz.cli import streams
 from gviz.cli.settings import Settings, debug_option, display_options
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 
 COMMANDS = ("demo", "run", "record", "open", "show", "export", "info")
 """Every command, in the order of the help; each is the file of its name beside this one."""
@@ -82,6 +82,7 @@ def gviz() -> None:
 
 def main() -> None:
     """The console script."""
+    streams.prepare()
     sys.exit(run_command(sys.argv[1:]))
 
 
@@ -93,16 +94,20 @@ def run_command(arguments: Sequence[str]) -> int:
     except GvizError as error:
         _say(error.lines(), settings)
         return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        streams.say_raw(f"{error.format_message()}\n")
+        return error.exit_code
     except click.ClickException as error:
         _say(_usage_lines(error), settings)
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
+        streams.discard(sys.stdout)
         return _CLOSED_PIPE
     except OSError as error:
         _say([f"gviz: error: {error.strerror or error}"], settings)
+        streams.discard(sys.stdout)
         return 1
     except Exception as error:
         from gviz.crash import crash
@@ -139,4 +144,4 @@ def _say(lines: Sequence[str], settings: Settings) -> None:
         import traceback
 
         traceback.print_exc()
-    click.echo("\n".join(map(shown, lines)), err=True)
+    streams.say(*lines)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gviz.cli import shell, streams
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
 from gviz.trace.places import trace_size
 
@@ -30,5 +31,5 @@ def _report(trace: Path) -> None:
 
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
-    click.echo(f"wrote {trace} ({count}, {bytes_text(trace_size(trace))})", err=True)
-    click.echo(f"open it with: gviz open {trace}", err=True)
+    streams.say(f"wrote {trace} ({count}, {bytes_text(trace_size(trace))})")
+    streams.say(f"open it with: gviz open {shell.word(trace)}")

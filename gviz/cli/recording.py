@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
-
+from gviz.cli import streams
 from gviz.cli.order import Order
 from gviz.trace.places import trace_size
 
@@ -21,7 +20,7 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 def run_recorded(order: Order, argv: Sequence[str]) -> int:
     """Run a program to its end while its trace is written; give its exit code as a shell would."""
     if sys.stderr.isatty():
-        click.echo(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded", err=True)
+        streams.say(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded")
     with _signals_passed_on() as to:
         process = subprocess.Popen([*_interpreter(), order.text(), *argv])
         to.append(process)
@@ -67,7 +66,7 @@ def _wait(process: subprocess.Popen[bytes], trace: Path) -> int:
         except subprocess.TimeoutExpired:
             _progress(time.monotonic() - started, trace)
         else:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            streams.say_raw("\r\x1b[K")
             return code
 
 
@@ -75,4 +74,4 @@ def _progress(seconds: float, trace: Path) -> None:
     from gviz.numbers import bytes_text, seconds_text
 
     size = bytes_text(trace_size(trace))
-    click.echo(f"\rrecording: {seconds_text(seconds)}, {size}\x1b[K", nl=False, err=True)
+    streams.say_raw(f"\rrecording: {seconds_text(seconds)}, {size}\x1b[K")

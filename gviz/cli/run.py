@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gviz.cli import streams
 from gviz.cli.debugger import debug
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
 from gviz.cli.settings import Settings, display_options
@@ -20,6 +21,6 @@ def command(settings: Settings, program: Program) -> int:
     Options of gviz stand before SCRIPT.
     """
     recorded = record_program(program)
-    click.echo(f"trace: {recorded.trace}", err=True)
+    streams.say(f"trace: {recorded.trace}")
     debug(recorded.trace, settings, title=" ".join(program.argv))
     return recorded.exit_code

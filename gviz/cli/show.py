@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gviz.cli import shell
 from gviz.errors import GvizError
 
 PAGES = ("stats", "tape", "events", "node")
@@ -24,7 +25,7 @@ def command(trace: Path, page: str, place: str | None, at: str | None, kind: str
     NODE: one node (#4 or its name) at one moment.
     """
     if (page == "node") != (place is not None):
-        raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {trace} node 4", exit_code=2)
+        raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(trace)} node 4", exit_code=2)
     from gviz.cli import json_form, pages
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
