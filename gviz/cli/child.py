@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import atexit
 import sys
+from contextlib import suppress
 from types import CodeType
 
-from gviz.cli import order, runner, torch_name
+from gviz.cli import order, parent, runner, torch_name
 from gviz.errors import GvizError
+from gviz.plain_text import shown
 from gviz.trace.record import Recording, record  # now, while the program's own folder is not on the path yet
 
 
 def main() -> None:
     """Carry out the order in ``sys.argv[1]`` on the program named by the arguments behind it."""
     what = order.parse(sys.argv[1])
+    parent.end_with(what.parent)
     try:
         if what.engine == "builtin":
             torch_name.install()
@@ -68,4 +71,6 @@ def _choose_engine(engine: order.Engine, code: CodeType) -> None:
 
 def _say(*lines: str) -> None:
     """Tell the person, past any capture of the program's own output."""
-    print(*lines, sep="\n", file=sys.__stderr__, flush=True)
+    if sys.__stderr__ is not None:
+        with suppress(OSError):  # a full or closed stream; the program's own end counts more
+            print(*map(shown, lines), sep="\n", file=sys.__stderr__, flush=True)

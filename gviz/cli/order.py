@@ -14,7 +14,8 @@ class Order:
     """Where the trace goes, which engine ``import torch`` means, whether a module is run.
 
     `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own). `replace` lets the new trace
-    take the place of one that is there, once everything before the recording has succeeded.
+    take the place of one that is there, once everything before the recording has succeeded. `parent` is the
+    process that gives the order: the program ends with it.
     """
 
     trace: str
@@ -23,6 +24,7 @@ class Order:
     keep_source: bool = True
     limit: int = 0
     replace: bool = False
+    parent: int = 0
 
     def text(self) -> str:
         """The order as one argument."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -97,6 +98,7 @@ def _order(program: Program, trace: Path) -> Order:
         as_module=program.as_module,
         keep_source=program.keep_source,
         limit=program.limit,
+        parent=os.getpid(),
         replace=program.force and program.output is not None,
     )
 
@@ -106,6 +108,8 @@ def is_trace(path: Path) -> bool:
     from gviz.trace.file_format import MAGIC
 
     try:
+        if not path.is_file():  # to look into a pipe would wait for it, and take from it
+            return path.suffix == ".gviz"
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
