@@ -70,7 +70,7 @@ class Recording:
         try:
             _program = self.__enter__()
         except file_format.NoRoom as trouble:
-            self._detached(str(trouble))
+            self._warn(str(trouble))
 
     def __len__(self) -> int:
         """The number of events that have reached the file."""
@@ -103,6 +103,9 @@ class Recording:
     def _detached(self, trouble: str) -> None:
         if emit.channel is self.channel:
             emit.detach()
+        self._warn(trouble)
+
+    def _warn(self, trouble: str) -> None:
         print(f"gviz: warning: recording of {self.path} has ended: {trouble}", file=sys.__stderr__)
 
 
