@@ -8,6 +8,7 @@ import click
 
 from gviz.cli import shell, streams
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
+from gviz.errors import GvizError
 from gviz.trace.places import trace_size
 
 
@@ -20,7 +21,10 @@ def command(program: Program) -> int:
     SCRIPT. Without -o the trace goes to the cache folder, where `gviz open` finds the newest.
     """
     recorded = record_program(program)
-    _report(recorded.trace)
+    try:
+        _report(recorded.trace)
+    except GvizError as error:  # the program has spoilt its trace: that does not make it fail
+        click.echo("\n".join(error.lines()), err=True)
     return recorded.exit_code
 
 
