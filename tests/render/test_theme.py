@@ -1,11 +1,15 @@
 """Both themes are readable, and one SVG can carry both."""
 
+from xml.etree import ElementTree
+
 import pytest
 from render.logs import two_shares
 
 from gviz.errors import GvizError
 from gviz.render.exporters import EXPORTERS, ExportOptions
 from gviz.render.theme import DARK, LIGHT, THEMES, stylesheet, theme_named
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def luminance(colour):
@@ -60,10 +64,22 @@ def svg(theme):
 def test_an_automatic_svg_maps_every_colour_it_uses():
     picture, sheet = svg("auto"), stylesheet("#p", LIGHT, DARK)
     assert "@media (prefers-color-scheme:dark)" in picture
-    drawn = picture.partition("</style>")[2]
-    used = {part[:7] for part in drawn.split('"') if part.startswith("#") and len(part) == 7}
-    assert used
-    assert all(f'"{colour}"]' in sheet for colour in used)
+    selectors = set(selectors_of(ElementTree.fromstring(picture)))
+    kinds = {selector.partition("=")[0] for selector in selectors}
+    assert kinds == {".node [fill", ".node [stroke", ".edge [stroke", ".edge polygon[fill", "text[fill"}
+    assert not {selector for selector in selectors if f"#p {selector}{{" not in sheet}
+
+
+def selectors_of(svg):
+    """What would select every coloured element of the boxes and lines of a picture, by how it was drawn."""
+    for group in svg.iter(f"{SVG}g"):
+        kind = group.get("class", "").partition(" ")[0]
+        for element in group.iter() if kind in ("node", "edge") else ():
+            name = element.tag.removeprefix(SVG)
+            where = {"text": "text", "polygon": f".{kind} {'polygon' * (kind == 'edge')}"}.get(name, f".{kind} ")
+            for attribute in ("fill", "stroke"):
+                if element.get(attribute, "none").startswith("#"):
+                    yield f'{where if attribute == "fill" else f".{kind} "}[{attribute}="{element.get(attribute)}"]'
 
 
 def test_a_chosen_theme_is_drawn_as_it_is():
