@@ -131,7 +131,7 @@ def _check_overlap(target: Tensor, others: Sequence[Tensor]) -> None:
     array = target._array
     if array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:
         raise RuntimeError(messages.OVERLAPPING_WRITE)
-    if any(other._counter is target._counter and partly_overlaps(other._array, array) for other in others):
+    if any(np.may_share_memory(other._array, array) and partly_overlaps(other._array, array) for other in others):
         raise RuntimeError(messages.OVERLAPPING_READ)
 
 

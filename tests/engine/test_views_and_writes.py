@@ -122,7 +122,8 @@ x = torch.ones(1, requires_grad=True); v = x.expand(3); v.sum().backward(); see(
 """,
     "writes that overlap what they read": """
 b = torch.arange(4.); attempt(lambda: b[1:].add_(b[:-1])); attempt(lambda: b.add_(b.unsqueeze(0))); attempt(lambda: b.add_(b))
-attempt(lambda: b[::2].add_(b[1::2])); m = torch.arange(4.).view(2, 2); attempt(lambda: m.add_(m.t())); attempt(lambda: m.copy_(m.t()))
+attempt(lambda: b[::2].add_(b[1::2])); attempt(lambda: b[1:].add_(b.data[:-1])); attempt(lambda: b[:2].add_(b[2:]))
+attempt(lambda: torch.ones(1, 3).expand(4, 3)[:1].add_(1)); attempt(lambda: torch.ones(0, 3).expand(2, 0, 3).add_(1)); m = torch.arange(4.).view(2, 2); attempt(lambda: m.add_(m.t())); attempt(lambda: m.copy_(m.t()))
 """,
     "views of views that must not be written": """
 x = torch.ones(2, 3, requires_grad=True); y = x * 2
