@@ -84,9 +84,9 @@ def record_program(program: Program) -> Recorded:
     trace = program.output or places.new_trace(program.argv[0])
     before = outputs.identity(trace)
     code = run_recorded(_order(program, trace), program.argv)
-    if outputs.identity(trace) == before:
-        if code in (0, *range(128, 256)):
-            raise GvizError("nothing was recorded", exit_code=code or 1)
+    if code and outputs.identity(trace) == before:
+        if code >= 128:
+            raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has said why
     return Recorded(trace, code)
 
