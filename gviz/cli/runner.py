@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
 
+from gviz.cli.undecodable import as_python_says
 from gviz.errors import GvizError
 from gviz.site import is_hidden
 
@@ -129,7 +130,10 @@ def _code(target: Target) -> CodeType:
     with open(target.path, "rb") as file:
         compiled = pkgutil.read_code(file) if target.path.endswith(".pyc") else None
         text = b"" if compiled else file.read()
-    return compiled or compile(text, target.path, "exec", dont_inherit=True)
+    try:
+        return compiled or compile(text, target.path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise as_python_says(error, text, target.path) from None
 
 
 def _own(traceback: TracebackType | None) -> TracebackType | None:

@@ -116,3 +116,19 @@ def test_a_signal_to_gviz_ends_the_program(tmp_path):
         _, err = process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGTERM
     assert "wrote" in err
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x = 1\ny = '\xe9'\n",
+        "x = 1\n".encode("utf-16"),
+        b"x = 1\n\ny\0 = 2\n",
+        b"# coding: nosuch\nx = 1\n",
+        b"# coding: latin-1\nx = '\xe9'\ny = (\n",
+        b"def f(:\n",
+    ],
+)
+def test_what_is_no_program_is_said_as_python_says_it(tmp_path, data):
+    (tmp_path / "program.py").write_bytes(data)
+    assert recorded("program.py", cwd=tmp_path) == python("program.py", cwd=tmp_path)
