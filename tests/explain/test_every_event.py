@@ -1,0 +1,196 @@
+"""A sentence for every kind of event, of what real programs do."""
+
+import pytest
+from recording import events_of
+
+import gviz.engine as torch
+from gviz import events as e
+from gviz.explain.failure import diagnosis
+from gviz.explain.happening import happening, sentence
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+SAID_BY_A_RECORDER = [
+    e.Marked("epoch 3"),
+    e.Printed("stdout", "loss 3\nloss 2\n"),
+    e.Warned("UserWarning", "take care", 0),
+    e.Failed("ValueError", "no such thing", 0, 0, ""),
+]
+
+
+def twice():
+    x = torch.tensor(3.0, requires_grad=True)
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    return x, y
+
+
+def grads():
+    x = torch.tensor(3.0, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.backward()
+    x.grad.zero_()
+    x.grad = None
+    x.grad = torch.tensor(7.0)
+    z = x * 5
+    torch.autograd.grad(z, x)
+    x.requires_grad_(False)
+    return x, y
+
+
+def training():
+    torch.manual_seed(0)
+    model = torch.nn.Linear(1, 1)
+    model.weight.register_hook(double)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    model(torch.ones(1, 1)).sum().backward()
+    optimizer.step()
+    return model
+
+
+def double(grad):
+    return grad * 2
+
+
+def untracked():
+    x = torch.tensor(3.0, requires_grad=True)
+    with torch.no_grad():
+        y = x * 2
+    return x, y, x.detach()
+
+
+PROGRAMS = {program.__name__: program for program in (twice, grads, training, untracked)}
+SENTENCES = [
+    ("twice", e.NodeCreated, "leaf 3, requires a gradient"),
+    ("twice", e.NodeCreated, "3 (x) * 3 (x) = 9"),
+    ("twice", e.BackwardStarted, "backward pass 1 starts at #2 y = Mul, keeping the graph"),
+    ("twice", e.BackwardStarted, "backward pass 2 starts at #2 y = Mul"),
+    ("twice", e.StepStarted, "its gradient is complete, 1, and its rule runs"),
+    ("twice", e.GradFlowed, "sends 3 to #1 x (1 of 2)"),
+    ("twice", e.GradFlowed, "sends 3 to #1 x: incoming 3 += 3, now 6 (2 of 2)"),
+    ("twice", e.StepFinished, "its rule has run and sent 3 to #1 x, sum 3 (1 of 2); 3 to #1 x, sum 6 (2 of 2)"),
+    ("twice", e.SavedFreed, "the tensors it had saved for backward were released"),
+    ("twice", e.GradAccumulated, ".grad was None, is now 6"),
+    ("twice", e.GradAccumulated, ".grad 6 += 6, now 12"),
+    ("twice", e.BackwardFinished, "the pass is over"),
+    ("grads", e.GradRetained, "retain_grad keeps .grad 1"),
+    ("grads", e.GradSet, ".grad was set to zero"),
+    ("grads", e.GradSet, ".grad was set to None"),
+    ("grads", e.GradSet, ".grad was changed (assigned) to 7"),
+    ("grads", e.GradCaptured, "autograd.grad takes the gradient 5"),
+    ("grads", e.RequiresGradSet, "requires_grad was set to False"),
+    ("grads", e.NodeFreed, "nothing refers to it any more"),
+    ("training", e.ScopeEntered, "the forward of module Linear (Linear) begins"),
+    ("training", e.ScopeLeft, "the module's forward ends"),
+    ("training", e.HookRan, "a tensor hook double ran and gave 2"),
+    ("training", e.OptimizerStepped, "SGD has updated 2 parameters"),
+    ("training", e.Named, "it is called weight"),
+    ("training", e.Marked, "the program marked this moment: epoch 3"),
+    ("training", e.Printed, "the program wrote to stdout: loss 3\\nloss 2"),
+    ("training", e.Warned, "UserWarning: take care"),
+    ("training", e.Failed, "the program failed with ValueError: no such thing"),
+    ("untracked", e.NodeCreated, "3 (x) * 2 = 6 (not tracked: inside no_grad)"),
+]
+
+
+def history(program):
+    return Timeline(MemoryLog([*events_of(program), *SAID_BY_A_RECORDER]))
+
+
+def said(timeline, kind):
+    numbers = (n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), kind))
+    return [happening(timeline, timeline.at(n)) for n in numbers]
+
+
+@pytest.mark.parametrize(("name", "kind", "text"), SENTENCES)
+def test_the_sentence_of_an_event(name, kind, text):
+    assert text in said(history(PROGRAMS[name]), kind)
+
+
+def test_a_write_in_place_says_what_wrote_what():
+    (writes, *_) = said(history(training), e.StorageWritten)
+    assert "was written in place by #" in writes
+    assert ", now " in writes
+
+
+def test_no_kind_of_event_is_left_without_words():
+    spoken = {e.StorageWritten, *(kind for _, kind, _ in SENTENCES)}
+    assert spoken == set(e.KINDS) - set(e.DEFINITIONS)
+    for program in PROGRAMS.values():
+        timeline = history(program)
+        for n in range(1, len(timeline) + 1):
+            assert type(timeline.event(n)).__name__ not in sentence(timeline, n)
+
+
+def failing(program):
+    """The diagnosis of what a program raises, as a recorder would have said it."""
+
+    def guarded():
+        nonlocal error
+        try:
+            return program()
+        except RuntimeError as raised:
+            error = raised
+            return None
+
+    error = None
+    events = events_of(guarded)
+    running = [event.node for event in events if isinstance(event, e.StepStarted)]
+    events.append(e.Failed("RuntimeError", str(error), running[-1] if running else 0, 0, ""))
+    timeline = Timeline(MemoryLog(events))
+    return diagnosis(timeline, timeline.at(len(timeline))), timeline
+
+
+def write_over_what_was_saved():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    z = y * y
+    y.add_(1)
+    z.sum().backward()
+
+
+def backward_of_a_constant():
+    torch.tensor(1.0).backward()
+
+
+def backward_of_several():
+    torch.ones(3, requires_grad=True).mul(2).backward()
+
+
+def write_to_a_leaf():
+    torch.ones(3, requires_grad=True).add_(1)
+
+
+def shapes_apart():
+    torch.ones(2, 3) @ torch.ones(2, 3)
+
+
+def unused():
+    x, y = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    torch.autograd.grad((x * 2).sum(), y)
+
+
+@pytest.mark.parametrize(
+    ("program", "cause", "remedy"),
+    [
+        (write_over_what_was_saved, "changed in place after it had been saved", "clone()"),
+        (backward_of_a_constant, "no tracked operation made", "requires_grad=True"),
+        (backward_of_several, "needs a gradient to start from", "sum or mean"),
+        (write_to_a_leaf, "a leaf's own value would be lost", "torch.no_grad()"),
+        (shapes_apart, "shapes do not fit", "compare the shapes"),
+        (unused, "no path from the output", "allow_unused=True"),
+    ],
+)
+def test_the_engine_s_own_errors_have_a_cause_and_a_remedy(program, cause, remedy):
+    found, _ = failing(program)
+    assert cause in found.cause
+    assert remedy in found.remedy
+
+
+def test_an_error_about_a_write_says_what_wrote_and_when():
+    found, timeline = failing(write_over_what_was_saved)
+    written = [(text, timeline.event(seq)) for text, seq in found.related if text.startswith("written by")]
+    assert [type(event) for _, event in written] == [e.StorageWritten]
+    assert written[0][0].startswith(f"written by #{written[0][1].node}")
