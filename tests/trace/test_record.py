@@ -10,7 +10,7 @@ import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace import bindings, load, places
+from gviz.trace import bindings, file_format, load, places
 from gviz.trace.record import mark, read_source, record
 
 ROOT = Path(__file__).parents[2]
@@ -194,3 +194,69 @@ def test_without_a_path_a_trace_goes_to_the_cache_folder(tmp_path):
     assert path.parent == cache
     assert {old.name for old in cache.iterdir()} == {path.name, *(f"old-{n}.gviz" for n in range(1, places.KEPT))}
     assert len(load(path)) == 0
+
+
+@pytest.mark.parametrize("text", ["raise ValueError", "return 5"])
+def test_an_exception_without_a_text_ends_the_recording_too(tmp_path, text):
+    scope = {}
+    exec(f"class Wordless(Exception):\n    def __str__(self): {text}", scope)
+    with pytest.raises(scope["Wordless"]), record(tmp_path / "run.gviz"):
+        raise scope["Wordless"]
+    [failed] = of_kind(load(tmp_path / "run.gviz"), e.Failed)
+    assert failed.error == "Wordless"
+    assert "its text could not be made" in failed.message
+    assert emit.channel is None
+
+
+def test_a_program_may_do_without_its_output(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+    with record(tmp_path / "run.gviz"):
+        del sys.stdout
+        mark("silent")
+    sys.stdout = sys.__stdout__
+    assert len(load(tmp_path / "run.gviz")) == 1
+
+
+def test_a_recording_within_a_recorded_program_is_left_out(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("gviz.trace.record._program", None)
+    monkeypatch.setattr(sys, "__stderr__", sys.stderr)
+    outer = record(tmp_path / "outer.gviz")
+    outer.begin_program()
+    with record(tmp_path / "inner.gviz", overwrite=True) as inner:
+        mark("heard once")
+    assert inner.path == outer.path
+    mark("still heard")
+    outer.__exit__(None, None, None)
+    assert os.listdir(tmp_path) == ["outer.gviz"]
+    assert len(of_kind(load(outer.path), e.Marked)) == 2
+    assert "this inner recording is left out" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits on files are POSIX")
+def test_a_limit_on_the_size_of_files_ends_the_recording_alone(tmp_path):
+    program = """
+import resource, sys
+from gviz.trace.record import mark, record
+with record(sys.argv[1]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+    for n in range(20_000):
+        mark("a mark")
+print("ran on")
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "run.gviz")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "ran on\n")
+    assert "a limit on the size of files" in done.stderr
+
+
+def test_a_full_disk_does_not_keep_a_program_from_running(tmp_path, monkeypatch, capfd):
+    def full(path, about):
+        raise file_format.NoRoom(f"{path} cannot be written")
+
+    monkeypatch.setattr(file_format, "created", full)
+    monkeypatch.setattr(sys, "__stderr__", sys.stderr)
+    recording = record(tmp_path / "run.gviz")
+    recording.begin_program()
+    mark("nobody listens")
+    recording.__exit__(None, None, None)
+    assert "cannot be written" in capfd.readouterr().err

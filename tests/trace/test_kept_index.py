@@ -1,0 +1,54 @@
+"""The index in a file is believed only if its digest is right and it names what there is."""
+
+import numpy as np
+import pytest
+
+import gviz.engine as torch
+from gviz.errors import GvizError
+from gviz.trace.index import digest
+from gviz.trace.kept_index import restored
+from gviz.trace.reader import open_trace
+from gviz.trace.record import record
+
+
+@pytest.fixture
+def path(tmp_path):
+    with record(tmp_path / "run.gviz") as recording:
+        x = torch.tensor(2.0, requires_grad=True)
+        (x * x).backward()
+    return recording.path
+
+
+@pytest.fixture
+def columns(path):
+    with open_trace(path) as log:
+        return dict(log.index())
+
+
+def test_what_was_written_is_believed(columns):
+    assert restored(columns) is not None
+
+
+def test_a_column_whose_bytes_were_changed_is_not(columns):
+    for name in columns.keys() - {"digest"}:
+        if len(columns[name]):
+            changed = columns[name].copy()
+            changed[-1] ^= 1
+            assert restored(columns | {name: changed}) is None, name
+
+
+@pytest.mark.parametrize("name", ["context.step", "context.pass_nr", "context.scope", "context.seq", "phases.end"])
+def test_a_column_that_names_what_there_is_not_is_refused_with_any_digest(columns, name):
+    changed = np.full_like(columns[name], 157)
+    assert len(changed)
+    forged = columns | {name: changed}
+    assert restored(forged | {"digest": digest(forged)}) is None
+
+
+def test_a_schema_that_is_no_text_is_damage(path):
+    data = path.read_bytes()
+    assert b"CREATE TABLE meta" in data
+    path.write_bytes(data.replace(b"CREATE TABLE meta", b"CREATE TABLE m\xcc\x20a"))
+    with pytest.raises(GvizError) as caught:
+        open_trace(path)
+    assert caught.value.exit_code == 3
