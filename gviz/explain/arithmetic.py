@@ -13,7 +13,6 @@ from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
 from gviz.explain.broadcast import Shape, widened
 from gviz.explain.names import op_title, symbol
 from gviz.explain.substitute import attribute_word, named_word, with_numbers, word
-from gviz.numbers import shape_text
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
@@ -55,7 +54,8 @@ class Share:
 
     `rule` is the op's text in the names of the program, `numbers` the same with numbers. Once it has been sent (by
     `event`, 0 before), `part` was added to `before` (None: it was the first) and made `after`, as number `nth` of
-    `expected`. `reduced` names the sum over broadcast dimensions; `missing` says why nothing will ever be sent.
+    `expected`. `reduced` names the broadcast dimensions that are summed away; `missing` says why nothing
+    will ever be sent.
     """
 
     operand: Operand
@@ -230,5 +230,4 @@ def _reduced(operand: Operand, large: Shape | None) -> str:
     small = operand.value.shape
     new = len(large) - len(small)
     dims = [dim for dim, size in enumerate(large) if dim < new or size != small[dim - new]]
-    which = f"dimension {dims[0]}" if len(dims) == 1 else "dimensions " + ", ".join(map(str, dims))
-    return f"{shape_text(large)} summed over {which} to {shape_text(small)}"
+    return f"dim{'s' * (len(dims) > 1)} {', '.join(map(str, dims))}"

@@ -62,9 +62,8 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
     match event:
         case NodeCreated():
             return _created(timeline, event)
-        case StorageWritten(node=node, version=version, value=value):
-            writer = f" by {label(timeline, node)}" if node else ""
-            return f"its memory was written in place{writer}, version {version}, now {short(value)}"
+        case StorageWritten():
+            return _written(timeline, event)
         case RequiresGradSet(requires_grad=wanted):
             return f"requires_grad was set to {wanted}"
         case SavedFreed():
@@ -134,6 +133,19 @@ def _created(timeline: Timeline, event: NodeCreated) -> str:
         return f"{event.kind} {made}{needs}"
     cut = f" (not tracked: {why_untracked(event)})" if event.untracked else ""
     return f"{made}{cut}"
+
+
+def _written(timeline: Timeline, event: StorageWritten) -> str:
+    """Whose memory: that of the tensor the writer was called on, and of what that in turn wrote to."""
+    owner = event.node
+    while owner and timeline.info(owner).created.inputs:
+        first, output_nr = timeline.info(owner).created.inputs[0]
+        if not first or timeline.info(first).created.outputs[output_nr].storage != event.storage:
+            break
+        owner = first
+    whose = f"the memory of {label(timeline, owner)}" if owner and owner != event.node else "its memory"
+    writer = f" by {label(timeline, event.node)}" if event.node else ""
+    return f"{whose} was written in place{writer}, version {event.version}, now {short(event.value)}"
 
 
 def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:

@@ -50,6 +50,11 @@ class Stop:
         return self.position < self.start
 
 
+def start_of(timeline: Timeline) -> int:
+    """Where a viewer begins: at the failure, if the program failed, else at the first event."""
+    return timeline.failures[-1] if timeline.failures else min(1, len(timeline))
+
+
 class Cursor:
     """A position in a timeline, the selected node, bookmarks, and the positions jumped from."""
 
@@ -125,7 +130,9 @@ class Cursor:
 
     def find(self, text: str) -> Stop:
         """Select the next node that fits a search text."""
-        self._matches = find.query(self.timeline, text)
+        exact = find.exactly(text.strip())
+        named = bool(text.strip()) and find.found(self.timeline, exact, self.selected)
+        self._matches = exact if named else find.query(self.timeline, text)
         return self.again(what=text)
 
     def again(self, *, backward: bool = False, what: str = "the last search") -> Stop:
@@ -146,6 +153,7 @@ class Cursor:
         """The node a PLACE means: ``#4``, a name, ``op:Mul``, ``demo.py:4``; from the selected one onwards."""
         if not place:
             return self.selected
+        place = f"#{place}" if place.isdigit() else place
         if not place.startswith(("#", "@")):
             named = find.found(self.timeline, find.exactly(place), self.selected - 1)
             if named:

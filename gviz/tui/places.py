@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
-from gviz.events import BackwardStarted, Failed, OptimizerStepped, Warned
+from gviz.events import BackwardStarted, Failed, NodeCreated, OptimizerStepped, StorageWritten, Warned
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -18,14 +16,15 @@ def source_place(timeline: Timeline, moment: Moment, node: int, depth: int = 0) 
     if not frames or (node != moment.actor and running is None and not node):
         return Place(running) if running is not None else None
     frame = frames[min(depth, len(frames) - 1)]
-    if isinstance(moment.event, Failed) and running is not None and node == moment.actor:
+    if isinstance(moment.event, Failed | StorageWritten) and running is not None and node == moment.actor:
         return Place(running)
-    same_file = running is not None and running.path == frame.path
-    return Place(frame, running.line if running is not None and same_file else 0)
+    if running is None:
+        return Place(frame, -1)
+    return Place(frame, running.line if running.path == frame.path else -1)
 
 
 def running_frame(timeline: Timeline, moment: Moment) -> Frame | None:
-    """The line the program itself is at: the call of ``backward()`` during a pass, a failing or warning line."""
+    """The line the program itself is at: the call of ``backward()`` during a pass, else the line that did it."""
     event = moment.event
     if isinstance(event, Failed | Warned | OptimizerStepped):
         return _innermost(timeline, event.stack)
@@ -34,13 +33,13 @@ def running_frame(timeline: Timeline, moment: Moment) -> Frame | None:
         started = timeline.event(phase.start)
         if isinstance(started, BackwardStarted):
             return _innermost(timeline, started.stack)
+    if isinstance(event, NodeCreated | StorageWritten):
+        return next(iter(_frames(timeline, event.node)), None)
     return None
 
 
 def _frames(timeline: Timeline, node: int) -> tuple[Frame, ...]:
-    at = bisect_left(timeline.nodes, node)
-    known = at < len(timeline.nodes) and timeline.nodes[at] == node
-    return timeline.info(node).frames if known else ()
+    return timeline.info(node).frames if node in timeline else ()
 
 
 def _innermost(timeline: Timeline, stack: int) -> Frame | None:

@@ -20,7 +20,7 @@ from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.commands import Command, help_lines, parse
-from gviz.tui.cursor import FOLLOWS, Cursor, Stop
+from gviz.tui.cursor import FOLLOWS, Cursor, Stop, start_of
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.drawing.node import Subject, frame_text, node_lines
@@ -63,8 +63,7 @@ def debug(
 
     Without `at` it begins where the program failed, else at the first event; for a `lesson` with its text.
     """
-    failures = timeline.failures
-    start = at if at is not None else failures[-1] if failures else min(1, len(timeline))
+    start = start_of(timeline) if at is None else at
     session = Session(timeline, Cursor(timeline, start), glyphs(ascii=wants_ascii()))
     for text in (*(_lesson(session, "") if lesson else ()), *_greeting(session)):
         print(text, file=output)
@@ -234,7 +233,8 @@ _SAYS: dict[str, Callable[[Session, str], Iterator[str]]] = {
 
 def _refusal(error: GvizError) -> str:
     detail = [error.what, *filter(None, (error.why, error.hint and f"hint: {error.hint}"))]
-    return "; ".join(detail) + "."
+    said = "; ".join(detail)
+    return said if said.endswith("?") else f"{said}."
 
 
 def _interactive(input: TextIO) -> bool:

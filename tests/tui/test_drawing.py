@@ -1,8 +1,9 @@
 """What panels show, compared as text: no application runs here."""
 
 import pytest
-from stories import AGAIN, chain, demo, failed, hostile, iterations
+from stories import AGAIN, Story, chain, demo, failed, hostile, iterations, value
 
+from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StorageWritten
 from gviz.site import Frame
 from gviz.tui.arrangement import Wishes, arranged, opening_view, size_class
 from gviz.tui.cursor import Stop
@@ -11,7 +12,7 @@ from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
 from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_row
 from gviz.tui.drawing.node import Subject, frame_text, node_lines
 from gviz.tui.drawing.output import output_lines
-from gviz.tui.drawing.source import code_lines, first_column, first_row, source_line
+from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, source_line, windowed
 from gviz.tui.drawing.status import program_name, status
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.lines import STYLES, cells, cut, line, plain, style_and_event, wrapped
@@ -245,3 +246,72 @@ def test_ascii_is_chosen_where_the_terminal_asks_for_it():
     assert wants_ascii({"LC_ALL": "C"})
     assert not wants_ascii({"LANG": "en_US.UTF-8", "TERM": "xterm"})
     assert all(row.isascii() for row in tape_rows(demo(), 1, glyphs=ASCII))
+
+
+def test_expression_and_running_line_are_both_in_view_at_any_height():
+    for height in range(2, 9):
+        for line_nr in range(1, 20):
+            for running in range(line_nr, min(line_nr + height, 21)):
+                place = Place(Frame("a.py", "f", line_nr, line_nr, 0, 3), running)
+                top = first_row(place, 20, height)
+                assert top < line_nr <= running <= top + height, (height, line_nr, running)
+
+
+def test_a_long_line_scrolls_only_as_far_as_its_expression_needs():
+    def place(start, end):
+        return Place(Frame("a.py", "f", 1, 1, start, end))
+
+    assert first_column(place(30, 39), 40) == 0
+    left = first_column(place(50, 60), 40)
+    code = line("a" * 50, ("expression", "selected"), "b" * 20)
+    shown_part = plain(windowed(code, left, 40, "…"))
+    assert shown_part == "…" + "a" * 28 + "expression" + "…"
+    assert len(shown_part) == 40
+    assert plain(windowed(line("short"), 0, 40, "…")) == "short"
+    assert plain(windowed(line("short"), 8, 40, "…")) == ""
+
+
+def test_the_running_line_is_the_one_that_did_the_event():
+    story = Story()
+    x = story.leaf("x", 3.0, 3)
+    story.say(StorageWritten(1, x, 1, value([5.0])), GradSet(x, 0, "none", None))
+    timeline = story.timeline()
+    assert source_place(timeline, timeline.at(3), x).running in (0, 3)
+    assert source_place(timeline, timeline.at(4), x).running == -1
+    stack = story.stack(9, 0, 10)
+    story.say(OptimizerStepped("SGD", (x,), stack))
+    timeline = story.timeline()
+    assert source_place(timeline, timeline.at(len(timeline)), x).running == 9
+
+
+def twice():
+    story = Story()
+    x = story.leaf("x", 3.0, 3)
+    w = story.leaf("w", 2.0, 4)
+    y = story.mul("y", x, w, 5)
+    story.backward(y, 9)
+    story.backward(y, 9, 2, leaves_had={x: 2.0, w: 3.0})
+    return story.timeline()
+
+
+def test_a_grad_that_held_something_says_what_was_added_to_what():
+    timeline = twice()
+    seq = max(n for n in range(len(timeline) + 1) if isinstance(timeline.at(n).event, GradAccumulated))
+    for n in (seq, len(timeline)):
+        assert ".grad   2 += 2 -> 4  (2 since pass 1)" in panel(timeline, n, 1, width=60)
+        moment = timeline.at(n)
+        columns = tape.columns_for(100, 5)
+        row = plain(tape.row(timeline, moment, 1, moment.state(1), columns, UNICODE))
+        assert "2 += 2" in row
+    assert not any("since pass" in row for row in panel(timeline, 12, 1, width=60))
+
+
+def test_the_end_of_the_recording_is_not_its_start():
+    timeline = demo()
+    assert "START" not in plain(status(timeline, timeline.at(33), "x.py", Stop(33, 1, ""), 80, UNICODE))
+
+
+def test_a_wide_tape_has_room_for_whole_titles():
+    columns = tape.columns_for(78, 20, 26)
+    assert columns.node == 27
+    assert tape.columns_for(78, 20).node < 27

@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
-from stories import chain, demo, failed, hostile, iterations
+from stories import Story, chain, demo, failed, hostile, iterations
 
 from gviz.tui.plain import debug
 
@@ -98,3 +98,22 @@ def test_export_writes_the_moment(tmp_path):
     assert f"wrote {path} (event 20)." in transcript(demo(), "goto 20", f"export {path}")
     assert path.read_text().startswith("digraph")
     assert "already exists" in transcript(demo(), f"export {path}")
+
+
+def test_a_bare_number_is_a_node_where_a_node_is_asked_for():
+    assert transcript(demo(), "node 4").endswith(transcript(demo(), "node #4").partition("node #4\n")[2])
+    assert "there is no node #99" in transcript(demo(), "print 99")
+
+
+def test_find_prefers_the_exact_name():
+    story = Story()
+    for name in ("xyz", "x1", "x"):
+        story.leaf(name, 1.0, 3)
+    timeline = story.timeline()
+    assert "looking at node #3 x;" in transcript(timeline, "find x")
+    assert "looking at node #2 x1;" in transcript(timeline, "find 1")
+
+
+def test_a_question_does_not_end_with_two_marks():
+    said = transcript(demo(), "lst")
+    assert "did you mean list?\n" in said

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from gviz.explain.accumulation import accumulation
 from gviz.explain.arithmetic import Share, shares
 from gviz.explain.kinds import as_at
 from gviz.explain.names import label
@@ -11,7 +13,7 @@ from gviz.numbers import grad, share, short
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.tui.lines import Line, Span, cells, labelled, line, link, wrapped
+from gviz.tui.lines import TIED, Line, Span, cells, labelled, line, link, wrapped
 
 
 def gradient_in(timeline: Timeline, moment: Moment, node: int, state: NodeState, width: int) -> Iterator[Line]:
@@ -25,8 +27,7 @@ def gradient_in(timeline: Timeline, moment: Moment, node: int, state: NodeState,
             yield from _parts(timeline, output, width)
         leaf = as_at(timeline.info(node), state).created.kind in ("leaf", "parameter")
         if leaf or output.grad is not None:
-            text = short(output.grad) if output.grad is not None else "None"
-            yield from labelled(".grad", [(text, link("grad", output.grad_seq))], width, 8)
+            yield from labelled(".grad", list(_held(timeline, node, output)), width, 8)
 
 
 def gradients_out(timeline: Timeline, moment: Moment, node: int, state: NodeState, width: int) -> Iterator[Line]:
@@ -50,6 +51,17 @@ def _incoming(timeline: Timeline, output: OutputState) -> Iterator[Span]:
         yield f"  from {_origin(timeline, output.parts[0])}", "muted"
     elif output.expected > 1:
         yield f"  ({len(output.parts)} of {output.expected})", "muted"
+
+
+def _held(timeline: Timeline, node: int, output: OutputState) -> Iterator[Span]:
+    """``.grad``, and what a pass found there: ``3 += 3 -> 6  (3 since pass 1)``."""
+    text = short(output.grad) if output.grad is not None else "None"
+    added = accumulation(timeline, node, output)
+    if added is not None:
+        yield f"{share(added.before)} += {share(added.part)} -> ", "grad"
+    yield text, link("sum" if added is not None else "grad", output.grad_seq)
+    if added is not None and added.since:
+        yield f"  ({share(added.before)} since pass{TIED}{added.since})", "muted"
 
 
 def _parts(timeline: Timeline, output: OutputState, width: int) -> Iterator[Line]:
@@ -76,14 +88,20 @@ def _rule(sent: Share, width: int) -> Iterator[Line]:
     if sent.missing:
         yield from wrapped(line(*head, (sent.missing, "muted")), width, 3)
         return
-    steps = [sent.rule] if sent.rule else []
-    if sent.numbers != sent.rule:
+    steps = [_summed(sent)] if sent.rule else []
+    if not sent.reduced and sent.numbers != sent.rule:
         steps.append(sent.numbers)
     if sent.part is not None and sent.part.size <= 4 and short(sent.part) != sent.numbers:
         steps.append(short(sent.part))
     yield from wrapped(line(*head, " = ".join(steps)), width, 3)
-    if sent.reduced:
-        yield from wrapped(line("   ", (sent.reduced, "muted")), width, 3)
+
+
+def _summed(sent: Share) -> str:
+    """The rule, and for an input that was broadcast the sum that gives it its own shape back."""
+    if not sent.reduced:
+        return sent.rule
+    simple = re.fullmatch(r"\w+", sent.rule)
+    return f"sum of {sent.rule if simple else f'({sent.rule})'} over {sent.reduced}"
 
 
 def _sum(sent: Share, width: int) -> Iterator[Line]:

@@ -5,7 +5,7 @@ Lines are coloured by Pygments token by token; nothing of the text is ever read 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +26,7 @@ _STYLES = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What to mark: the expression of `frame`, and the line the program is at (0: the same)."""
+    """What to mark: the expression of `frame`, and the line the program is at (0: the same, -1: not in this file)."""
 
     frame: Frame
     running: int = 0
@@ -65,16 +65,43 @@ def source_line(rows: tuple[Line, ...], number: int, place: Place) -> Line:
 
 def first_row(place: Place, count: int, height: int) -> int:
     """The topmost row (from 0) for a view of `height` rows: the expression and, if it fits, the running line too."""
-    line, running = place.frame.line, place.running or place.frame.line
+    line = place.frame.line
+    running = place.running if place.running > 0 else line
     top, bottom = min(line, running), max(line, running)
     middle = (top + bottom) // 2 if bottom - top < height else line
-    return max(0, min(middle - 1 - height // 2, count - height))
+    return max(0, min(max(middle - 1 - height // 2, min(bottom, line + height - 1) - height), count - height))
 
 
 def first_column(place: Place, width: int) -> int:
-    """The leftmost column (from 0) for a view of `width` cells: 0 unless the expression would be out of sight."""
-    start = place.frame.column
-    return 0 if start < width * 2 // 3 else start - width // 3
+    """The leftmost column (from 0) for a view of `width` cells: only as far as the expression's end needs it."""
+    frame = place.frame
+    if frame.column < 0 or frame.end_line != frame.line:
+        return 0 if frame.column < width else frame.column - 1
+    return max(0, min(frame.end_column + 1 - width, frame.column - 1))
+
+
+def windowed(code: Line, left: int, width: int, ellipsis: str) -> Line:
+    """The columns `left` to `left + width` of a row, with an ellipsis at an end that is cut."""
+    kept: list[Span] = []
+    at = 0
+    total = sum(len(text) for text, _ in code)
+    for text, style in code:
+        piece = text[max(left - at, 0) : max(left + width - at, 0)]
+        kept.append((piece, style))
+        at += len(text)
+    if left and total > left:
+        kept = [(ellipsis, "muted"), *_without(kept, len(ellipsis))]
+    if total > left + width:
+        kept = [(ellipsis, "muted"), *_without(reversed(kept), len(ellipsis), last=True)][::-1]
+    return tuple(kept)
+
+
+def _without(spans: Iterable[Span], count: int, *, last: bool = False) -> Iterator[Span]:
+    """The spans without the first characters, or the last ones of spans that come in reverse."""
+    for text, style in spans:
+        gone = min(count, len(text))
+        count -= gone
+        yield (text[: len(text) - gone] if last else text[gone:]), style
 
 
 def _code_style(token: str) -> str:

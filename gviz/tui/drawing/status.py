@@ -32,12 +32,12 @@ def program_name(title: str) -> str:
     return PurePath(program).name + blank + arguments
 
 
-def phase_name(moment: Moment) -> str:
+def phase_name(moment: Moment, *, at_end: bool = False) -> str:
     """The phase as the status row spells it."""
     if isinstance(moment.event, Failed):
         return "ERROR"
     if moment.phase is None:
-        return "START"
+        return "START" if moment.n == 0 else "END" if at_end else "PROGRAM"
     return phase_words(moment).replace(" pass", "").upper()
 
 
@@ -47,7 +47,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str) -> list[tuple[str, Li
         ("brand", line((" gviz ", "brand"))),
         ("title", line(f" {clipped(program_name(title), 24)} ")),
         ("replay", line((" REPLAY", "muted"))),
-        ("phase", line(" ", (phase_name(moment), style))),
+        ("phase", line(" ", (phase_name(moment, at_end=moment.n == len(timeline)), style))),
         ("event", line(f"  event {moment.n}")),
     ]
     iterations = timeline.iterations

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
+from gviz.explain.accumulation import accumulation
 from gviz.explain.kinds import as_at
 from gviz.explain.names import called, constant_value
 from gviz.numbers import bad_text, grad, share, short
@@ -27,13 +31,15 @@ class Columns:
     note: int
 
 
-def columns_for(width: int, largest_node: int) -> Columns:
-    """Divide a width among the columns; narrow ones lose the inputs first."""
+def columns_for(width: int, largest_node: int, longest_title: int = 0) -> Columns:
+    """Divide a width among the columns; narrow ones lose the inputs first, and titles get the room they need."""
     number = max(3, len(str(largest_node))) + 1
     room = max(width - 2 - number, 10)
     inputs = 0 if room < 34 else 5 if room < 60 else 9
     room -= inputs
     node = min(max(room * 33 // 100, 4), 40)
+    if longest_title and room >= 60:
+        node = min(longest_title + 1, room * 45 // 100)
     note = min(max(room * 22 // 100, 8), 26) if room >= 30 else 0
     value = (room - node - note + 1) // 2
     return Columns(number, node, inputs, value, room - node - note - value, note)
@@ -74,11 +80,20 @@ def note(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | 
     happening = _arriving(timeline, moment, info.node, width) or _failing(moment, info.node)
     if happening:
         return happening
-    return "<- now" if info.node == moment.actor else _standing(info, state)
+    if info.node == moment.actor:
+        return "<- now"
+    standing = _standing(info, state)
+    return standing if standing != "done" else _accumulated(timeline, state, info.node, width) or standing
 
 
 def _cell(text: str, width: int, glyphs: Glyphs) -> str:
     return fitted(fitted(glyphs.text(text), width - 1, glyphs.cut) + " ", width) if width else ""
+
+
+def title_width(timeline: Timeline, nodes: Sequence[int]) -> int:
+    """How wide the widest title among some nodes is."""
+    infos = map(timeline.info, nodes)
+    return max((cell_len(constant_value(info) or called(info)) for info in infos), default=0)
 
 
 def _inputs(info: NodeInfo, width: int) -> str:
@@ -121,10 +136,25 @@ def _arriving(timeline: Timeline, moment: Moment, node: int, width: int) -> str:
         choices = [f"in {old} += {added}", f"{old} += {added}"] if old else [f"in {added}"]
         return next((text for text in choices if len(text) <= width), f"+= {added}")
     if isinstance(event, GradAccumulated) and event.node == node:
-        return f".grad += {share(event.part)}" if width > 12 else f"+= {share(event.part)}"
+        return _accumulated(timeline, moment.state(node), node, width) or _fitting(width, share(event.part))
     if isinstance(event, StepStarted) and event.node == node:
         return "<- rule runs" if width > 12 else "<- now"
     return ""
+
+
+def _accumulated(timeline: Timeline, state: NodeState | None, node: int, width: int) -> str:
+    """``.grad 3 += 3 -> 6`` where a ``.grad`` already held something, as much of it as there is room for."""
+    output = state.outputs[0] if state is not None and state.outputs else None
+    added = accumulation(timeline, node, output) if output is not None else None
+    if output is None or added is None:
+        return ""
+    sums = f"{share(added.before)} += {share(added.part)}"
+    choices = (f".grad {sums} -> {share(output.grad)}", f".grad {sums}", sums) if output.grad is not None else ()
+    return next((text for text in choices if len(text) <= width), "")
+
+
+def _fitting(width: int, part: str) -> str:
+    return f".grad += {part}" if width > 12 else f"+= {part}"
 
 
 def _failing(moment: Moment, node: int) -> str:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, gutter, source_line
+from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, gutter, source_line, windowed
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells
 from gviz.tui.places import source_place
@@ -46,8 +46,9 @@ class SourcePane(Lines):
         if self._place is None or not 0 < number <= len(self._code):
             return super().render_line(y)
         head = self.strip(gutter(number, self._place, self._digits, self.glyphs))
-        code = super().render_line(y).crop(0, max(self.size.width - head.cell_length, 0))
-        return Strip.join([head, code])
+        room = max(self.scrollable_content_region.width - head.cell_length, 0)
+        code = windowed(self.row(number - 1), int(self.scroll_offset.x), room, self.glyphs.cut)
+        return Strip.join([head, self.strip(code).adjust_cell_length(room, self.rich_style)])
 
     def watch_moment(self) -> None:
         """The program is elsewhere."""
@@ -102,8 +103,8 @@ class SourcePane(Lines):
         if self._place is not None:
             frame = self._place.frame
             where = f" {clipped(PurePath(frame.path).name, 30)}:{frame.line}"
-            if self._place.running and self._place.running != frame.line:
-                where += f", backward :{self._place.running}"
+            if self._place.running > 0 and self._place.running != frame.line:
+                where += f", running :{self._place.running}"
         self.set_title(f"1 Source{where}")
 
     def _excuse(self) -> str:

@@ -13,11 +13,14 @@ from textual.strip import Strip
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.tape import columns_for, heading, row
+from gviz.tui.drawing.tape import columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.messages import NodePointed
 from gviz.tui.widgets.styled import Lines
+
+MEASURED = 200
+"""The titles of so many nodes say how wide their column is."""
 
 
 class Tape(Lines):
@@ -38,6 +41,7 @@ class Tape(Lines):
         super().__init__(id="tape")
         self._timeline = timeline
         self._states: dict[int, NodeState | None] = {}
+        self._longest_title = title_width(timeline, timeline.nodes[:MEASURED])
         self.glyphs = glyphs
 
     def on_mount(self) -> None:
@@ -48,7 +52,9 @@ class Tape(Lines):
     def row(self, y: int) -> Line:
         """Row `y`; the first one belongs to the heading, which is drawn over it."""
         nodes = self._timeline.nodes
-        columns = columns_for(self.scrollable_content_region.width, int(nodes[-1]) if len(nodes) else 0)
+        columns = columns_for(
+            self.scrollable_content_region.width, int(nodes[-1]) if len(nodes) else 0, self._longest_title
+        )
         if y == 0 or self.moment is None:
             return heading(columns)
         node = int(nodes[y - 1])

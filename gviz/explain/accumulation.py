@@ -1,0 +1,32 @@
+"""What a ``.grad`` held before a pass added to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gviz.events import GradAccumulated
+from gviz.trace.state import OutputState
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """``.grad``: `before` (there since pass `since`, 0: not from a pass) += `part`."""
+
+    before: Value
+    part: Value
+    since: int
+
+
+def accumulation(timeline: Timeline, node: int, output: OutputState) -> Accumulation | None:
+    """How the ``.grad`` of a leaf came to be, if there was one before."""
+    event = timeline.event(output.grad_seq) if output.grad_seq else None
+    if not isinstance(event, GradAccumulated) or event.value is None:
+        return None
+    state = timeline.at(output.grad_seq - 1).state(node)
+    old = state.outputs[0] if state is not None else None
+    if old is None or old.grad is None:
+        return None
+    setter = timeline.event(old.grad_seq) if old.grad_seq else None
+    return Accumulation(old.grad, event.part, setter.pass_nr if isinstance(setter, GradAccumulated) else 0)
