@@ -9,13 +9,22 @@ from typing import ClassVar
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from gviz.crash import EXIT_CODE, crash
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import SPECS, parse
+from gviz.tui.cursor import start_of
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.themes import THEMES, semantic_colours, starting_theme
+
+
+class WholeCells(ScrollBarRender):
+    """A scrollbar of blanks in two colours: its ends need no character that a terminal may not have."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+    HORIZONTAL_BARS: ClassVar[list[str]] = [" "]
 
 
 class DebuggerApp(App[None]):
@@ -36,6 +45,7 @@ class DebuggerApp(App[None]):
         for known in THEMES:
             self.register_theme(known)
         self.theme = starting_theme(theme)
+        ScrollBar.renderer = WholeCells
         self.ascii_only = ascii
         self.set_class(ascii, "-ascii")
         self._start = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson)
@@ -85,8 +95,3 @@ def debug(
     app.run()
     if app.failure is not None:
         raise crash(app.failure) from app.failure
-
-
-def start_of(timeline: Timeline) -> int:
-    """Where a viewer begins: at the failure, if the program failed, else at the first event."""
-    return timeline.failures[-1] if timeline.failures else min(1, len(timeline))

@@ -57,8 +57,14 @@ def graph_area(width: int, height: int, view: View, nodes: int) -> tuple[int, in
     """The cells inside the graph panel in a view, of a recording with so many nodes."""
     side = {"huge": 60, "wide": 44, "narrow": 33}.get(size_class(width, height), 0)
     below = {"huge": 14, "wide": 9}.get(size_class(width, height), BELOW) if height >= TALL else 0
-    tape = min(nodes + 3, (height - 3 - below) // 2) if view == "both" else 0
-    return width - side - 2, height - 3 - below - tape - 2
+    body = height - 3 - says_what_happened(width, height)
+    tape = min(nodes + 3, (body - below) // 2) if view == "both" else 0
+    return width - side - 2, body - below - tape - 2
+
+
+def says_what_happened(width: int, height: int) -> bool:
+    """Whether a row has room for what the event was."""
+    return size_class(width, height) not in ("tiny", "single")
 
 
 def has_side_output(width: int, height: int) -> bool:

@@ -4,8 +4,8 @@ import pytest
 from stories import Story, chain, demo, failed, iterations
 from textual.events import MouseScrollDown
 
-from gviz.tui.app import DebuggerApp, start_of
-from gviz.tui.cursor import Cursor
+from gviz.tui.app import DebuggerApp
+from gviz.tui.cursor import Cursor, start_of
 from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.sheet import SheetScreen
@@ -292,7 +292,7 @@ async def test_export_writes_a_picture_and_never_over_one(tmp_path):
     app = app_of(demo(), at=20)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("x")
-        assert app.focused.value == "export "
+        assert app.focused.value == "export demo-20.svg"
         app.focused.value = f"export {path}"
         await pilot.press("enter")
         await pilot.pause()
@@ -355,7 +355,7 @@ async def test_every_panel_can_have_the_whole_screen(size):
         for digit, panel in enumerate(("source", "output", "node", "tape", "graph"), 1):
             await pilot.press(str(digit), "z")
             await pilot.pause()
-            assert app.screen.query_one(f"#{panel}").outer_size == (size[0], size[1] - 3), panel
+            assert app.screen.query_one(f"#{panel}").outer_size == (size[0], size[1] - 4), panel
             await pilot.press("z")
 
 
@@ -407,7 +407,27 @@ async def test_the_help_scrolls_where_the_terminal_is_small():
 
 
 async def test_nothing_opens_on_a_terminal_that_is_too_small():
-    for key in ("question_mark", "enter", "colon", "slash"):
-        screen = await after(demo(), key, size=(39, 9))
-        assert screen.query_one("#small").display
-        assert not screen.query("#prompt Input")[0].has_focus
+    app = app_of(demo())
+    async with app.run_test(size=(39, 9)) as pilot:
+        for key in ("question_mark", "enter", "colon", "slash", "x"):
+            await pilot.press(key)
+            assert len(app.screen_stack) == 1, key
+            assert not app.screen.query_one("#prompt").display, key
+
+
+async def test_the_prompt_of_the_export_offers_a_name():
+    screen = await after(demo(), "x", at=12)
+    assert screen.remark == ""
+    assert "export demo-12.svg" in await seen(demo(), "x", at=12)
+
+
+async def test_where_shows_the_call_stack():
+    assert "at demo.py:6  event 7" in await seen(failed(), *":where", "enter", at=40)
+
+
+async def test_the_screen_says_in_words_what_the_event_was():
+    text = await seen(demo(), at=19, size=(120, 40))
+    assert "#4 b = Mul: sends 3 to #3 a = Mul: incoming 1 += 3, now 4 (2 of 2)" in text
+    row = (await seen(demo(), at=19, size=(64, 24))).splitlines()[-2]
+    assert row.rstrip().endswith("…")
+    assert len(row) == 64

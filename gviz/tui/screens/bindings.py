@@ -39,7 +39,7 @@ _LOOK = (
     ("find.next", "comma", "again(False)", "Next match"),
     ("find.previous", "full_stop", "again(True)", "Previous match"),
     ("act.command", "colon", "prompt(':')", "Command line"),
-    ("act.export", "x", "prompt(':', 'export ')", "Export a picture"),
+    ("act.export", "x", "export", "Export a picture"),
     ("act.help", "question_mark,f1", "help", "Help"),
     ("act.quit", "q,ctrl+q", "quit", "Quit"),
 )

@@ -11,6 +11,7 @@ from gviz.plain_text import clipped
 from gviz.tui.commands import Command, help_lines
 from gviz.tui.drawing.keys import commands_page
 from gviz.tui.lines import paragraphs
+from gviz.tui.widgets.node import NodePanel
 
 if TYPE_CHECKING:
     from gviz.tui.screens.debugger import DebuggerScreen
@@ -30,6 +31,8 @@ def carry_out(screen: DebuggerScreen, command: Command) -> None:
     }
     if command.name in _PANELS:
         screen.action_panel(_PANELS[command.name])
+        if command.name == "where":
+            screen.query_one(NodePanel).scroll_end(animate=False)  # the call stack stands last
     else:
         acts[command.name](command.argument)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import ClassVar
 
 from textual import events
@@ -21,6 +22,7 @@ from gviz.tui.arrangement import LEAST, PANELS
 from gviz.tui.commands import Command, parse
 from gviz.tui.cursor import FOLLOWS, Cursor, Stop
 from gviz.tui.drawing.keys import help_page
+from gviz.tui.drawing.status import program_name
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed, Seek, Typed
 from gviz.tui.screens.bindings import BINDINGS
@@ -32,7 +34,7 @@ from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.output import OutputPanel
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.rows import KeysRow, StatusRow, TimelineBar
+from gviz.tui.widgets.rows import HappeningRow, KeysRow, StatusRow, TimelineBar
 from gviz.tui.widgets.source import SourcePane
 from gviz.tui.widgets.tape import Tape
 
@@ -77,6 +79,7 @@ class DebuggerScreen(Screen[None]):
                 yield NodePanel(timeline, glyphs).data_bind(here.moment, here.selected, here.full)
                 yield OutputPanel(timeline, glyphs, id="side-output").data_bind(here.moment)
         yield Static(f"terminal too small (need {LEAST[0]}x{LEAST[1]}), q quits", id="small", markup=False)
+        yield HappeningRow(timeline, glyphs).data_bind(here.moment)
         yield KeysRow(glyphs).data_bind(here.remark)
         yield Prompt()
 
@@ -190,6 +193,11 @@ class DebuggerScreen(Screen[None]):
             return
         self.query_one(KeysRow).display = False
         self.query_one(Prompt).ask(sign, text)
+
+    def action_export(self) -> None:
+        """Ask where to write a picture of this moment, with a name that would do."""
+        program = PurePath(program_name(self.program).split(" ")[0]).stem or "gviz"
+        self.action_prompt(":", f"export {program}-{self.cursor.position}.svg")
 
     def action_help(self) -> None:
         """All keys on one screen."""

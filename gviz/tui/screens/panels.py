@@ -13,6 +13,7 @@ from gviz.tui.arrangement import (
     graph_area,
     next_view,
     opening_view,
+    says_what_happened,
     size_class,
 )
 from gviz.tui.widgets.graph import GraphCanvas
@@ -117,6 +118,7 @@ class Panels:
         screen.query_one("#side").display = not shown.isdisjoint({"node", "side-output"})
         for row in ("status", "timeline", "body"):
             screen.query_one(f"#{row}").display = "small" not in shown
+        screen.query_one("#happening").display = says_what_happened(*screen.app.size)
         screen.query_one("#keys").display = "small" not in shown and not screen.query_one(Prompt).display
         rows = len(screen.timeline.nodes) + 3
         screen.query_one(Tape).styles.max_height = rows if "graph" in shown else None

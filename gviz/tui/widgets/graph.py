@@ -8,7 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Offset, Region, Size, Spacing
+from textual.geometry import Offset, Region, Size
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -29,7 +29,6 @@ STYLES = (
 AHEAD = 8
 KEPT_DRAWINGS = 4
 KEPT_STRIPS = 2000
-MARGIN = Spacing(2, 4, 2, 4)
 
 
 class GraphCanvas(ScrollView, can_focus=True):
@@ -136,13 +135,16 @@ class GraphCanvas(ScrollView, can_focus=True):
         return strip
 
     def bring_into_view(self, node: int) -> None:
-        """Scroll, as little as needed and only if the node's box is not wholly in view."""
+        """Put the node's box into the middle, in a direction in which it is not wholly in view."""
         place = self._place(node)
         if place is None or not self.size:
             return
         region = Region(place.x + self._margin, place.y, place.width, place.height)
-        if not self._view.contains_region(region):
-            self.scroll_to_region(region, spacing=MARGIN, animate=False, force=True, immediate=True)
+        x, y, width, height = self._view
+        across = None if x <= region.x and region.right <= x + width else region.x - (width - region.width) // 2
+        down = None if y <= region.y and region.bottom <= y + height else region.y - (height - region.height) // 2
+        if across is not None or down is not None:
+            self.scroll_to(x=across, y=down, animate=False, force=True, immediate=True)
 
     def action_pan(self, x: int, y: int) -> None:
         """Move the view."""
@@ -216,6 +218,7 @@ class GraphCanvas(ScrollView, can_focus=True):
             parts = len(self._parts[index])
             self.border_title = "5 Graph" if parts == 1 else f"5 Graph, part {part + 1} of {parts}"
             self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
+            self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
             self._strips.clear()
             self.refresh()
         self._dress()

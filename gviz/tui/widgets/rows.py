@@ -8,6 +8,8 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
+from gviz.explain.happening import happening
+from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Stop
@@ -37,6 +39,25 @@ class StatusRow(Row):
         if self.moment is None:
             return ()
         return status(self._timeline, self.moment, self._title, self.stop, width, self.glyphs)
+
+
+class HappeningRow(Row):
+    """What the event of the moment was, in words."""
+
+    moment: reactive[Moment | None] = reactive(None)
+
+    def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
+        super().__init__(id="happening")
+        self._timeline = timeline
+        self.glyphs = glyphs
+
+    def line(self, width: int) -> Line:
+        """The sentence, as much of it as there is room for."""
+        if self.moment is None:
+            return ()
+        who = f"{label(self._timeline, self.moment.actor)}: " if self.moment.actor else ""
+        text = f" {who}{happening(self._timeline, self.moment)}"
+        return cut(line(self.glyphs.text(text)), width, self.glyphs.cut)
 
 
 class TimelineBar(Row, can_focus=True):
