@@ -47,11 +47,9 @@ def _member(name: str, value: object) -> str:
 def _signature(function: object) -> str:
     signature = inspect.signature(function)  # type: ignore[arg-type]  # callable, as the caller asserts
     first, *rest = signature.parameters.values()
-    derived = first.name == "args" or first.annotation is inspect.Parameter.empty
-    if derived:
-        return "(self, *args: Any, **kwargs: Any) -> Tensor"
     receiver = first.replace(name="self", annotation=inspect.Parameter.empty)
-    result = "Tensor" if signature.return_annotation == "Any" and len(rest) <= 1 else signature.return_annotation
+    unsaid = signature.return_annotation in ("Any", inspect.Signature.empty)
+    result = "Tensor" if unsaid and len(rest) <= 1 else signature.return_annotation
     shown = signature.replace(parameters=[receiver, *rest], return_annotation=inspect.Signature.empty)
     return re.sub(r"\b(bool|int|float)\b", r"_\1", f"{shown} -> {result}").replace("'", "")
 

@@ -7,6 +7,7 @@ PyTorch's arguments are not simply the op's (``sum(dim=None)`` is two ops), a ha
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,12 +51,34 @@ def derive(op: Op, *aliases: str) -> None:
     """Offer an op as function and method, and its in-place variant as a method."""
     simple = _unary if len(op.slots) == 1 else _binary
     implementation = simple(op) if len(op.slots) <= 2 and not op.attrs else _bound(op)
-    implementation.__name__ = implementation.__qualname__ = op.name
-    front(op.name, *aliases)(implementation)
+    front(op.name, *aliases)(_named(implementation, op, op.name))
     if op.in_place:
         variant = in_place(op)
-        variant.__name__ = variant.__qualname__ = op.name + "_"
         front(*(name + "_" for name in (op.name, *aliases)), function=False)(variant)
+
+
+def _named(function: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
+    """A derived function under its name and with the op's signature, as ``help`` and the stub show it."""
+    function.__name__ = function.__qualname__ = name
+    function.__signature__ = signature(op)  # type: ignore[attr-defined]  # every function may have one
+    return function
+
+
+def signature(op: Op) -> Signature:
+    """The parameters of an op's function: tensors or numbers, then the other arguments with their defaults."""
+    first, *others = op.slots
+    tensors = [Parameter("input" if first == "self" else first, Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor")]
+    tensors += [Parameter(s, Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor | Number") for s in others]
+    attrs = [
+        Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=_annotation(default))
+        for name, default in op.attrs.items()
+    ]
+    return Signature([*tensors, *attrs], return_annotation="tuple[Tensor, ...]" if op.several else "Tensor")
+
+
+def _annotation(default: Any) -> str:
+    kinds = {bool: "bool", int: "Number", float: "Number", str: "str", type(None): "Number | None"}
+    return kinds.get(type(default), "Any")
 
 
 def derive_all(*ops: Op) -> None:
@@ -71,7 +94,7 @@ def in_place(op: Op) -> Callable[..., Any]:
         tensors, attrs = bind(op, (self, *args), kwargs)
         return apply_in_place(op, tensors, attrs)
 
-    return method
+    return _named(method, op, op.name + "_")
 
 
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], Attrs]:
@@ -119,7 +142,7 @@ def operator(op: Op, with_number: Op | None = None) -> Callable[[Tensor, Any], A
     """A binary operator's method: NotImplemented for what is neither tensor nor number."""
     beside_number = with_number or op
 
-    def method(self: Tensor, other: Any) -> Any:
+    def method(self: Tensor, other: Tensor | Number) -> Any:
         if isinstance(other, Tensor):
             return apply(op, (self, other))
         if not isinstance(other, (bool, int, float, np.number)):
@@ -132,7 +155,7 @@ def operator(op: Op, with_number: Op | None = None) -> Callable[[Tensor, Any], A
 def reflected(op: Op) -> Callable[[Tensor, Any], Any]:
     """The operator's method for a number on the left."""
 
-    def method(self: Tensor, other: Any) -> Any:
+    def method(self: Tensor, other: Number) -> Any:
         if not isinstance(other, (bool, int, float, np.number)):
             return NotImplemented
         return apply(op, (number(other, self._array), self))

@@ -1,7 +1,18 @@
 """What type checkers see of the derived methods is what there is."""
 
+import inspect
+
+import gviz.engine as torch
 from gviz.engine import stub
 
 
 def test_the_stub_is_current():
     assert stub.PATH.read_text() == stub.text(), "run `python -m gviz.engine.stub`"
+
+
+def test_derived_functions_have_the_signature_of_their_op():
+    shown = {f: str(inspect.signature(f)) for f in (torch.exp, torch.mul, torch.Tensor.mul_, torch.clamp)}
+    assert shown[torch.exp] == "(input: 'Tensor') -> 'Tensor'"
+    assert shown[torch.mul] == shown[torch.Tensor.mul_] == "(input: 'Tensor', other: 'Tensor | Number') -> 'Tensor'"
+    assert shown[torch.clamp].startswith("(input: 'Tensor', min: 'Number | None' = None")
+    assert "    def clamp_(self, min: Number | None = None, max: Number | None = None) -> Tensor" in stub.text()
