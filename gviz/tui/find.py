@@ -71,8 +71,7 @@ def _by_number(timeline: Timeline, text: str) -> Matches:
 def node_number(timeline: Timeline, text: str) -> int:
     """The node number `text` says, if there is such a node."""
     number = int(text) if re.fullmatch(r"\d{1,18}", text) else 0
-    at = bisect_left(timeline.nodes, number)
-    if at == len(timeline.nodes) or timeline.nodes[at] != number:
+    if number not in timeline:
         raise GvizError(f"there is no node #{clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
     return number
 

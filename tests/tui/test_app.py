@@ -11,7 +11,8 @@ from stories import chain, demo, failed, hostile, iterations
 from gviz.crash import report
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.app import DebuggerApp, start_of
+from gviz.tui.app import DebuggerApp
+from gviz.tui.cursor import start_of
 from gviz.tui.screens.debugger import DebuggerScreen
 
 KEYS = [*"sSnNfFcCtTjkhlgGudvziomq12345/:?,.'x", "space", "enter", "escape", "backspace", "tab", "up", "down", "left",

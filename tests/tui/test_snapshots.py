@@ -3,7 +3,8 @@
 import pytest
 from stories import demo, failed
 
-from gviz.tui.app import DebuggerApp, start_of
+from gviz.tui.app import DebuggerApp
+from gviz.tui.cursor import start_of
 
 
 @pytest.fixture
