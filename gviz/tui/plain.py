@@ -72,15 +72,23 @@ def debug(
     for text in given:
         if commands is not None or not _interactive(input):
             print(f"{'' if commands is None else PROMPT}{shown(text.strip())}", file=output)
-        try:
-            command = parse(text) if text.strip() else last
-            if command.name == "quit":
-                return
+        command = _carry_out(session, text, last, output)
+        if command.name == "quit":
+            return
+        last = command if command.name in _REPEATED else last
+
+
+def _carry_out(session: Session, text: str, last: Command, output: TextIO) -> Command:
+    """Answer one line, of which an empty one repeats `last`; the command it was (`last` if it was refused)."""
+    try:
+        command = parse(text) if text.strip() else last
+        if command.name != "quit":
             for answer in answers(session, command):
                 print(answer, file=output)
-            last = command if command.name in _REPEATED else last
-        except GvizError as error:
-            print(_refusal(error), file=output)
+    except GvizError as error:
+        print(_refusal(error), file=output)
+        return last
+    return command
 
 
 def answers(session: Session, command: Command) -> Iterator[str]:
