@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from textual.app import App, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
@@ -54,6 +55,10 @@ class DebuggerApp(App[None]):
     def get_default_screen(self) -> Screen[None]:
         """The debugger itself."""
         return self._start
+
+    def pop_screen(self) -> AwaitComplete:
+        """Leave the uppermost screen; nothing is left of the palette for the second of two clicks that close it."""
+        return super().pop_screen() if len(self.screen_stack) > 1 else AwaitComplete()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The colours of values, gradients and marks for themes that do not know them."""

@@ -170,3 +170,17 @@ async def test_an_error_of_gviz_is_kept_for_the_report(monkeypatch):
     assert app._exit_renderables == []
     assert secret not in report(app.failure)
     assert "action" in report(app.failure)
+
+
+async def test_the_palette_may_be_closed_twice():
+    app = app_of(demo())
+    async with app.run_test() as pilot:
+        app.action_command_palette()
+        await pilot.pause()
+        palette = app.screen
+        palette.dismiss()
+        palette.dismiss()
+        await pilot.pause()
+        assert app.screen is debugger(app)
+        await pilot.press("n")
+    assert app.failure is None
