@@ -32,8 +32,8 @@ class Diagnosis:
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"backward through the graph a second time",
-        "the first backward released what this graph had saved",
-        "retain_graph=True in the first backward(), or build the graph again",
+        "an earlier backward() released what this graph had saved",
+        "retain_graph=True in that backward(), or build the graph again",
     ),
     (
         r"modified by an inplace operation",

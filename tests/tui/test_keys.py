@@ -431,3 +431,15 @@ async def test_the_screen_says_in_words_what_the_event_was():
     row = (await seen(demo(), at=19, size=(64, 24))).splitlines()[-2]
     assert row.rstrip().endswith("…")
     assert len(row) == 64
+
+
+async def test_the_running_line_stays_in_view():
+    story = Story("demo.py", "".join(f"line{n} = 0\n" for n in range(1, 41)))
+    x = story.leaf("x", 3.0, 2)
+    story.backward(story.mul("y", x, x, 4), 38)
+    timeline = story.timeline()
+    text = await seen(timeline, "1", at=6)
+    assert "► 38 line38" in text
+    assert " 4 line4" in text
+    assert "► 38 line38" in await seen(timeline, "1", "home", at=6)
+    assert "► 38 line38" in await seen(timeline, "1", "end", at=6)

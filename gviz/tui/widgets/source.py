@@ -42,13 +42,22 @@ class SourcePane(Lines):
 
     def render_line(self, y: int) -> Strip:
         """The code scrolls sideways, the line numbers stay."""
-        number = y + int(self.scroll_offset.y) + 1
+        number = self._number(y)
         if self._place is None or not 0 < number <= len(self._code):
             return super().render_line(y)
         head = self.strip(gutter(number, self._place, self._digits, self.glyphs))
         room = max(self.scrollable_content_region.width - head.cell_length, 0)
         code = windowed(self.row(number - 1), int(self.scroll_offset.x), room, self.glyphs.cut)
         return Strip.join([head, self.strip(code).adjust_cell_length(room, self.rich_style)])
+
+    def _number(self, y: int) -> int:
+        """The line in row `y`: the one the program is at stays at the edge beyond which it lies."""
+        first, height = int(self.scroll_offset.y) + 1, self.scrollable_content_region.height
+        running = self._place.running if self._place is not None else 0
+        if height > 2 and 0 < running <= len(self._code):
+            beyond_top, beyond_bottom = y == 0 and running < first, y == height - 1 and running >= first + height
+            return running if beyond_top or beyond_bottom else first + y
+        return first + y
 
     def watch_moment(self) -> None:
         """The program is elsewhere."""
