@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gviz.events import GradAccumulated, GradFlowed
@@ -38,6 +38,17 @@ class Now:
     before: Moment
     states: Mapping[int, NodeState | None]
     first_bad: int
+    _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
+
+    def contribution(self, node: int, output_nr: int, user: int, slot: int) -> Contribution | None:
+        """What one use of an output has sent back, found at once also where thousands use it."""
+        uses = self._uses.get((node, output_nr))
+        if uses is None:
+            state = self.states[node]
+            parts = state.outputs[output_nr].parts if state is not None else ()
+            # Backwards, so that of two for one use the first stays.
+            uses = self._uses[node, output_nr] = {(part.source, part.slot): part for part in tuple(parts)[::-1]}
+        return uses.get((user, slot))
 
     def old_sum(self, node: int, output_nr: int) -> Value | None:
         """What had arrived at an output before this event."""
@@ -62,20 +73,16 @@ def node_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now, r
     return tuple(rows[: place.height - 1])
 
 
-def chip_rows(place: Place, state: NodeState | None) -> tuple[Row, ...]:
+def chip_rows(place: Place, state: NodeState | None, now: Now) -> tuple[Row, ...]:
     """What this one use of a shared leaf has contributed, and the total of all uses."""
     if state is None or place.height == 1:
         return ()
     output = state.outputs[0]
-    part = next((part for part in output.parts if _is_use(part, place.user, place.slot)), None)
+    part = now.contribution(place.node, 0, place.user, place.slot)
     if part is None or output.incoming is None:
         return Row(NO_VALUE, "muted", "adds"), Row(NO_VALUE, "muted", "total")
     adds, total = share(part.value, place.width - 5), share(output.incoming, place.width - 6)
     return Row(adds, "sum", "adds"), Row(total, "grad", "total")
-
-
-def _is_use(part: Contribution, user: int, slot: int) -> bool:
-    return part.source == user and part.slot == slot
 
 
 def _value_rows(place: Place, info: NodeInfo, state: NodeState | None) -> Iterator[Row]:

@@ -106,7 +106,9 @@ def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
     info, state = now.timeline.info(place.node), now.states[place.node]
     if place.role == "chip":
         held: tuple[State, ...] = () if state is not None else ("pending",)
-        return _boxed(place, held, "", chip_rows(place, state), f"{place.title}: the same tensor as box #{place.node}")
+        return _boxed(
+            place, held, "", chip_rows(place, state, now), f"{place.title}: the same tensor as box #{place.node}"
+        )
     iteration = now.timeline.iterations[shape.iteration]
     held = states_of(info, state, now)
     rows = node_rows(place, info, state, now, remark(now.timeline, info, iteration))
@@ -156,9 +158,7 @@ def _edge(link: Link, places: Mapping[str, Place], now: Now) -> Edge:
 
 
 def _gradient(link: Link, node: int, user: int, now: Now) -> Edge:
-    state = now.states[node]
-    parts = state.outputs[link.output_nr].parts if state is not None else ()
-    part = next((part for part in parts if (part.source, part.slot) == (user, link.slot)), None)
+    part = now.contribution(node, link.output_nr, user, link.slot)
     if part is None:
         return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, "", ("pending",))
     held: tuple[EdgeState, ...] = ("flowed", "now") if part.seq == now.moment.n else ("flowed",)
