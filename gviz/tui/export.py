@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.status import program_name
 
 TIMEOUT = 10.0
 """Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""
@@ -37,3 +38,8 @@ def _target(path: str) -> Path:
         return Path(path).expanduser()
     except RuntimeError as error:
         raise GvizError(f"cannot write {shown(path)}", why="there is no such user") from error
+
+
+def usual_name(program: str, n: int) -> str:
+    """A name for the picture of moment `n` of a program or trace: ``train-12.svg``."""
+    return f"{PurePath(program_name(program).split(' ')[0]).stem or 'gviz'}-{n}.svg"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePath
 from typing import ClassVar
 
 from textual import events
@@ -22,7 +21,7 @@ from gviz.tui.arrangement import LEAST, PANELS
 from gviz.tui.commands import Command, parse
 from gviz.tui.cursor import FOLLOWS, Cursor, Stop
 from gviz.tui.drawing.keys import help_page
-from gviz.tui.drawing.status import program_name
+from gviz.tui.export import usual_name
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed, Seek, Typed
 from gviz.tui.screens.bindings import BINDINGS
@@ -196,8 +195,7 @@ class DebuggerScreen(Screen[None]):
 
     def action_export(self) -> None:
         """Ask where to write a picture of this moment, with a name that would do."""
-        program = PurePath(program_name(self.program).split(" ")[0]).stem or "gviz"
-        self.action_prompt(":", f"export {program}-{self.cursor.position}.svg")
+        self.action_prompt(":", f"export {usual_name(self.program, self.cursor.position)}")
 
     def action_help(self) -> None:
         """All keys on one screen."""
