@@ -10,9 +10,7 @@ def test_one_sentence_for_every_event():
     assert said[0] == "start of the recording, before event 1 of 33."
     assert said[7] == "event 7, forward, node #4 b = Mul: 3 (x) * -6 (a) = -18."
     assert said[11] == "event 11, forward: the program wrote to stdout: loss -24.0."
-    assert said[19] == (
-        "event 19, backward, node #4 b = Mul: sends 3 to #3 a = Mul: incoming 1 += 3, now 4 (2 of 2)."
-    )
+    assert said[19] == ("event 19, backward, node #4 b = Mul: sends 3 to #3 a = Mul: incoming 1 += 3, now 4 (2 of 2).")
     assert said[21] == (
         "event 21, backward, node #4 b = Mul: its rule has run and sent -6 to #1 x, sum -6 (1 of 2); "
         "3 to #3 a = Mul, sum 4 (2 of 2)."
