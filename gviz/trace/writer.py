@@ -198,25 +198,25 @@ class TraceWriter:
         rows: list[tuple[object, ...]] = []
         definitions: list[tuple[int, bytes]] = []
         events: list[Event] = []
+        seq, started, speakers = self._count, self._started, self._threads
         with self._connection as connection:
             connection.execute("BEGIN")
             for event, at, thread in taken:
-                kind = KIND_NUMBERS[type(event)]
-                body = self._body(event)
+                kind = KIND_NUMBERS[event.__class__]
+                body = encode(event)
+                if len(body) > INLINE_BYTES:
+                    body = encode(with_values(event, self._in_chunks))
                 if kind in DEFINITION_KINDS:
                     definitions.append((kind, body))
-                else:
-                    events.append(event)
-                    told = at - self._started, self._speaker(thread)
-                    rows.append((self._count + len(events), kind, *subject(event), *told, body))
+                    continue
+                seq += 1
+                events.append(event)
+                speaker = speakers.get(thread) or self._speaker(thread)
+                rows.append((seq, kind, *subject(event), at - started, speaker, body))
             connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
             _insert_events(connection, rows)
         self._count += len(events)
         self._look_for_nonfinite(events)
-
-    def _body(self, event: Event) -> bytes:
-        body = encode(event)
-        return body if len(body) <= INLINE_BYTES else encode(with_values(event, self._in_chunks))
 
     def _speaker(self, thread: int) -> int:
         """The number of a thread, counted from 1 in the order in which they first speak."""
