@@ -10,9 +10,6 @@ from pathlib import Path
 
 from gviz.errors import GvizError
 
-_ID_AT = 68
-"""Where the header of an SQLite file says whose it is."""
-
 
 def refuse_picture(path: Path, source: Path, *, force: bool) -> None:
     """Raise `GvizError` if no picture of `source` may or can be written at `path`."""
@@ -22,9 +19,10 @@ def refuse_picture(path: Path, source: Path, *, force: bool) -> None:
 
 def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
     """Raise `GvizError` if no trace may be written at `path`: over a file that is not a trace not even by force."""
+    from gviz.trace.places import refuse_other_file
+
     _refuse_place(path, program)
-    if path.exists() and not _has_mark(path):
-        raise GvizError(f"{path} exists and is not a gviz trace", hint="choose another name")
+    refuse_other_file(path)
     _refuse_existing(path, force=force)
 
 
@@ -72,15 +70,3 @@ def _refuse_place(path: Path, source: Path) -> None:
 def _refuse_existing(path: Path, *, force: bool) -> None:
     if path.exists() and not force:
         raise GvizError(f"{path} already exists", hint="--force writes over it")
-
-
-def _has_mark(path: Path) -> bool:
-    """Whether a regular file says that it is a trace."""
-    from gviz.trace.file_format import APPLICATION_ID, MAGIC
-
-    try:
-        with path.open("rb") as file:
-            head = file.read(_ID_AT + 4)
-    except OSError as error:
-        raise GvizError(f"cannot write {path}", why=error.strerror or str(error)) from error
-    return head.startswith(MAGIC) and head[_ID_AT:] == APPLICATION_ID.to_bytes(4, "big")

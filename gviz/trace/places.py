@@ -8,6 +8,10 @@ from itertools import chain, count
 from pathlib import Path
 
 from gviz.errors import GvizError
+from gviz.trace.file_format import APPLICATION_ID, MAGIC
+
+_ID_AT = 68
+"""Where the header of an SQLite file says whose it is."""
 
 KEPT = 20
 """So many traces are kept; the oldest go first."""
@@ -36,6 +40,19 @@ def remove_trace(path: Path) -> None:
             part.unlink(missing_ok=True)
         except OSError as trouble:
             raise GvizError(f"{part} cannot be removed", why=trouble.strerror or "") from trouble
+
+
+def refuse_other_file(path: Path) -> None:
+    """Raise `GvizError` if there is a file that is not a trace, so that nobody writes a trace over it."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_ID_AT + 4)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise GvizError(f"cannot write {path}", why=error.strerror or str(error)) from error
+    if not head.startswith(MAGIC) or head[_ID_AT:] != APPLICATION_ID.to_bytes(4, "big"):
+        raise GvizError(f"{path} exists and is not a gviz trace", hint="choose another name")
 
 
 def trace_size(path: Path) -> int:

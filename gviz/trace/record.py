@@ -22,7 +22,7 @@ from gviz.plain_text import shown
 from gviz.trace import file_format
 from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.capture import overhearing, overhearing_warnings
-from gviz.trace.places import new_trace, remove_trace
+from gviz.trace.places import new_trace, refuse_other_file, remove_trace
 from gviz.trace.writer import TraceWriter, utc_now
 from gviz.values import INLINE_BYTES
 from gviz.version import __version__
@@ -126,6 +126,7 @@ def record(
         return _LeftOut(_program)
     where = new_trace(sys.argv[0]) if path is None else Path(path)
     if overwrite:
+        refuse_other_file(where)
         remove_trace(where)
     elif where.exists():
         raise GvizError(f"{where} exists already", hint="choose another name, or pass overwrite=True")

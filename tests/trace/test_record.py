@@ -113,22 +113,32 @@ def test_warnings_are_said_with_the_place_that_warned(tmp_path):
 
 def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
     path = tmp_path / "run.gviz"
-    path.write_text("precious")
+    with record(path):
+        mark("old")
+    old = path.read_bytes()
     left = [tmp_path / f"run.gviz{suffix}" for suffix in ("-wal", "-shm", "-journal")]
     for beside in left:
         beside.write_text("left by a killed recording")
     with pytest.raises(GvizError, match="exists already") as caught:
         record(path)
     assert caught.value.exit_code == 1
-    assert path.read_text() == "precious"
+    assert path.read_bytes() == old
     with record(path, overwrite=True):
         mark("new")
     assert len(load(path)) == 1
     assert os.listdir(tmp_path) == ["run.gviz"]
 
 
+def test_a_file_that_is_not_a_trace_is_never_written_over(tmp_path):
+    precious = tmp_path / "thesis.txt"
+    precious.write_text("years of work")
+    with pytest.raises(GvizError, match="is not a gviz trace"):
+        record(precious, overwrite=True)
+    assert precious.read_text() == "years of work"
+
+
 def test_what_cannot_be_replaced_says_so(tmp_path):
-    with pytest.raises(GvizError, match="cannot be removed"):
+    with pytest.raises(GvizError, match="cannot write"):
         record(tmp_path, overwrite=True)
 
 
