@@ -8,7 +8,6 @@ from itertools import chain, count
 from pathlib import Path
 
 from gviz.errors import GvizError
-from gviz.trace.file_format import APPLICATION_ID, MAGIC
 
 _ID_AT = 68
 """Where the header of an SQLite file says whose it is."""
@@ -44,6 +43,8 @@ def remove_trace(path: Path) -> None:
 
 def refuse_other_file(path: Path) -> None:
     """Raise `GvizError` if there is a file that is not a trace, so that nobody writes a trace over it."""
+    from gviz.trace.file_format import APPLICATION_ID, MAGIC  # brings numpy, which the folder of traces does not need
+
     try:
         with path.open("rb") as file:
             head = file.read(_ID_AT + 4)
