@@ -17,6 +17,9 @@ from gviz.tui.lines import Line, Span
 LARGEST = 200_000
 """A file with more characters than this is shown without colours."""
 
+BEGINNING = 12
+"""So many columns of an expression are enough to see what it is."""
+
 _STYLES = (
     ("Token.Keyword", "code-keyword"), ("Token.Operator.Word", "code-keyword"), ("Token.Literal.String", "code-string"),
     ("Token.Literal.Number", "code-number"), ("Token.Comment", "code-comment"), ("Token.Name.Function", "code-name"),
@@ -73,11 +76,15 @@ def first_row(place: Place, count: int, height: int) -> int:
 
 
 def first_column(place: Place, width: int) -> int:
-    """The leftmost column (from 0) for a view of `width` cells: only as far as the expression's end needs it."""
+    """The leftmost column (from 0) for a view of `width` cells: 0 if the expression can be seen to begin there.
+
+    Lines that begin in sight read better than one expression that ends there.
+    """
     frame = place.frame
-    if frame.column < 0 or frame.end_line != frame.line:
-        return 0 if frame.column < width else frame.column - 1
-    return max(0, min(frame.end_column + 1 - width, frame.column - 1))
+    end = frame.end_column if frame.end_line == frame.line else frame.column + BEGINNING
+    if min(end, frame.column + BEGINNING) < width:
+        return 0
+    return max(0, min(end + 1 - width, frame.column - 1))
 
 
 def windowed(code: Line, left: int, width: int, ellipsis: str) -> Line:
