@@ -124,7 +124,8 @@ class PassReport:
 
     def _captured(self, grad: Grad) -> Value:
         """The value of a gradient, be it an array, a numpy scalar or a tensor."""
-        for known, value in zip(self._grads, self._values, strict=True):
+        for place, known in enumerate(self._grads):
+            value = self._values[place]
             if known is grad and value is not None:
                 return value
         return self.channel.value(grad if isinstance(grad, (np.ndarray, np.generic)) else grad._array)
