@@ -101,11 +101,12 @@ def _top(face: Face, frame: Frame, kind: Border, style: str) -> Line:
     if frame.width < 5:
         return ((set_cell_size(kind.corners[0] + face.title, frame.width - 1), style), (kind.corners[1], style))
     bad = "error" in face.states
-    before = "!" if bad else "[" if frame.selected else " "
-    after = "]" if frame.selected else " "
-    title = clipped(face.title, frame.width - 4, ascii=frame.ascii)
-    note = _note(face.note, frame.width - 4 - cell_len(title) - 3)
-    rest = kind.top * (frame.width - 4 - cell_len(title) - cell_len(note))
+    before, after = ("[", "]") if frame.selected else ("", " ")
+    before += "!" if bad else "" if frame.selected else " "
+    room = frame.width - 3 - len(before)
+    title = clipped(face.title, room, ascii=frame.ascii)
+    note = _note(face.note, room - cell_len(title) - 3)
+    rest = kind.top * (room - cell_len(title) - cell_len(note))
     shown = "error" if bad else "selected" if frame.selected else "muted" if style == "muted" else "title"
     noted = "error" if bad else "current" if "current" in face.states else "muted"
     left: Line = ((kind.corners[0], style), (before, style), (title, shown), (after + rest, style))
