@@ -45,7 +45,6 @@ class Node:
     __slots__ = (
         "__weakref__",
         "attrs",
-        "metadata",
         "next_edges",
         "outputs",
         "retained",
@@ -62,7 +61,6 @@ class Node:
     versions: Sequence[int]
     attrs: dict[str, Any]
     sequence_nr: int
-    metadata: dict[str, Any] | None
     tensor_hooks: dict[int, dict[int, Hook]] | None
     retained: dict[int, weakref.ref[Tensor]] | None
     seen: Seen | None
@@ -73,7 +71,7 @@ class Node:
 
     def _begin(self, sequence_nr: int) -> None:
         self.sequence_nr = sequence_nr
-        self.tensor_hooks = self.retained = self.metadata = None
+        self.tensor_hooks = self.retained = None
         self.next_edges = self.saved = self.versions = ()
         self.attrs = {}
 
