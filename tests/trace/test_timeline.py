@@ -40,9 +40,10 @@ def test_so_is_every_moment_of_nodes_at_which_very_much_happens(events):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gviz.trace.node_state.LONG", 1)
         timeline = Timeline(log)
-        assert_agrees(timeline, log)
-        for n in reversed(range(len(log) + 1)):
-            assert timeline.at(n).states(timeline.nodes) == [replay(log, n).get(node) for node in timeline.nodes]
+        for n in reversed(range(len(log) + 1)):  # backwards: forwards every answer is the history's last moment
+            states = replay(log, n)
+            assert timeline.at(n).states(timeline.nodes) == [states.get(node) for node in timeline.nodes]
+        assert_agrees(Timeline(log), log)
 
 
 QUESTIONS = ("nodes", "iterations", "phases", "marks", "optimizer_steps", "failures", "node_ends")
