@@ -27,7 +27,7 @@ NO_ATTRS: Attrs = {}
 def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
     """Run `op`, record it if a gradient may be wanted, and tell whoever listens.
 
-    Returns a tensor, or a tuple of them for an op of several outputs.
+    Returns a tensor, or for an op of several outputs what it `returns`, a tuple of them.
     """
     if op.is_plain and emit.channel is None:
         return _apply_plain(op, tensors)
@@ -43,7 +43,7 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
     if channel is not None:
         untracked = "" if node is not None else op.untracked or why_untracked(tensors)
         announce.operation(channel, op, tensors, attrs, outputs, node, untracked)
-    return tuple(outputs) if op.several else outputs[0]
+    return op.returns(outputs) if op.several else outputs[0]
 
 
 def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) -> Tensor:

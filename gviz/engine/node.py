@@ -84,9 +84,7 @@ class Node:
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """Where gradients go, one pair per argument that can have one; ``(None, 0)`` where none is needed."""
         op: Op | None = getattr(type(self), "op", None)
-        edges = self.next_edges
-        if op is not None and op.partial:  # an index, for one, is an argument without a place here
-            edges = [edge for edge, call in zip(edges, op.calls, strict=True) if call is not None]
+        edges = self.next_edges if op is None else op.places(self.next_edges)
         return tuple((None, 0) if edge is None else edge for edge in edges)
 
     def __getattr__(self, name: str) -> Any:

@@ -16,8 +16,9 @@ product for one input. It is written once and serves arrays (an ordinary pass) a
 work on both, and calling an `Op` runs plain numpy on arrays and a tracked operation on tensors. The names of a rule's
 parameters say what it needs: `g` (or `grads` for several outputs), inputs, outputs (``result``), attributes, and
 ``<input>_sym_sizes``, the shape of an input (``sizes``, all of them, for a list). Only what the rules in use name is
-saved. The engine reduces broadcast gradients, sums contributions, checks shapes and dtypes and tells listeners; rules
-never do.
+saved. A slot written ``weight?`` may be given None: the op then runs as a variant of itself without that slot, and its
+forward and rules see None. The engine reduces broadcast gradients, sums contributions, checks shapes and dtypes and
+tells listeners; rules never do.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from __future__ import annotations
 import inspect
 from ast import literal_eval
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import copy
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -33,56 +34,16 @@ import msgspec
 import numpy as np
 
 from gviz.engine.apply import NO_ATTRS, Attrs, Memory, apply
-from gviz.engine.node import Grad, Node
+from gviz.engine.node import Edge, Grad, Node
+from gviz.engine.return_types import results_type
+from gviz.engine.rule import SIZES, Call, Example, Rule, picker
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.variant import forward_without, rules_without
 from gviz.events import OpSeen
 
 REQUIRED = inspect.Parameter.empty
-_SIZES = "_sym_sizes"
 
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """The gradient of one input: `text` for people, `vjp` for both kinds of pass.
-
-    In `text`, `g` is the incoming gradient and every other name an input, an output or an attribute.
-    """
-
-    slot: str
-    text: str
-    vjp: Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """Arguments to try an op with: arrays for its tensors, and its attributes."""
-
-    tensors: tuple[Any, ...]
-    attrs: Attrs
-
-
-class _Call:
-    """A rule made ready to run: which saved tensors and which attributes its parameters are."""
-
-    __slots__ = ("attrs", "needs", "pick", "text", "vjp")
-
-    def __init__(self, rule: Rule, saved_names: tuple[str, ...]) -> None:
-        names = tuple(inspect.signature(rule.vjp).parameters)[1:]
-        self.vjp = rule.vjp
-        self.text = rule.text
-        self.needs = frozenset(name for name in names if name in saved_names)
-        self.attrs = tuple(name for name in names if name not in saved_names)
-        self.pick = _picker([saved_names.index(name) for name in names if name in saved_names])
-
-    def __call__(self, g: Any, saved: Sequence[Any], attrs: Attrs) -> Any:
-        return self.vjp(g, *self.pick(saved), **{name: attrs[name] for name in self.attrs})
-
-
-def _picker(positions: list[int]) -> Callable[[Sequence[Any]], Any]:
-    """A getter of these positions that always gives a tuple, so that one kind of call serves every rule."""
-    if len(positions) > 1:
-        return itemgetter(*positions)
-    return itemgetter(slice(positions[0], positions[0] + 1) if positions else slice(0))
+__all__ = ["REGISTRY", "REQUIRED", "Example", "Op", "Rule"]
 
 
 class Op:
@@ -93,7 +54,9 @@ class Op:
     of different dtypes are brought to a common one first (``"float"``: a floating one). `outputs` names the results
     (``results...`` for a list), of which the first `differentiable_outputs` can require grad. For a list argument
     (``tensors...``) the single rule gives one gradient per tensor. `public` derives ``torch.<name>`` and the method,
-    `in_place` also the method with a trailing underscore. `untracked` is the reason why an op never records.
+    `in_place` also the method with a trailing underscore. `named` outputs can be read by name (``torch.return_types``).
+    `untracked` is the reason why an op never records. `torch` is the path, from ``torch``, of the function that means
+    this op when called with its tensors and attributes (its name if it is public); `differs` says how it then differs.
     """
 
     def __init__(
@@ -110,11 +73,19 @@ class Op:
         promotes: bool | Literal["float"] = False,
         public: bool = True,
         in_place: bool = False,
+        named: bool = False,
         untracked: str = "",
+        torch: str = "",
+        differs: str = "",
         examples: Callable[[], Sequence[Example]] = tuple,
     ) -> None:
         self.signature = signature
-        self.name, self.slots, self.attrs = _parse(signature)
+        self.name, slots, self.attrs = _parse(signature)
+        self.slots = tuple([slot.removesuffix("?") for slot in slots])
+        self.optional = frozenset([slot.removesuffix("?") for slot in slots if slot.endswith("?")])
+        self.absent: frozenset[str] = frozenset()
+        self.ruled = tuple([slot for slot in self.slots if any(slot in rule.slots for rule in rules)])
+        self.variants: dict[frozenset[str], Op] = {}
         self.variadic = bool(self.slots) and self.slots[-1].endswith("...")
         self.several = len(outputs) > 1 or outputs[-1].endswith("...")
         self.grad_fn = grad_fn
@@ -127,7 +98,10 @@ class Op:
         self.promotes = promotes
         self.public = public
         self.in_place = in_place
+        self.returns: Callable[[Sequence[Tensor]], Any] = results_type(self.name, outputs) if named else tuple
         self.untracked = untracked or ("" if self.rules else "dtype")
+        self.torch = torch or (self.name if public else "")
+        self.differs = differs
         self.examples = examples
         self.is_operator = getattr(forward, "__module__", "") == "_operator"
         self._compile()
@@ -141,13 +115,13 @@ class Op:
         self.saved_outputs = {
             i: self.outputs.index(name) for i, name in enumerate(self.saved_names) if name in self.outputs
         }
-        self._sized_slots = tuple((i, slot + _SIZES) for i, slot in enumerate(self.slots) if slot + _SIZES in named)
+        self._sized_slots = tuple((i, slot + SIZES) for i, slot in enumerate(self.slots) if slot + SIZES in named)
         self.keeps_sizes = bool(self._sized_slots) or (self.variadic and "sizes" in named)
-        calls = {rule.slot: _Call(rule, self.saved_names) for rule in self.rules}
+        calls = {slot: call for rule in self.rules for call in (Call(rule, self.saved_names),) for slot in rule.slots}
         self.calls = tuple(calls.get(slot) for slot in self.slots)
         self.partial = not self.variadic and None in self.calls
         self.saves_inputs = self.saved_names == self.slots
-        self._pick_saved = _picker([known.index(name) for name in self.saved_names])
+        self._pick_saved = picker([known.index(name) for name in self.saved_names])
         simple = not (self.attrs or self.several or self.untracked or self.partial or self.keeps_sizes)
         self.is_plain = simple and self.memory == "new" and self.differentiable_outputs is None
         methods = {"__slots__": (), "op": self, "vjp": self._make_vjp()}
@@ -157,15 +131,32 @@ class Op:
         return f"<op {self.name}>"
 
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
-        """Run on arrays as plain numpy, on tensors as a tracked operation; for use inside rules."""
+        """Run on arrays as plain numpy, on tensors as a tracked operation. An optional tensor may be None."""
         if isinstance(operands[0], Tensor):
+            if self.optional:
+                return apply(*self.present(operands), attrs or NO_ATTRS)
             return apply(self, operands, attrs or NO_ATTRS)
         return self.forward(*operands, **attrs)
+
+    def present(self, operands: Sequence[Any]) -> tuple[Op, list[Any]]:
+        """The variant of this op for the operands that are not None, and these."""
+        absent = frozenset([slot for slot, operand in zip(self.slots, operands, strict=True) if operand is None])
+        return self._without(absent) if absent else self, [operand for operand in operands if operand is not None]
+
+    def _without(self, absent: frozenset[str]) -> Op:
+        if absent not in self.variants:
+            variant = self.variants[absent] = copy(self)
+            variant.optional, variant.absent = frozenset(), absent
+            variant.slots = tuple([slot for slot in self.slots if slot not in absent])
+            variant.forward = forward_without(self.forward, self.slots, absent)
+            variant.rules = rules_without(self.rules, absent)
+            variant._compile()
+        return self.variants[absent]
 
     def _make_vjp(self) -> Callable[..., Sequence[Grad | None]]:
         """The node class's `vjp`: runs the rules of the inputs that a node has edges for."""
         calls = self.calls
-        if self.several or self.variadic or any(call and call.attrs for call in calls):
+        if self.several or self.variadic or any(call and (call.attrs or call.is_joint) for call in calls):
             return lambda node, grads, create_graph: self._vjp(node, grads, create_graph)
         rules = [(call.vjp, call.pick) if call else (_no_rule, itemgetter(slice(0))) for call in calls]
         if not self.saved_names:
@@ -193,10 +184,18 @@ class Op:
         if self.variadic:
             (call,) = self.calls
             return list(call(g, saved, node.attrs)) if call else []
-        return [
-            None if edge is None or call is None else call(g, saved, node.attrs)
-            for edge, call in zip(node.next_edges, self.calls, strict=True)
-        ]
+        joint: dict[Call, dict[str, Grad | None]] = {}
+        parts: list[Grad | None] = []
+        for slot, edge, call in zip(self.slots, node.next_edges, self.calls, strict=True):
+            if edge is None or call is None:
+                parts.append(None)
+            elif not call.is_joint:
+                parts.append(call(g, saved, node.attrs))
+            else:
+                if call not in joint:
+                    joint[call] = dict(zip(call.texts, call(g, saved, node.attrs), strict=True))
+                parts.append(joint[call][slot])
+        return parts
 
     def save(self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """Keep in `node` what the rules of its edges name, with the versions of now."""
@@ -215,6 +214,13 @@ class Op:
             return {"sizes": tuple([t._array.shape for t in tensors])}
         return {name: tensors[slot]._array.shape for slot, name in self._sized_slots}
 
+    def places(self, edges: Sequence[Edge | None]) -> Sequence[Edge | None]:
+        """One edge for each argument that can have one, also for those that are not there."""
+        if self.variadic:
+            return edges
+        by_slot = dict(zip(self.slots, edges, strict=True))
+        return [by_slot.get(slot) for slot in self.ruled]
+
     def saved_attribute(self, node: Node, name: str) -> Any:
         """``grad_fn._saved_<name>``: a saved tensor (checked) or an attribute. AttributeError if there is none."""
         if name in self.saved_names:
@@ -225,7 +231,8 @@ class Op:
 
     def describe(self, number: int) -> OpSeen:
         """This op as an event."""
-        rules = tuple("" if call is None else call.text for call in self.calls)
+        pairs = zip(self.slots, self.calls, strict=not self.variadic)
+        rules = tuple("" if call is None else call.texts[slot] for slot, call in pairs)
         return OpSeen(number, self.name, self.grad_fn, self.slots, rules, self.saved_names, self.formula)
 
     def describe_in_place(self, number: int) -> OpSeen:

@@ -68,12 +68,18 @@ def signature(op: Op) -> Signature:
     """The parameters of an op's function: tensors or numbers, then the other arguments with their defaults."""
     first, *others = op.slots
     tensors = [Parameter("input" if first == "self" else first, Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor")]
-    tensors += [Parameter(s, Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor | Number") for s in others]
+    tensors += [_tensor_parameter(op, slot) for slot in others]
     attrs = [
         Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=_annotation(default))
         for name, default in op.attrs.items()
     ]
     return Signature([*tensors, *attrs], return_annotation="tuple[Tensor, ...]" if op.several else "Tensor")
+
+
+def _tensor_parameter(op: Op, slot: str) -> Parameter:
+    if slot in op.optional:
+        return Parameter(slot, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="Tensor | None")
+    return Parameter(slot, Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor | Number")
 
 
 def _annotation(default: Any) -> str:
@@ -92,13 +98,16 @@ def in_place(op: Op) -> Callable[..., Any]:
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         tensors, attrs = bind(op, (self, *args), kwargs)
-        return apply_in_place(op, tensors, attrs)
+        return apply_in_place(*op.present(tensors), attrs)
 
     return _named(method, op, op.name + "_")
 
 
-def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], Attrs]:
-    """Arguments as the op's tensors and attributes, Python numbers as 0-dimensional constants. TypeError if unfit."""
+def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor | None], Attrs]:
+    """Arguments as the op's tensors and attributes, Python numbers as 0-dimensional constants. TypeError if unfit.
+
+    An optional tensor that is not given is None.
+    """
     names = (*op.slots, *op.attrs)
     if len(args) > len(names):
         raise TypeError(f"{op.name}() takes at most {len(names)} arguments ({len(args)} given)")
@@ -106,11 +115,14 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Te
     unknown = [name for name in given if name not in names]
     if unknown:
         raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown[0]}'")
-    missing = [n for n in names if n not in given and op.attrs.get(n, REQUIRED) is REQUIRED]
+    missing = [n for n in names if n not in given and n not in op.optional and op.attrs.get(n, REQUIRED) is REQUIRED]
     if missing:
         raise TypeError(f'{op.name}() missing 1 required positional arguments: "{missing[0]}"')
     first = checked(op, given[op.slots[0]], 1)
-    tensors = [first, *(operand(op, given[s], first, i) for i, s in enumerate(op.slots[1:], 2))]
+    tensors: list[Tensor | None] = [first]
+    for position, slot in enumerate(op.slots[1:], 2):
+        absent = slot in op.optional and given.get(slot) is None
+        tensors.append(None if absent else operand(op, given[slot], first, position))
     return tensors, {name: given.get(name, default) for name, default in op.attrs.items()}
 
 
@@ -182,6 +194,6 @@ def _binary(op: Op) -> Callable[..., Any]:
 def _bound(op: Op) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         tensors, attrs = bind(op, args, kwargs)
-        return apply(op, tensors, attrs)
+        return op(*tensors, **attrs)
 
     return function

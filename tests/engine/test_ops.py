@@ -16,13 +16,15 @@ from gviz.engine.views import apply_in_place
 
 
 def example(op, position):
+    """The op (without its optional tensors that the example leaves out), the example's arrays and attributes."""
     chosen = op.examples()[position]
-    return [np.asarray(array) for array in chosen.tensors], chosen.attrs
+    op, arrays = op if op.variadic else op.present(chosen.tensors)[0], [a for a in chosen.tensors if a is not None]
+    return op, [np.asarray(array) for array in arrays], chosen.attrs
 
 
 def keeps_shape(op, position):
     """Whether the result has the shape of the first operand, so that it can be written there."""
-    arrays, _ = example(op, position)
+    _, arrays, _ = example(op, position)
     return np.broadcast_shapes(*(a.shape for a in arrays)) == arrays[0].shape
 
 
@@ -31,7 +33,7 @@ CASES = [
     pytest.param(op, i, id=f"{op.name}-{op.grad_fn}-{i}") for op in DIFFERENTIABLE for i in range(len(op.examples()))
 ]
 IN_PLACE = [case for case in CASES if case.values[0].in_place and keeps_shape(*case.values)]
-PUBLIC = [case for case in CASES if case.values[0].public]
+NAMED = [case for case in CASES if case.values[0].torch]
 
 
 @pytest.fixture(autouse=True)
@@ -78,13 +80,13 @@ def test_every_op_describes_itself(op):
 
 @pytest.mark.parametrize(("op", "position"), CASES)
 def test_rules_agree_with_differences_twice_over(op, position):
-    arrays, attrs = example(op, position)
+    op, arrays, attrs = example(op, position)
     check(lambda *tensors: apply(op, tensors, attrs), arrays, only=has_rule(op, arrays), order=2)
 
 
 @pytest.mark.parametrize(("op", "position"), CASES)
 def test_a_listener_changes_nothing(op, position):
-    arrays, attrs = example(op, position)
+    op, arrays, attrs = example(op, position)
 
     def program():
         tensors = leaves(op, arrays)
@@ -98,7 +100,7 @@ def test_a_listener_changes_nothing(op, position):
 
 @pytest.mark.parametrize(("op", "position"), [case for case in CASES if case.values[0].name != "view"])
 def test_memory_order_changes_nothing(op, position):
-    arrays, attrs = example(op, position)
+    op, arrays, attrs = example(op, position)
     plain = leaves(op, arrays)
     scattered = [
         torch.from_numpy(spread(a)).requires_grad_(p.requires_grad) for a, p in zip(arrays, plain, strict=True)
@@ -121,7 +123,7 @@ def spread(array):
 
 @pytest.mark.parametrize(("op", "position"), IN_PLACE)
 def test_writing_in_place_gives_the_same(op, position):
-    arrays, attrs = example(op, position)
+    op, arrays, attrs = example(op, position)
     plain, written = leaves(op, arrays), leaves(op, arrays)
     expected = gradients(apply(op, plain, attrs), plain)
     assert_equal(expected, gradients(apply_in_place(op, [written[0] * 1, *written[1:]], attrs), written))
@@ -129,7 +131,7 @@ def test_writing_in_place_gives_the_same(op, position):
 
 @pytest.mark.parametrize(("op", "position"), [case for case in CASES if case.values[0].name != "to"])
 def test_float32_stays_float32(op, position):
-    arrays, attrs = example(op, position)
+    op, arrays, attrs = example(op, position)
     tensors = leaves(op, [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays])
     for array in gradients(apply(op, tensors, attrs), tensors):
         assert array.dtype.kind != "f" or array.dtype == np.float32
@@ -137,26 +139,62 @@ def test_float32_stays_float32(op, position):
 
 @pytest.mark.parametrize("op", [op for op in DIFFERENTIABLE if op.in_place], ids=lambda op: f"{op.name}-{op.grad_fn}")
 def test_nothing_gives_nothing(op):
-    _, attrs = example(op, 0)
+    _, _, attrs = example(op, 0)
     tensors = leaves(op, [np.zeros((0, 3))] * len(op.slots))
     for array in gradients(apply(op, tensors, attrs), tensors):
         assert array.shape == (0, 3)
 
 
+def listed(results):
+    return list(results) if isinstance(results, (tuple, list)) else [results]
+
+
+def called(package, op, tensors, attrs):
+    """What the function of a package that means `op` gives for these tensors and attributes."""
+    names = op.torch.removeprefix("Tensor.").split(".")
+    if op.torch.startswith("Tensor."):
+        return listed(getattr(tensors[0], names[0])(*tensors[1:], **attrs))
+    function = package
+    for name in names:
+        function = getattr(function, name)
+    if op.variadic:
+        return listed(function(tensors, **attrs))
+    if not op.absent:
+        return listed(function(*tensors, **attrs))
+    first, *others = zip(op.slots, tensors, strict=True)
+    return listed(function(first[1], **dict(others), **attrs))
+
+
+def floating(tensors):
+    """Those that a gradient can be asked for."""
+    return [t for t in tensors if t.requires_grad]
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize(("op", "position"), PUBLIC)
-def test_public_ops_are_pytorchs(op, position, kind):
+@pytest.mark.parametrize(("op", "position"), NAMED)
+def test_ops_are_pytorchs(op, position, kind):
     import torch as real
 
-    arrays, attrs = example(op, position)
+    op, arrays, attrs = example(op, position)
     arrays = [a.astype(kind) if a.dtype.kind == "f" else a for a in arrays]
-    ours, theirs = leaves(op, arrays), [real.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
-    got, expected = getattr(torch, op.name)(*ours, **attrs), getattr(real, op.name)(*theirs, **attrs)
-    assert type(got.grad_fn).__name__ == type(expected.grad_fn).__name__
-    expected.backward(real.tensor(weights(got).numpy(), dtype=expected.dtype))
-    got.backward(weights(got).to(got.dtype))
-    close = {"rtol": 1e-5, "atol": 1e-6} if kind == np.float32 else {"rtol": 1e-12}
-    pairs = [(got, expected), *((a.grad, b.grad) for a, b in zip(ours, theirs, strict=True))]
-    for mine, other in pairs:
+    ours = leaves(op, arrays)
+    theirs = [real.tensor(a, requires_grad=t.requires_grad) for a, t in zip(arrays, ours, strict=True)]
+    got, expected = called(torch, op, ours, attrs), called(real, op, theirs, attrs)
+    for mine, other in zip(got, expected, strict=True):
+        assert type(mine.grad_fn).__name__ == type(other.grad_fn).__name__
+        assert str(mine.dtype) == str(other.dtype)
+    seeds = [weights(o) for o in floating(got)]
+    real.autograd.backward(
+        floating(expected),
+        [
+            real.tensor(s.numpy(), dtype=real.float64).to(o.dtype)
+            for s, o in zip(seeds, floating(expected), strict=True)
+        ],
+    )
+    torch.autograd.backward(floating(got), [s.to(o.dtype) for s, o in zip(seeds, floating(got), strict=True)])
+    close = {"rtol": 1e-4, "atol": 1e-5} if kind == np.float32 else {"rtol": 1e-10, "atol": 1e-12}
+    assert [t.grad is None for t in ours] == [t.grad is None for t in theirs]
+    grads = [(a.grad, b.grad) for a, b in zip(ours, theirs, strict=True) if b.grad is not None]
+    for mine, other in [*zip(got, expected, strict=True), *grads]:
         np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), **close)

@@ -1,0 +1,30 @@
+"""``torch.return_types``: the named results of operations with several outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from gviz.engine.tensor import Tensor
+
+
+class Results(tuple[Any, ...]):
+    """A tuple whose items can be read by name; made by `results_type`."""
+
+    __slots__ = ()
+    names: ClassVar[tuple[str, ...]]
+
+    def __getattr__(self, name: str) -> Tensor:
+        if name in self.names:
+            return self[self.names.index(name)]  # type: ignore[no-any-return]
+        raise AttributeError(f"'{type(self).__qualname__}' object has no attribute '{name}'")
+
+    def __repr__(self) -> str:
+        items = ",\n".join(f"{name}={item!r}" for name, item in zip(self.names, self, strict=True))
+        return f"torch.return_types.{type(self).__name__}(\n{items})"
+
+
+def results_type(name: str, outputs: Sequence[str]) -> type[Results]:
+    """The type of what the operation `name` returns."""
+    return type(name, (Results,), {"__slots__": (), "names": tuple(outputs), "__module__": "torch.return_types"})
