@@ -23,7 +23,12 @@ NUMPY_DTYPES = {
     "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8", "complex128": "<c16",
 }  # fmt: skip
 ITEM_SIZES = {name: np.dtype(code).itemsize for name, code in NUMPY_DTYPES.items()} | {"bfloat16": 2}
-_LEAST_SQUARE, _LARGEST_SQUARE = 1e-140, 1e140
+_SUMMED_IN_FLOAT32 = 100_000
+"""Up to so many elements, sums in float32 (pairwise, as numpy adds) are as good as their elements."""
+
+_SQUARES = {"f4": (1e-16, 1e16), "f8": (1e-140, 1e140)}
+"""Between these, squares and their sums stay in the range of numbers."""
+
 _NAMES = {np.dtype(code): name for name, code in NUMPY_DTYPES.items()}
 
 
@@ -96,13 +101,12 @@ def capture(array: Array | np.generic, limit: int = INLINE_BYTES) -> Value:
 
 def statistics(array: Array) -> Stats:
     """The statistics of an array, exact in the counts."""
-    flat = array.reshape(-1)
-    wide = (np.abs(flat) if flat.dtype.kind == "c" else flat).astype(np.float64, copy=False)
-    zero = int(np.count_nonzero(wide == 0))
+    wide = _real(array.reshape(-1))
     if wide.size == 0:
         missing = float("nan")
-        return Stats(missing, missing, missing, missing, 0, 0, zero)
+        return Stats(missing, missing, missing, missing, 0, 0, 0)
     low, high = float(np.minimum.reduce(wide)), float(np.maximum.reduce(wide))
+    zero = 0 if low > 0 or high < 0 else int(np.count_nonzero(wide == 0))
     if isfinite(low) and isfinite(high):  # a nan anywhere would be both
         mean = float(np.add.reduce(wide)) / wide.size
         return Stats(low, high, mean, _root_mean_square(wide, max(-low, high)), 0, 0, zero)
@@ -111,8 +115,16 @@ def statistics(array: Array) -> Stats:
     return msgspec.structs.replace(finite, nan=nan, inf=int(np.count_nonzero(np.isinf(wide))))
 
 
+def _real(flat: Array) -> Array:
+    """The numbers to sum up: magnitudes of complex ones, small types as float64."""
+    if flat.dtype == np.float32 and flat.size <= _SUMMED_IN_FLOAT32:
+        return flat
+    return (np.abs(flat) if flat.dtype.kind == "c" else flat).astype(np.float64, copy=False)
+
+
 def _root_mean_square(wide: Array, largest: float) -> float:
-    if _LEAST_SQUARE < largest < _LARGEST_SQUARE:
+    least, most = _SQUARES[wide.dtype.str[1:]]
+    if least < largest < most:
         return sqrt(float(np.dot(wide, wide)) / wide.size)
     scale = largest or 1.0  # squares would leave the range of numbers
     return scale * sqrt(float(np.mean(np.square(wide / scale))))

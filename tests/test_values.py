@@ -24,5 +24,11 @@ def test_squares_leave_no_range(size):
     assert statistics(np.full(200, -size)).rms == pytest.approx(size)
 
 
+@pytest.mark.parametrize("size", [3e37, 3e-37, 3e17, 3e-17])
+@pytest.mark.parametrize("count", [200, 200_000])
+def test_squares_leave_no_range_of_float32_either(size, count):
+    assert statistics(np.full(count, -size, np.float32)).rms == pytest.approx(size)
+
+
 def test_nothing_has_no_statistics():
     assert np.isnan(statistics(np.empty((0, 3))).mean)
