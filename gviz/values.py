@@ -26,8 +26,8 @@ ITEM_SIZES = {name: np.dtype(code).itemsize for name, code in NUMPY_DTYPES.items
 _SUMMED_IN_FLOAT32 = 100_000
 """Up to so many elements, sums in float32 (pairwise, as numpy adds) are as good as their elements."""
 
-_SQUARES = {"f4": (1e-16, 1e16), "f8": (1e-140, 1e140)}
-"""Between these, squares and their sums stay in the range of numbers."""
+_LEAST_IN_FLOAT32, _LARGEST_IN_FLOAT32 = 1e-16, 1e16
+_LEAST_SQUARE, _LARGEST_SQUARE = 1e-140, 1e140
 
 _NAMES = {np.dtype(code): name for name, code in NUMPY_DTYPES.items()}
 
@@ -108,8 +108,11 @@ def statistics(array: Array) -> Stats:
     low, high = float(np.minimum.reduce(wide)), float(np.maximum.reduce(wide))
     zero = 0 if low > 0 or high < 0 else int(np.count_nonzero(wide == 0))
     if isfinite(low) and isfinite(high):  # a nan anywhere would be both
+        largest = max(-low, high)
+        if not _LEAST_IN_FLOAT32 < largest < _LARGEST_IN_FLOAT32:
+            wide = wide.astype(np.float64, copy=False)
         mean = float(np.add.reduce(wide)) / wide.size
-        return Stats(low, high, mean, _root_mean_square(wide, max(-low, high)), 0, 0, zero)
+        return Stats(low, high, mean, _root_mean_square(wide, largest), 0, 0, zero)
     finite = statistics(wide[np.isfinite(wide)])
     nan = int(np.count_nonzero(np.isnan(wide)))
     return msgspec.structs.replace(finite, nan=nan, inf=int(np.count_nonzero(np.isinf(wide))))
@@ -123,8 +126,7 @@ def _real(flat: Array) -> Array:
 
 
 def _root_mean_square(wide: Array, largest: float) -> float:
-    least, most = _SQUARES[wide.dtype.str[1:]]
-    if least < largest < most:
+    if _LEAST_SQUARE < largest < _LARGEST_SQUARE:
         return sqrt(float(np.dot(wide, wide)) / wide.size)
     scale = largest or 1.0  # squares would leave the range of numbers
     return scale * sqrt(float(np.mean(np.square(wide / scale))))
