@@ -1,4 +1,4 @@
-"""``torch.autograd``: gradients as results, and backward from several roots."""
+"""Gradients as results, and backward from several roots."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import numpy as np
 from gviz.engine import messages
 from gviz.engine.backward import backward_from, root_edges
 from gviz.engine.graph_pass import Pass, as_tensor
-from gviz.engine.modes import enable_grad as enable_grad
-from gviz.engine.modes import no_grad as no_grad
-from gviz.engine.modes import set_grad_enabled as set_grad_enabled
 from gviz.engine.node import Grad
 from gviz.engine.tensor import Tensor, new_tensor
 

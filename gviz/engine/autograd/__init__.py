@@ -1,0 +1,13 @@
+"""``torch.autograd``."""
+
+from __future__ import annotations
+
+from gviz.engine.autograd.grad import Variable as Variable
+from gviz.engine.autograd.grad import backward as backward
+from gviz.engine.autograd.grad import grad as grad
+from gviz.engine.missing import lookup_in
+from gviz.engine.modes import enable_grad as enable_grad
+from gviz.engine.modes import no_grad as no_grad
+from gviz.engine.modes import set_grad_enabled as set_grad_enabled
+
+__getattr__ = lookup_in(__name__)
