@@ -198,3 +198,53 @@ def test_ops_are_pytorchs(op, position, kind):
     grads = [(a.grad, b.grad) for a, b in zip(ours, theirs, strict=True) if b.grad is not None]
     for mine, other in [*zip(got, expected, strict=True), *grads]:
         np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), **close)
+
+
+def outcome(package, op, arrays, attrs):
+    """What a user sees of an op: results and gradients, or the type of the error."""
+    tensors = [
+        package.tensor(a, requires_grad=wanted and a.dtype.kind == "f")
+        for a, wanted in zip(arrays, has_rule(op, arrays), strict=True)
+    ]
+    try:
+        results = called(package, op, tensors, attrs)
+        total = sum(o.sum() for o in floating(results))
+        grads = package.autograd.grad(total, floating(tensors), allow_unused=True) if floating(results) else ()
+    except (RuntimeError, IndexError, ValueError) as error:
+        return type(error).__name__
+    return [(None if t is None else (str(t.dtype), t.detach().numpy())) for t in (*results, *grads)]
+
+
+def assert_same_outcome(op, arrays, attrs):
+    import torch as real
+
+    got, expected = outcome(torch, op, arrays, attrs), outcome(real, op, arrays, attrs)
+    if isinstance(expected, str) or isinstance(got, str):
+        assert got == expected
+        return
+    for mine, other in zip(got, expected, strict=True):
+        assert (mine is None) == (other is None)
+        if mine is not None:
+            assert mine[0] == other[0]
+            np.testing.assert_allclose(mine[1], other[1], rtol=1e-10, atol=1e-12, strict=True)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dim", [0, -1])
+@pytest.mark.parametrize(("op", "position"), NAMED)
+def test_ops_on_nothing_are_pytorchs(op, position, dim):
+    op, arrays, attrs = example(op, position)
+    lengths = [a.shape[dim] for a in arrays if a.ndim]
+    emptied = [a.take([], dim) if a.ndim and a.shape[dim] == lengths[0] else a for a in arrays]
+    assert_same_outcome(op, emptied, attrs)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "shapes", [((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2, 3)), ((2, 3), (2, 2)), ((1,), ()), ((2, 0), (1,))], ids=str
+)
+@pytest.mark.parametrize(("op", "position"), [c for c in NAMED if len(c.values[0].slots) == 2 and c.values[0].promotes])
+def test_broadcasting_is_pytorchs(op, position, shapes):
+    op, arrays, attrs = example(op, position)
+    resized = [np.resize(a, shape) for a, shape in zip(arrays, shapes, strict=True)]
+    assert_same_outcome(op, resized, attrs)
