@@ -6,7 +6,17 @@ import os
 import sys
 from importlib import import_module
 
-SUBJECTS = ("chain", "mlp", "recording", "million_events", "terminal_layout", "key_to_repaint", "start")
+SUBJECTS = (
+    "chain",
+    "mlp",
+    "convnet",
+    "transformer",
+    "recording",
+    "million_events",
+    "terminal_layout",
+    "key_to_repaint",
+    "start",
+)
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
