@@ -7,6 +7,7 @@ from __future__ import annotations
 from gviz.engine import autograd as autograd
 from gviz.engine import nn as nn
 from gviz.engine import optim as optim
+from gviz.engine import random as random
 from gviz.engine.creation import *
 from gviz.engine.dtypes import *
 from gviz.engine.dtypes import bool_ as bool
@@ -15,6 +16,8 @@ from gviz.engine.dtypes import int_ as int
 from gviz.engine.functions import *
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import *
+from gviz.engine.random import *
+from gviz.engine.sampling import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
 

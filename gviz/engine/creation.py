@@ -1,4 +1,4 @@
-"""Tensors from data, constants and random numbers."""
+"""Tensors from data and constants."""
 
 from __future__ import annotations
 
@@ -25,38 +25,24 @@ __all__ = [
     "from_numpy",
     "full",
     "linspace",
-    "manual_seed",
     "ones",
     "ones_like",
-    "rand",
-    "rand_like",
-    "randint",
-    "randn",
-    "randn_like",
     "tensor",
     "zeros",
     "zeros_like",
 ]
 
-_generator = np.random.default_rng(0)
-
-
-def manual_seed(seed: int) -> None:
-    """Start the random stream anew: numpy's PCG64, so equal seeds give other numbers than in PyTorch."""
-    global _generator
-    _generator = np.random.default_rng(seed)
-
 
 def tensor(data: Any, *, dtype: DType | None = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor with a copy of `data`: numbers, nested sequences, arrays."""
-    return _made(np.array(_elements(data, dtype)), requires_grad)
+    return from_array(np.array(_elements(data, dtype)), requires_grad)
 
 
 def as_tensor(data: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """A tensor of `data`, sharing memory where that is possible."""
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
-    return _made(_elements(data, dtype), False)
+    return from_array(_elements(data, dtype), False)
 
 
 def from_numpy(array: Array) -> Tensor:
@@ -64,7 +50,7 @@ def from_numpy(array: Array) -> Tensor:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtypes.of(array)
-    return _made(array, False)
+    return from_array(array, False)
 
 
 def full(
@@ -72,7 +58,7 @@ def full(
 ) -> Tensor:
     """A tensor of one value."""
     shape = sizes_of((size,))
-    return _made(thread.quietly(np.full, shape, fill_value, _elements(fill_value, dtype).dtype), requires_grad)
+    return from_array(thread.quietly(np.full, shape, fill_value, _elements(fill_value, dtype).dtype), requires_grad)
 
 
 def arange(
@@ -82,33 +68,25 @@ def arange(
     low, high = (0, start) if end is None else (start, end)
     whole = all(isinstance(v, int) for v in (low, high, step))
     kind = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
-    return _made(np.arange(low, high, step).astype(kind.numpy), requires_grad)
+    return from_array(np.arange(low, high, step).astype(kind.numpy), requires_grad)
 
 
 def linspace(
     start: float, end: float, steps: int, *, dtype: DType | None = None, requires_grad: bool = False
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included."""
-    return _made(np.linspace(start, end, steps).astype((dtype or dtypes.get_default_dtype()).numpy), requires_grad)
+    return from_array(np.linspace(start, end, steps).astype((dtype or dtypes.get_default_dtype()).numpy), requires_grad)
 
 
 def eye(n: int, m: int | None = None, *, dtype: DType | None = None, requires_grad: bool = False) -> Tensor:
     """Ones on the diagonal, zeros elsewhere."""
-    return _made(np.eye(n, m, dtype=(dtype or dtypes.get_default_dtype()).numpy), requires_grad)
-
-
-def randint(low: int, high: Any, size: Any = None, *, dtype: DType | None = None) -> Tensor:
-    """Integers from `low` (0) up to but without `high`."""
-    bounds = (0, low, high) if size is None else (low, high, size)
-    return _made(
-        _generator.integers(bounds[0], bounds[1], sizes_of((bounds[2],))).astype((dtype or dtypes.int64).numpy), False
-    )
+    return from_array(np.eye(n, m, dtype=(dtype or dtypes.get_default_dtype()).numpy), requires_grad)
 
 
 def _factory(name: str, make: Callable[[tuple[int, ...]], Array], doc: str) -> Callable[..., Tensor]:
     def factory(*size: Any, dtype: DType | None = None, requires_grad: bool = False, device: Any = None) -> Tensor:
         shape = sizes_of(size) if size else ()
-        return _made(make(shape).astype((dtype or dtypes.get_default_dtype()).numpy), requires_grad)
+        return from_array(make(shape).astype((dtype or dtypes.get_default_dtype()).numpy), requires_grad)
 
     factory.__name__, factory.__doc__ = name, doc
     return factory
@@ -117,8 +95,6 @@ def _factory(name: str, make: Callable[[tuple[int, ...]], Array], doc: str) -> C
 zeros = _factory("zeros", np.zeros, "Zeros.")
 ones = _factory("ones", np.ones, "Ones.")
 empty = _factory("empty", np.zeros, "Memory nobody has written yet: zeros here, so that recordings repeat.")
-randn = _factory("randn", lambda shape: _generator.standard_normal(shape), "Standard normal numbers.")
-rand = _factory("rand", lambda shape: _generator.random(shape), "Numbers from 0 to 1.")
 
 
 def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -132,8 +108,6 @@ def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 zeros_like = _like("zeros_like", zeros)
 ones_like = _like("ones_like", ones)
 empty_like = _like("empty_like", empty)
-randn_like = _like("randn_like", randn)
-rand_like = _like("rand_like", rand)
 
 
 def _new(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -146,16 +120,6 @@ def _new(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 for made in (tensor, full, zeros, ones, empty):
     front(f"new_{made.__name__}", function=False)(_new(f"new_{made.__name__}", made))
-
-
-def random_uniform(low: float, high: float, shape: tuple[int, ...]) -> Array:
-    """Uniform random numbers from the engine's stream, as an array."""
-    return _generator.uniform(low, high, shape)
-
-
-def random_normal(mean: float, std: float, shape: tuple[int, ...]) -> Array:
-    """Normal random numbers from the engine's stream, as an array."""
-    return _generator.normal(mean, std, shape)
 
 
 def _elements(data: Any, dtype: DType | None) -> Array:
@@ -205,7 +169,8 @@ def _without_tensors(data: Any) -> Any:
     return data.tolist() if isinstance(data, Tensor) else data
 
 
-def _made(array: Array, requires_grad: bool) -> Tensor:
+def from_array(array: Array, requires_grad: bool) -> Tensor:
+    """A new leaf or constant around `array`. RuntimeError if it should require grad and cannot."""
     if requires_grad and array.dtype.kind != "f":
         raise RuntimeError(messages.FACTORY_CANNOT_REQUIRE)
     result = new_tensor(array)

@@ -14,6 +14,7 @@ from gviz.engine.ops import memory as memory
 from gviz.engine.ops import pointwise as pointwise
 from gviz.engine.ops import powers as powers
 from gviz.engine.ops import questions as questions
+from gviz.engine.ops import random as random
 from gviz.engine.ops import reduction as reduction
 from gviz.engine.ops import shape as shape
 from gviz.engine.ops import strided as strided

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from gviz.engine.creation import random_normal, random_uniform
+from gviz.engine import random
 from gviz.engine.modes import no_grad
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
@@ -23,12 +23,12 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Uniform between `a` and `b`."""
-    return _write(tensor, random_uniform(a, b, tuple(tensor.shape)))
+    return _write(tensor, random.uniform(a, b, tuple(tensor.shape), tensor._array.dtype))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Normal."""
-    return _write(tensor, random_normal(mean, std, tuple(tensor.shape)))
+    return _write(tensor, random.normal(mean, std, tuple(tensor.shape), tensor._array.dtype))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from gviz.engine import dtypes
-from gviz.engine.creation import random_uniform
+from gviz.engine import dtypes, random
 from gviz.engine.nn.functional import linear
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter
@@ -56,6 +55,6 @@ class Identity(Module):
 
 
 def _uniform(bound: float, shape: tuple[int, ...], kind: dtypes.dtype) -> Parameter:
-    values = new_tensor(random_uniform(-bound, bound, shape).astype(kind.numpy))
+    values = new_tensor(random.uniform(-bound, bound, shape, kind.numpy))
     values._counter[0] = 1  # PyTorch writes first values in place, and its messages count that
     return Parameter(values)

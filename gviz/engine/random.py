@@ -1,0 +1,158 @@
+"""``torch.random``: the stream of random numbers, its seeds and its state.
+
+The numbers are those of numpy's PCG64: equal seeds repeat, but give other numbers than PyTorch's Mersenne Twister.
+Unless a program seeds it, every run starts from the same seed, so that recordings repeat.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.values import Array
+
+__all__ = [
+    "Generator",
+    "default_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
+
+FIRST_SEED = 67280421310721
+"""What a new `Generator` begins with, in PyTorch too."""
+
+_STATE = np.dtype([("state", "u1", 16), ("increment", "u1", 16), ("half", "<u8"), ("held", "<u8"), ("seed", "<u8")])
+
+
+class Generator:
+    """A stream of random numbers of its own. The only device is the CPU."""
+
+    def __init__(self, device: Any = "cpu") -> None:
+        if str(device).partition(":")[0] != "cpu":
+            raise RuntimeError(f"the built-in engine runs on the CPU; there is no device '{device}'")
+        self.device = "cpu"
+        self.manual_seed(FIRST_SEED)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream of this seed. ValueError for a seed of more than 64 bits."""
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        self._seed = seed % 2**64
+        self.stream = np.random.Generator(np.random.PCG64(self._seed))
+        return self
+
+    def seed(self) -> int:
+        """Start a stream nobody can foresee; its seed."""
+        self.manual_seed(secrets.randbits(64))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed of this stream."""
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """Where in the stream it is, as bytes."""
+        now: Any = self.stream.bit_generator.state
+        numbers = [now["state"]["state"], now["state"]["inc"]]
+        halves = [np.frombuffer(number.to_bytes(16, "little"), "u1") for number in numbers]
+        packed = np.array([(*halves, now["has_uint32"], now["uinteger"], self._seed)], _STATE)
+        return new_tensor(packed.view(np.uint8).copy())
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Go to a place in a stream that `get_state` noted."""
+        if not isinstance(new_state, Tensor) or new_state._array.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if new_state._array.size != _STATE.itemsize:
+            raise RuntimeError(
+                f"Expected a generator's state of size {_STATE.itemsize} but found the input RNG state size to be "
+                f"{new_state._array.size}"
+            )
+        packed = np.ascontiguousarray(new_state._array).view(_STATE)[0]
+        state, increment = (int.from_bytes(packed[name].tobytes(), "little") for name in ("state", "increment"))
+        self._seed = int(packed["seed"])
+        self.stream.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": state, "inc": increment},
+            "has_uint32": int(packed["half"]),
+            "uinteger": int(packed["held"]),
+        }
+        return self
+
+    def clone_state(self) -> Generator:
+        """Another generator at the same place of the same stream."""
+        return Generator().set_state(self.get_state())
+
+    def __getstate__(self) -> Array:
+        return self.get_state()._array
+
+    def __setstate__(self, state: Array) -> None:
+        self.__init__()  # type: ignore[misc]  # an empty one, which then takes the state
+        self.set_state(new_tensor(state))
+
+
+default_generator = Generator().manual_seed(0)
+
+
+def manual_seed(seed: Any) -> Generator:
+    """Start the stream of random numbers anew, from `seed`."""
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Start a stream of random numbers that nobody can foresee; its seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed the stream of random numbers started from."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """Where the stream of random numbers is, as bytes."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Go back to a place in the stream that `get_rng_state` noted."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[None]:
+    """What is drawn inside does not count afterwards."""
+    before = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(before)
+
+
+def stream_of(generator: Generator | None) -> np.random.Generator:
+    """The numpy stream to draw from: that of `generator`, else the default one."""
+    return (generator or default_generator).stream
+
+
+def uniform(
+    low: float, high: float, shape: tuple[int, ...], kind: np.dtype[Any], generator: Generator | None = None
+) -> Array:
+    """Uniform random numbers from `low` up to but without `high`, also where rounding to `kind` would reach it."""
+    drawn = stream_of(generator).uniform(low, high, shape)
+    cast = np.asarray(drawn, kind)
+    return np.minimum(cast, np.nextafter(kind.type(high), kind.type(low))) if low < high else cast
+
+
+def normal(
+    mean: Any, std: Any, shape: tuple[int, ...], kind: np.dtype[Any], generator: Generator | None = None
+) -> Array:
+    """Normal random numbers."""
+    return np.asarray(stream_of(generator).normal(mean, std, shape), kind)
