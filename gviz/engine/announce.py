@@ -17,6 +17,7 @@ from gviz.engine.node import AccumulateGrad, Node
 from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
 
 if TYPE_CHECKING:
+    from gviz.engine.autograd.function_node import FunctionNode
     from gviz.engine.op import Op
     from gviz.engine.tensor import Tensor
 
@@ -114,6 +115,32 @@ def in_place(
     described = (output(channel, written, 0),)
     _say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
     memory_written(channel, target, mark.node)
+
+
+def function(
+    channel: Channel,
+    node: FunctionNode,
+    args: Sequence[Any],
+    inputs: Sequence[Edge],
+    outputs: Sequence[Tensor | None],
+    untracked: str,
+) -> None:
+    """A custom Function ran on `args`. Its outputs are its own from now on, whatever inside it made them."""
+    slots, attrs = node.arguments(args)
+    number = channel.op((type(node), slots), lambda number: node.describe_call(number, slots))
+    described = [_output_of_function(channel, tensor) for tensor in outputs]
+    mark = node.seen = Seen(channel, channel.next_node())
+    for tensor in outputs:
+        if tensor is not None:
+            tensor._seen = mark
+    _say_operation(channel, mark.node, number, tuple(inputs), attrs, tuple(described), untracked)
+
+
+def _output_of_function(channel: Channel, tensor: Tensor | None) -> Output:
+    if tensor is None:
+        return Output(None, channel.next_storage())
+    seen(channel, tensor)  # it has a storage then
+    return output(channel, tensor, 0 if tensor._base is None else seen(channel, tensor._base).node)
 
 
 def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node) -> None:

@@ -24,6 +24,11 @@ MULTI_OUTPUT_VIEW = (
     "This view is the output of a function that returns multiple views. Such functions do not allow the output views "
     "to be modified inplace. You should replace the inplace operation by an out-of-place one."
 )
+CUSTOM_FUNCTION_VIEW = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
+    "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
+    "gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+)
 OVERLAPPING_WRITE = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
     "Please clone() the tensor before performing the operation."
@@ -78,9 +83,52 @@ GRAD_DTYPE = (
     "gradient may break downstream systems that assume they match."
 )
 INVALID_GRADIENT = (
-    "Function {name} returned an invalid gradient at index {index} - got {grad} but expected shape compatible with "
+    "Function {name} returned an invalid gradient at index {index} - got {got} but expected shape compatible with "
     "{expected}"
 )
+GRADIENT_COUNT = "function {name} returned an incorrect number of gradients (expected {expected}, got {got})"
+GRADIENT_OF_NO_TENSOR = (
+    "function {name} returned a gradient different than None at position {position}, but the corresponding forward "
+    "input was not a Variable"
+)
+GRADIENT_TYPE = "expected Variable or None (got {name})"
+NO_FORWARD = "You must implement the forward function for custom autograd.Function."
+NO_BACKWARD = (
+    "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
+    "mode AD."
+)
+BACKWARD_AND_VJP = (
+    "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
+    "of them."
+)
+LEGACY_FUNCTION = (
+    "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+    "with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+)
+FUNCTION_INSTANTIATED = (
+    "{kind} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
+    "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch."
+)
+SAVED_TYPE = "save_for_backward can only save variables, but argument {position} is of type {name}"
+DIRTY_TYPE = "mark_dirty can only accept variables, but argument "  # PyTorch's own text ends here
+NON_DIFFERENTIABLE_TYPE = "mark_non_differentiable only accepts variable arguments, but got "
+DIRTY_NOT_RETURNED = (
+    "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+    "inplace must all be outputs of the Function."
+)
+DIRTY_NO_INPUT = (
+    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass it "
+    "to mark_dirty()."
+)
+DIRTY_VIEW_OF_SEVERAL = (
+    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+    "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
+    "not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting it "
+    "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
+    "operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
+)
+LEAF_WRITTEN = "a leaf Variable that requires grad has been used in an in-place operation."
+TWICE_DIFFERENTIATED = "trying to differentiate twice a function that was marked with @once_differentiable"
 HOOK_SIZE = "hook '{name}' has changed the size of value"
 HOOK_TYPE = "expected Variable, but hook returned '{name}'"
 NOT_IMPLEMENTED = "derivative for aten::{name} is not implemented"

@@ -103,6 +103,11 @@ class Node:
         """The node's operation as an event."""
         return self.op.describe(number)
 
+    @property
+    def saved_outputs(self) -> dict[int, int]:
+        """Which of the saved tensors are outputs: position among them -> output number."""
+        return self.op.saved_outputs
+
     def saved_arrays(self) -> list[Any]:
         """The saved arrays, scalars where they have no dimensions. RuntimeError if freed or modified since."""
         saved = self.saved
@@ -124,7 +129,7 @@ class Node:
         self.saved_arrays()
         restored = []
         for position, tensor in enumerate(self.saved or ()):
-            output_nr = self.op.saved_outputs.get(position)
+            output_nr = self.saved_outputs.get(position)
             if tensor is not None and output_nr is not None:
                 tensor = tensor._as_output_of(self, output_nr)
             restored.append(tensor)
@@ -138,7 +143,7 @@ class Node:
         return True
 
     def _modified(self, tensor: Tensor, position: int) -> str:
-        saved_output = self.op.saved_outputs.get(position)
+        saved_output = self.saved_outputs.get(position)
         grad_fn, output_nr = (self, saved_output) if saved_output is not None else (tensor._grad_fn, tensor._output_nr)
         origin = "" if grad_fn is None else f"output {output_nr} of {plain_name(grad_fn)}"
         if tensor._is_stale_view():

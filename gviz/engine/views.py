@@ -15,10 +15,10 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce, messages
-from gviz.engine.apply import Attrs, compute, edges_of, set_history, start_node, why_untracked
+from gviz.engine.apply import Attrs, compute, edges_of, start_node, why_untracked
 from gviz.engine.dtypes import of
 from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, Node, plain_name
+from gviz.engine.node import Edge, Grad, Metadata, Node, plain_name
 from gviz.engine.op import Op
 from gviz.engine.ops.strided import Geometry, partly_overlaps, read_part, replace_part
 from gviz.engine.tensor import Tensor, new_tensor
@@ -74,6 +74,7 @@ def refresh(view: Tensor) -> None:
     view._view_version = view._counter[0]
     attrs = {"geometry": Geometry.of(base._array, view._array)}
     node = start_node(read_part, edges_of([base]), [base], attrs)
+    node.outputs = (_form(view),)
     _give_history(node, view)
     if emit.channel is not None:
         announce.regenerated(emit.channel, read_part, base, view, node)
@@ -123,7 +124,14 @@ def _forbidden(view: Tensor, how: str) -> str:
         origin = messages.VIEW_OF_NO_GRAD.format(how=how)
     else:
         origin = messages.VIEW_OF_OUTPUT.format(output_nr=view._output_nr, name=plain_name(node), how=how)
-    return origin + (messages.MULTI_OUTPUT_VIEW if view._creation == "multi" else messages.NO_GRAD_VIEW)
+    return origin + _WHY_FORBIDDEN[view._creation]
+
+
+_WHY_FORBIDDEN = {
+    "no_grad": messages.NO_GRAD_VIEW,
+    "multi": messages.MULTI_OUTPUT_VIEW,
+    "function": messages.CUSTOM_FUNCTION_VIEW,
+}
 
 
 def _check_overlap(target: Tensor, others: Sequence[Tensor]) -> None:
@@ -160,10 +168,20 @@ def _rebase(op: Op, inner: Node, target: Tensor) -> Node:
     inner.versions = tuple(
         target._counter[0] if i in op.saved_outputs else version for i, version in enumerate(inner.versions)
     )
-    if target._base is None:
-        _give_history(inner, target)
-        return inner
-    return _copy_slices(target, target._base, inner)
+    inner.outputs = (_form(target),)
+    return rebase(inner, target)
+
+
+def rebase(node: Node, target: Tensor, output_nr: int = 0) -> Node:
+    """Let a tensor that was written, or the base of a view that was written, come from the node of the write."""
+    if target._base is not None:
+        return _copy_slices(target, target._base, node)
+    _give_history(node, target, output_nr)
+    return node
+
+
+def _form(tensor: Tensor) -> Metadata:
+    return tensor._array.shape, tensor._array.dtype
 
 
 def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
@@ -171,19 +189,19 @@ def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
     first: Edge | None = base._edge() if base._requires_grad else None
     node.next_edges = [first, *inner.next_edges[1:]]
     inner.next_edges = [first and (_HERE, 0), *inner.next_edges[1:]]
-    inner.outputs = ((view._array.shape, view._array.dtype),)
+    node.outputs = (_form(base),)
     node.geometry = Geometry.of(base._array, view._array)
     node.inner = inner
     _give_history(node, base)
     return node
 
 
-def _give_history(node: Node, tensor: Tensor) -> None:
+def _give_history(node: Node, tensor: Tensor, output_nr: int = 0) -> None:
     """`node` made the tensor's new value. ``retain_grad`` moves along to it; hooks stay with the old value."""
     before = tensor._grad_fn
     if tensor._retained and before is not None and before.retained is not None:
         del before.retained[tensor._output_nr]
-    set_history(node, [tensor])
+    tensor._grad_fn, tensor._output_nr, tensor._requires_grad = node, output_nr, True
     if tensor._retained:
         tensor._retained = False
         tensor.retain_grad()
