@@ -9,6 +9,7 @@ from gviz.engine import nn as nn
 from gviz.engine import optim as optim
 from gviz.engine import random as random
 from gviz.engine.creation import *
+from gviz.engine.device import device as device
 from gviz.engine.dtypes import *
 from gviz.engine.dtypes import bool_ as bool
 from gviz.engine.dtypes import float_ as float
@@ -16,9 +17,11 @@ from gviz.engine.dtypes import int_ as int
 from gviz.engine.functions import *
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import *
+from gviz.engine.promotion import *
 from gviz.engine.random import *
 from gviz.engine.sampling import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
+from gviz.engine.type_info import *
 
 __getattr__ = lookup_in(__name__)

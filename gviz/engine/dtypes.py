@@ -3,6 +3,9 @@
 Promotion looks at three categories, bool < integer < floating. Within the highest one present, tensors with dimensions
 decide over 0-dimensional ones (PyTorch, "Tensor Attributes", type promotion). Python numbers never widen a tensor of
 their own category.
+
+The dtypes that the engine has no arrays for (complex, bfloat16 ...) are there as names, so that a program can
+ask about them; making a tensor of one is refused.
 """
 
 from __future__ import annotations
@@ -14,40 +17,43 @@ import numpy as np
 
 from gviz.values import Array
 
-__all__ = [
-    "double",
-    "dtype",
-    "float16",
-    "float32",
-    "float64",
-    "get_default_dtype",
-    "half",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "long",
-    "set_default_dtype",
-    "short",
-    "uint8",
-]
+_PUBLIC = {"bool_": "bool", "float_": "float", "int_": "int"}
+"""Spelled with an underscore in here, where the builtins are in use."""
 
 
 class dtype:  # PyTorch's own spelling: users write torch.dtype
     """The element type of a tensor. There is one object per type; compare with ``is`` or ``==``."""
 
-    __slots__ = ("is_floating_point", "itemsize", "name", "numpy", "tensor_type")
+    __slots__ = ("is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy", "tensor_type")
+    __module__ = "torch"
+    numpy: np.dtype[Any]
 
-    def __init__(self, name: str, code: str, tensor_type: str) -> None:
+    def __init__(self, name: str, tensor_type: str, code: str = "", *, itemsize: int = 0, kind: str = "") -> None:
         self.name = name
-        self.numpy = np.dtype(code)
-        self.itemsize = self.numpy.itemsize
-        self.is_floating_point = self.numpy.kind == "f"
         self.tensor_type = tensor_type
+        if code:
+            self.numpy = np.dtype(code)
+            itemsize, kind = self.numpy.itemsize, self.numpy.kind
+        self.itemsize = itemsize
+        self.is_floating_point = kind == "f"
+        self.is_complex = kind == "c"
+        self.is_signed = kind in "fic"
 
-    @property
-    def is_complex(self) -> bool:
-        return False
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute == "numpy":  # the slot is empty: a name only
+            raise TypeError(
+                f"gviz's built-in engine has no tensors of dtype torch.{self.name}; it has "
+                f"{', '.join(d.name for d in ALL)}"
+            )
+        raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
+
+    def to_complex(self) -> dtype:
+        """The complex dtype of the same precision."""
+        return _complex_of.get(self.name, self)
+
+    def to_real(self) -> dtype:
+        """The floating dtype of the same precision."""
+        return next((_by_name[real] for real, other in _complex_of.items() if other is self), self)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -55,20 +61,39 @@ class dtype:  # PyTorch's own spelling: users write torch.dtype
     def __reduce__(self) -> tuple[Any, ...]:
         return named, (self.name,)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> dtype:
+        return self
 
-float16 = half = dtype("float16", "f2", "Half")
-float32 = float_ = dtype("float32", "f4", "Float")
-float64 = double = dtype("float64", "f8", "Double")
-uint8 = dtype("uint8", "u1", "Byte")
-int8 = dtype("int8", "i1", "Char")
-int16 = short = dtype("int16", "i2", "Short")
-int32 = int_ = dtype("int32", "i4", "Int")
-int64 = long = dtype("int64", "i8", "Long")
-bool_ = dtype("bool", "?", "Bool")
 
+float16 = half = dtype("float16", "Half", "f2")
+float32 = float_ = dtype("float32", "Float", "f4")
+float64 = double = dtype("float64", "Double", "f8")
+uint8 = dtype("uint8", "Byte", "u1")
+int8 = dtype("int8", "Char", "i1")
+int16 = short = dtype("int16", "Short", "i2")
+int32 = int_ = dtype("int32", "Int", "i4")
+int64 = long = dtype("int64", "Long", "i8")
+bool_ = dtype("bool", "Bool", "?")
 ALL = (float16, float32, float64, uint8, int8, int16, int32, int64, bool_)
-_by_name = {d.name: d for d in ALL}
+"""The dtypes the engine has tensors of."""
+
+bfloat16 = dtype("bfloat16", "BFloat16", itemsize=2, kind="f")
+complex32 = chalf = dtype("complex32", "ComplexHalf", itemsize=4, kind="c")
+complex64 = cfloat = dtype("complex64", "ComplexFloat", itemsize=8, kind="c")
+complex128 = cdouble = dtype("complex128", "ComplexDouble", itemsize=16, kind="c")
+uint16 = dtype("uint16", "UInt16", itemsize=2, kind="u")
+uint32 = dtype("uint32", "UInt32", itemsize=4, kind="u")
+uint64 = dtype("uint64", "UInt64", itemsize=8, kind="u")
+qint8 = dtype("qint8", "QInt8", itemsize=1, kind="i")
+quint8 = dtype("quint8", "QUInt8", itemsize=1, kind="q")
+qint32 = dtype("qint32", "QInt32", itemsize=4, kind="i")
+float8_e4m3fn = dtype("float8_e4m3fn", "Float8_e4m3fn", itemsize=1, kind="f")
+float8_e5m2 = dtype("float8_e5m2", "Float8_e5m2", itemsize=1, kind="f")
+
+_by_name = {d.name: d for d in list(globals().values()) if isinstance(d, dtype)}
 _by_numpy = {d.numpy: d for d in ALL}
+_by_python: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}
+_complex_of = {"float16": complex32, "float32": complex64, "float64": complex128}
 _default = float32
 
 
@@ -93,6 +118,11 @@ def of_numpy(d: np.dtype[Any]) -> dtype:
     return _by_numpy[d]
 
 
+def given(value: object) -> dtype | None:
+    """What a ``dtype=`` argument means: a dtype, or Python's ``float``, ``int``, ``bool``. None if it is neither."""
+    return value if isinstance(value, dtype) else _by_python.get(value) if isinstance(value, type) else None
+
+
 def get_default_dtype() -> dtype:
     """The dtype of tensors made from Python floats."""
     return _default
@@ -101,8 +131,11 @@ def get_default_dtype() -> dtype:
 def set_default_dtype(d: dtype) -> None:
     """Change the dtype of tensors made from Python floats."""
     global _default
+    if not isinstance(d, dtype):
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    assert d.numpy  # refuses a dtype that is a name only
     _default = d
 
 
@@ -118,23 +151,29 @@ def scalar_dtype(number: bool | int | float, like: np.dtype[Any]) -> np.dtype[An
 
 def promote(arrays: Sequence[Array]) -> np.dtype[Any]:
     """The common dtype of several arrays under PyTorch's rules."""
-    with_dims = _join([a.dtype for a in arrays if a.ndim])
-    without = _join([a.dtype for a in arrays if not a.ndim])
+    with_dims = join([a.dtype for a in arrays if a.ndim])
+    without = join([a.dtype for a in arrays if not a.ndim])
     if with_dims is None or without is None:
         common = with_dims or without
         if common is None:
             raise TypeError("promote needs at least one array")
         return common
-    return without if _category(without) > _category(with_dims) else with_dims
+    return without if category(without) > category(with_dims) else with_dims
 
 
-def _category(d: np.dtype[Any]) -> int:
+def category(d: np.dtype[Any]) -> int:
+    """0 for bool, 1 for integers, 2 for floating dtypes: the higher one wins."""
     return {"b": 0, "u": 1, "i": 1, "f": 2}[d.kind]
 
 
-def _join(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
+def join(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
+    """The smallest dtype of the highest category present that holds those of this category; None of none."""
     if not dtypes:
         return None
-    highest = max(_category(d) for d in dtypes)
-    same = [d for d in dtypes if _category(d) == highest]
+    highest = max(category(d) for d in dtypes)
+    same = [d for d in dtypes if category(d) == highest]
     return np.result_type(*same)
+
+
+__all__ = ["dtype", "get_default_dtype", "set_default_dtype"]
+__all__ += [name for name, value in list(globals().items()) if isinstance(value, dtype) and name not in _PUBLIC]
