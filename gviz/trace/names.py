@@ -71,7 +71,8 @@ class Names:
         place = self._places[node]
         if claim is None or made.during[0] or not self._is_last_of_its_call(place):
             return ""
-        return claim.name if claim.exact or not self._is_claimed_later(place, made.stack, claim) else ""
+        settled = claim.exact and not claim.depth  # what is returned may be taken over by what called it
+        return claim.name if settled or not self._is_claimed_later(place, made.stack, claim) else ""
 
     def _claim(self, stack: int) -> _Claim | None:
         if stack not in self._claims:
@@ -125,7 +126,7 @@ class Names:
                 return False
             other = self._claim(number)
             if number != stack and other is not None and other.lines == claim.lines and other.depth == at:
-                return True
+                return not claim.exact or other.depth < claim.depth
         return False
 
 

@@ -86,6 +86,16 @@ def test_what_a_function_returns_gets_the_callers_name(names_in):
     assert names_in(program) == ["x", "h", "y"]
 
 
+def test_what_runs_inside_a_custom_function_does_not_get_its_callers_name(names_in):
+    function = """\
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t):
+        return t.exp()
+"""
+    assert names_in(LEAF + function + "for _ in range(2):\n    y = F.apply(x)") == ["x", *["(exp)", "y"] * 2]
+
+
 def test_a_returned_tuple_is_taken_apart_by_the_caller(names_in):
     assert names_in(LEAF + "def f(t):\n    return t.exp(), t.cos()\na, b = f(x)") == ["x", "a", "b"]
     assert names_in(LEAF + "def f(t):\n    return t.exp(), t.cos()\npair = f(x)") == ["x", "(exp)", "(cos)"]
