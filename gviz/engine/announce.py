@@ -127,7 +127,8 @@ def function(
 ) -> None:
     """A custom Function ran on `args`. Its outputs are its own from now on, whatever inside it made them."""
     slots, attrs = node.arguments(args)
-    number = channel.op((type(node), slots), lambda number: node.describe_call(number, slots))
+    key = type(node), slots, bool(node.saved)
+    number = channel.op(key, lambda number: node.describe_call(number, slots))
     described = [_output_of_function(channel, tensor) for tensor in outputs]
     mark = node.seen = Seen(channel, channel.next_node())
     for tensor in outputs:

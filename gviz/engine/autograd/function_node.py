@@ -183,12 +183,12 @@ class FunctionNode(Node):
         """The Function as an operation, without the names of its arguments."""
         return self.describe_call(number, ("args...",))
 
-    @classmethod
-    def describe_call(cls, number: int, slots: tuple[str, ...]) -> OpSeen:
+    def describe_call(self, number: int, slots: tuple[str, ...]) -> OpSeen:
         """The Function as an operation on the tensors `slots`."""
-        name = cls.function.__name__
+        name = self.function.__name__
         rules = tuple([f"{name}.backward(ctx, g)"] * len(slots))
-        return OpSeen(number, name, cls.__name__, slots, rules, (), f"{name}.forward(ctx, {', '.join(slots)})")
+        saved = ("saved_tensors",) if self.saved else ()
+        return OpSeen(number, name, self.name(), slots, rules, saved, f"{name}.forward(ctx, {', '.join(slots)})")
 
 
 def _zeros(form: Metadata) -> Tensor:
