@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from gviz.engine import backward
 from gviz.engine.ops import arithmetic as arithmetic
+from gviz.engine.ops import axes as axes
 from gviz.engine.ops import comparison as comparison
+from gviz.engine.ops import flattening as flattening
+from gviz.engine.ops import flipping as flipping
 from gviz.engine.ops import gathering as gathering
 from gviz.engine.ops import indexing as indexing
 from gviz.engine.ops import joining as joining
@@ -16,7 +19,10 @@ from gviz.engine.ops import powers as powers
 from gviz.engine.ops import questions as questions
 from gviz.engine.ops import random as random
 from gviz.engine.ops import reduction as reduction
+from gviz.engine.ops import repeating as repeating
+from gviz.engine.ops import selecting as selecting
 from gviz.engine.ops import shape as shape
+from gviz.engine.ops import splitting as splitting
 from gviz.engine.ops import strided as strided
 from gviz.engine.surface import FUNCTIONS, front
 

@@ -159,7 +159,7 @@ def called(package, op, tensors, attrs):
         function = getattr(function, name)
     if op.variadic:
         return listed(function(tensors, **attrs))
-    if not op.absent:
+    if not (op.absent or op.attrs):
         return listed(function(*tensors, **attrs))
     first, *others = zip(op.slots, tensors, strict=True)
     return listed(function(first[1], **dict(others), **attrs))

@@ -12,7 +12,8 @@ from gviz.engine.apply import apply, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.memory import copy_, fill_
-from gviz.engine.ops.shape import alias, normal_dims
+from gviz.engine.ops.selecting import narrow, select
+from gviz.engine.ops.shape import alias
 from gviz.engine.surface import front, number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
@@ -20,73 +21,6 @@ from gviz.values import Array
 
 Shape = tuple[int, ...]
 
-
-def _place(g: Array, sizes: Shape, where: Any) -> Array:
-    result = np.zeros(sizes, g.dtype)
-    result[where] = g
-    return result
-
-
-def _axis(dim: int, index: Any) -> tuple[Any, ...]:
-    return (*(slice(None),) * dim, index, ...)
-
-
-select: Op = Op(
-    "select(self, *, dim, index)",
-    grad_fn="SelectBackward0",
-    formula="self, entry index of dimension dim",
-    forward=lambda self, dim, index: self[_axis(dim, index)],
-    rules=(
-        Rule(
-            "self",
-            "g at entry index, 0 elsewhere",
-            lambda g, self_sym_sizes, dim, index: select_place(g, sizes=self_sym_sizes, dim=dim, index=index),
-        ),
-    ),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {"dim": 1, "index": 2})],
-)
-select_place: Op = Op(
-    "select_backward(self, *, sizes, dim, index)",
-    grad_fn="SelectBackwardBackward0",
-    forward=lambda self, sizes, dim, index: _place(self, sizes, _axis(dim, index)),
-    rules=(Rule("self", "g at index", lambda g, dim, index: select(g, dim=dim, index=index)),),
-    public=False,
-    examples=lambda: [Example((normal(2),), {"sizes": (2, 3), "dim": 1, "index": 2})],
-)
-narrow: Op = Op(
-    "slice(self, *, dim, start, end, step)",
-    grad_fn="SliceBackward0",
-    formula="self[start:end:step] of dim",
-    forward=lambda self, dim, start, end, step: self[_axis(dim, slice(start, end, step))],
-    rules=(
-        Rule(
-            "self",
-            "g in start:end:step, 0 elsewhere",
-            lambda g, self_sym_sizes, dim, start, end, step: narrow_place(
-                g, sizes=self_sym_sizes, dim=dim, start=start, end=end, step=step
-            ),
-        ),
-    ),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(5, 2),), {"dim": 0, "start": 1, "end": 4, "step": 2})],
-)
-narrow_place: Op = Op(
-    "slice_backward(self, *, sizes, dim, start, end, step)",
-    grad_fn="SliceBackwardBackward0",
-    forward=lambda self, sizes, dim, start, end, step: _place(self, sizes, _axis(dim, slice(start, end, step))),
-    rules=(
-        Rule(
-            "self",
-            "g in start:end:step",
-            lambda g, dim, start, end, step: narrow(g, dim=dim, start=start, end=end, step=step),
-        ),
-    ),
-    public=False,
-    examples=lambda: [Example((normal(2, 2),), {"sizes": (5, 2), "dim": 0, "start": 1, "end": 4, "step": 2})],
-)
 take: Op = Op(
     "index(self, index)",
     grad_fn="IndexBackward0",
@@ -265,13 +199,6 @@ def _slice(self: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
         raise ValueError("step must be greater than zero")
     result: Tensor = apply(narrow, (self,), {"dim": axis, "start": start, "end": max(end, start), "step": step})
     return result
-
-
-@front("narrow")
-def narrow_front(self: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """The `length` elements of `dim` from `start` on, as a view."""
-    (axis,) = normal_dims(dim, self.ndim)
-    return _slice(self, axis, start, start + length, 1)
 
 
 def _selected(self: Tensor, axis: int, index: int, place: int) -> Tensor:

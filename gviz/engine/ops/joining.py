@@ -1,159 +1,200 @@
-"""Tensors cut into parts, which are views, and parts joined."""
+"""Tensors joined into one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.shape import normal_dims
+from gviz.engine.ops.flattening import at_least_1d, at_least_2d, at_least_3d
+from gviz.engine.ops.selecting import at, narrow
+from gviz.engine.ops.shape import in_shape, normal_dims, reshape
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
-unbind_op: Op = Op(
-    "unbind(self, *, dim=0)",
-    grad_fn="UnbindBackward0",
-    formula="the slices of self along dim",
-    forward=lambda self, dim: [_take(self, dim, i) for i in range(self.shape[dim])],
-    rules=(Rule("self", "gradients stacked along dim", lambda grads, dim: stack_op(*grads, dim=dim)),),
-    outputs=("results...",),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {"dim": 0})],
-)
-split_op: Op = Op(
-    "split_with_sizes(self, *, split_sizes, dim=0)",
-    grad_fn="SplitWithSizesBackward0",
-    formula="self cut along dim",
-    forward=lambda self, split_sizes, dim: np.split(self, np.cumsum(split_sizes)[:-1], dim),
-    rules=(Rule("self", "gradients joined along dim", lambda grads, dim: cat_op(*grads, dim=dim)),),
-    outputs=("results...",),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(5, 2),), {"split_sizes": (2, 3), "dim": 0})],
-)
-split_even: Op = Op(
-    "split(self, *, split_size, dim=0)",
-    grad_fn="SplitBackward0",
-    formula="self cut along dim",
-    forward=lambda self, split_size, dim: np.split(self, range(split_size, self.shape[dim], split_size), dim),
-    rules=(Rule("self", "gradients joined along dim", lambda grads, dim: cat_op(*grads, dim=dim)),),
-    outputs=("results...",),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(5, 2),), {"split_size": 2, "dim": 0})],
-)
+Shape = tuple[int, ...]
+_LEGACY: Shape = (0,)
+"""The shape of an empty vector, which joins with anything and changes nothing."""
+
+
+def _parts(g: Any, sizes: Sequence[Shape], dim: int) -> list[Any]:
+    parts, start = [], 0
+    for shape in sizes:
+        end = start if shape == _LEGACY else start + shape[dim]
+        part = narrow(g, dim=dim, start=start, end=end, step=1)
+        parts.append(in_shape(part, shape) if shape == _LEGACY else part)
+        start = end
+    return parts
+
+
+def _block_parts(g: Any, sizes: Sequence[Shape]) -> list[Any]:
+    parts, row, column = [], 0, 0
+    for shape in sizes:
+        height, width = _as_matrix(shape)
+        strip = narrow(g, dim=0, start=row, end=row + height, step=1)
+        parts.append(in_shape(narrow(strip, dim=1, start=column, end=column + width, step=1), shape))
+        row, column = row + height, column + width
+    return parts
+
+
+def _as_matrix(shape: Shape) -> tuple[int, int]:
+    height, width = (1, 1, *shape)[-2:]
+    return height, width
+
+
 cat_op: Op = Op(
     "cat(tensors..., *, dim=0)",
     grad_fn="CatBackward0",
     formula="tensors joined along dim",
-    forward=lambda *tensors, dim: np.concatenate(tensors, dim),
-    rules=(
-        Rule(
-            "tensors...",
-            "each its part of g",
-            lambda g, sizes, dim: split_op(g, split_sizes=tuple(s[dim] for s in sizes), dim=dim),
-        ),
-    ),
+    forward=lambda *tensors, dim: _joined(tensors, dim),
+    rules=(Rule("tensors...", "each its part of g", lambda g, sizes, dim: _parts(g, sizes, dim)),),
     promotes=True,
     public=False,
-    examples=lambda: [Example((normal(2, 3), normal(1, 3)), {"dim": 0})],
+    torch="cat",
+    examples=lambda: [
+        Example((normal(2, 3), normal(1, 3)), {"dim": 0}),
+        Example((normal(0), normal(2, 3), normal(2, 1)), {"dim": 1}),
+    ],
 )
 stack_op: Op = Op(
     "stack(tensors..., *, dim=0)",
     grad_fn="StackBackward0",
     formula="tensors side by side along a new dim",
     forward=lambda *tensors, dim: np.stack(tensors, dim),
-    rules=(Rule("tensors...", "each its slice of g", lambda g, dim: unbind_op(g, dim=dim)),),
+    rules=(Rule("tensors...", "each its slice of g", lambda g, sizes, dim: _slices(g, len(sizes), dim)),),
     promotes=True,
     public=False,
+    torch="stack",
     examples=lambda: [Example((normal(3), normal(3)), {"dim": 1})],
+)
+block_diag_op: Op = Op(
+    "block_diag(tensors...)",
+    grad_fn="BlockDiagBackward0",
+    formula="tensors down the diagonal, 0 elsewhere",
+    forward=lambda *tensors: _down_the_diagonal(tensors),
+    rules=(Rule("tensors...", "each its block of g", lambda g, sizes: _block_parts(g, sizes)),),
+    promotes=True,
+    public=False,
+    examples=lambda: [Example((normal(2, 3), normal(), normal(2)), {})],
 )
 
 
-def _take(self: Array, dim: int, index: int) -> Array:
-    return self[(slice(None),) * dim + (index, ...)]
+def _slices(g: Any, count: int, dim: int) -> list[Any]:
+    if isinstance(g, Tensor):
+        return list(g.unbind(dim))
+    return [g[at(dim, i)] for i in range(count)]
 
 
-@front("unbind")
-def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along `dim`, as views."""
-    if not self.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    result: tuple[Tensor, ...] = apply(unbind_op, (self,), {"dim": normal_dims(dim, self.ndim)[0]})
+def _joined(tensors: Sequence[Array], dim: int) -> Array:
+    kept = [tensor for tensor in tensors if tensor.shape != _LEGACY]
+    return np.concatenate(kept or tensors, dim)
+
+
+def _down_the_diagonal(tensors: Sequence[Array]) -> Array:
+    blocks = [tensor.reshape(_as_matrix(tensor.shape)) for tensor in tensors]
+    result = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype)
+    row = column = 0
+    for block in blocks:
+        height, width = block.shape
+        result[row : row + height, column : column + width] = block
+        row, column = row + height, column + width
     return result
 
 
-@front("split")
-def split(self: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of the given sizes along `dim`, as views."""
-    if not self.ndim:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    (axis,) = normal_dims(dim, self.ndim)
-    length = self.shape[axis]
-    sizes = split_size_or_sections
-    if isinstance(sizes, int):
-        result: tuple[Tensor, ...] = apply(split_even, (self,), {"split_size": sizes, "dim": axis})
-        return result
-    if sum(sizes) != length:
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
-            f"{axis}), but got split_sizes={list(sizes)}"
-        )
-    result = apply(split_op, (self,), {"split_sizes": tuple(sizes), "dim": axis})
-    return result
-
-
-@front("chunk")
-def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts of equal size along `dim`, as views; the last may be smaller."""
-    (axis,) = normal_dims(dim, self.ndim)
-    return split(self, max(-(-self.shape[axis] // chunks), 1), axis)
-
-
-@front("cat", "concat", method=False)
-def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+@front("cat", "concat", "concatenate", method=False)
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Tensors joined along `dim`."""
+    _check_list("cat", tensors)
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    axis = normal_dims(dim, tensors[0].ndim)[0]
-    _check_sizes(tensors, axis)
-    result: Tensor = apply(cat_op, tuple(tensors), {"dim": axis})
+    for i, tensor in enumerate(tensors):
+        if not tensor.ndim:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    like = next((tensor for tensor in tensors if tensor.shape != _LEGACY), tensors[0])
+    (along,) = normal_dims(dim if axis is None else axis, like.ndim)
+    _check_sizes(tensors, like.shape, along)
+    result: Tensor = apply(cat_op, tuple(tensors), {"dim": along})
     return result
 
 
 @front("stack", method=False)
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new dimension."""
+    _check_list("stack", tensors)
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     first = tensors[0].shape
+    (axis,) = normal_dims(dim, tensors[0].ndim + 1)
     for i, tensor in enumerate(tensors):
         if tensor.shape != first:
             shapes = f"{list(first)} at entry 0 and {list(tensor.shape)} at entry {i}"
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {shapes}")
-    (axis,) = normal_dims(dim, tensors[0].ndim + 1)
     result: Tensor = apply(stack_op, tuple(tensors), {"dim": axis})
     return result
 
 
-def _check_sizes(tensors: Sequence[Tensor], axis: int) -> None:
+def _check_list(name: str, tensors: object) -> None:
+    """TypeError, in PyTorch's words, for what is not a list of tensors."""
+    if not isinstance(tensors, (tuple, list)):
+        kind = type(tensors).__name__
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {kind}")
+    for i, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(tensor).__name__}")
+
+
+def _check_sizes(tensors: Sequence[Tensor], like: Shape, axis: int) -> None:
     """RuntimeError, in PyTorch's words, for tensors that do not fit together."""
-    first = tensors[0].shape
     for i, tensor in enumerate(tensors):
-        if not tensor.ndim:
-            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    for i, tensor in enumerate(tensors):
-        if tensor.ndim != len(first):
-            dims = f"got {len(first)} and {tensor.ndim}"
-            raise RuntimeError(f"Tensors must have same number of dimensions: {dims}")
-        for d, (expected, size) in enumerate(zip(first, tensor.shape, strict=True)):
+        if tensor.shape == _LEGACY:
+            continue
+        if tensor.ndim != len(like):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(like)} and {tensor.ndim}")
+        for d, (expected, size) in enumerate(zip(like, tensor.shape, strict=True)):
             if d != axis and size != expected:
                 raise RuntimeError(
                     f"Sizes of tensors must match except in dimension {axis}. Expected size {expected} but got size "
                     f"{size} for tensor number {i} in the list."
                 )
+
+
+def _stacker(name: str, *aliases: str, prepare: Callable[[Tensor], Tensor], dim: int | None, doc: str) -> None:
+    """Offer a ``torch.<name>`` that prepares each tensor and joins them, along dimension 1 or 0 if `dim` is None."""
+
+    def stacked(tensors: Sequence[Tensor]) -> Tensor:
+        _check_list(name, tensors)
+        if not tensors:
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        prepared = [prepare(tensor) for tensor in tensors]
+        return cat(prepared, min(1, prepared[0].ndim - 1) if dim is None else dim)
+
+    stacked.__name__, stacked.__doc__ = name, doc
+    front(name, *aliases, method=False)(stacked)
+
+
+def _as_column(self: Tensor) -> Tensor:
+    return self if self.ndim > 1 else reshape(self, self.numel(), 1)
+
+
+_stacker("hstack", prepare=at_least_1d, dim=None, doc="Tensors joined column-wise.")
+_stacker("vstack", "row_stack", prepare=at_least_2d, dim=0, doc="Tensors joined row-wise, vectors as rows.")
+_stacker("dstack", prepare=at_least_3d, dim=2, doc="Tensors joined along their third dimension.")
+_stacker("column_stack", prepare=_as_column, dim=1, doc="Tensors joined column-wise, vectors as columns.")
+
+
+@front("block_diag", method=False)
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices, rows and numbers down the diagonal of one matrix."""
+    for i, tensor in enumerate(tensors):
+        if tensor.ndim > 2:
+            raise RuntimeError(
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                f"Input {i} has {tensor.ndim} dimensions"
+            )
+    result: Tensor = apply(block_diag_op, tuple(tensors))
+    return result

@@ -8,8 +8,9 @@ import numpy as np
 
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops.axes import t, transpose
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.shape import reshaped, t, transpose, unsqueeze_dims
+from gviz.engine.ops.shape import reshaped, unsqueeze_dims
 from gviz.engine.surface import checked, front
 from gviz.engine.tensor import Tensor
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -161,9 +162,22 @@ def is_contiguous(self: Tensor) -> bool:
 
 
 @front("stride", function=False)
-def stride(self: Tensor) -> tuple[int, ...]:
-    """How many elements apart neighbours are, per dimension."""
-    return tuple(s // self._array.itemsize for s in self._array.strides)
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """How many elements apart neighbours are, per dimension or along one."""
+    strides = strides_of(self._array)
+    if dim is None:
+        return strides
+    if not -len(strides) <= dim < len(strides):
+        bounds = f"[{-len(strides)}, {len(strides) - 1}]"
+        raise IndexError(f"Dimension out of range (expected to be in range of {bounds}, but got {dim})")
+    return strides[dim]
+
+
+def strides_of(array: Array) -> tuple[int, ...]:
+    """The strides in elements; numpy has none for some arrays without elements, PyTorch those of one in C order."""
+    if array.size or any(array.strides):
+        return tuple([s // array.itemsize for s in array.strides])
+    return tuple([prod(max(n, 1) for n in array.shape[d + 1 :]) for d in range(array.ndim)])
 
 
 @front("to", function=False)

@@ -1,4 +1,4 @@
-"""Other shapes of the same elements: views, which share memory, or copies."""
+"""Other shapes of the same elements in the same order: views, which share memory, or copies."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.apply import apply
+from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.memory import contiguous
-from gviz.engine.surface import attribute, front
+from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
@@ -32,18 +33,34 @@ def normal_dims(dim: int | Sequence[int], ndim: int) -> tuple[int, ...]:
 
 def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
     """The sizes given as separate arguments or as one sequence."""
-    flat = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    flat = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
     return tuple(int(n) for n in flat)
 
 
-def _filled(shape: Shape, size: int) -> Shape:
-    """`shape` with its -1 worked out. RuntimeError if it does not hold `size` elements."""
+def run(op: Op, *tensors: Tensor, **attrs: Any) -> Tensor:
+    """Run an op of one output."""
+    result: Tensor = apply(op, tensors, attrs)
+    return result
+
+
+def filled(shape: Shape, size: int) -> Shape:
+    """`shape` with its -1 worked out. RuntimeError, in PyTorch's words, if it does not hold `size` elements."""
+    if shape.count(-1) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    for i, n in enumerate(shape):
+        if n < -1:
+            raise RuntimeError(f"invalid shape dimension {n} at index {i} of shape {list(shape)}")
     known = prod(n for n in shape if n != -1)
-    if shape.count(-1) == 1 and known and size % known == 0:
+    if -1 not in shape and known == size:
+        return shape
+    if -1 in shape and known and size % known == 0:
         return tuple(size // known if n == -1 else n for n in shape)
-    if -1 in shape or known != size:
-        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
-    return shape
+    if -1 in shape and not known and not size:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+            "can be any value and is ambiguous"
+        )
+    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
 
 
 def expanded(self: Array, size: Shape) -> Array:
@@ -51,12 +68,19 @@ def expanded(self: Array, size: Shape) -> Array:
     extra = len(size) - self.ndim
     if extra < 0:
         raise RuntimeError(
-            f"expand({_kind(self)}{{{list(self.shape)}}}, size={list(size)}): the number of sizes provided "
-            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})"
+            f"expand(torch.{dtypes.of(self).tensor_type}Tensor{{{list(self.shape)}}}, size={list(size)}): the number "
+            f"of sizes provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({self.ndim})"
         )
-    target = tuple(self.shape[i - extra] if n == -1 else n for i, n in enumerate(size))
-    for dim, (n, own) in enumerate(zip(target[extra:], self.shape, strict=True), extra):
-        if own not in (1, n):
+    if -1 in size[:extra]:
+        raise RuntimeError(
+            "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
+            f"{size[:extra].index(-1)}"
+        )
+    target = tuple([self.shape[i - extra] if n == -1 else n for i, n in enumerate(size)])
+    for dim in reversed(range(extra, len(target))):
+        n, own = target[dim], self.shape[dim - extra]
+        if own not in (1, n) or n < 0:
             raise RuntimeError(
                 f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
                 f"dimension {dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(self.shape)}"
@@ -66,30 +90,50 @@ def expanded(self: Array, size: Shape) -> Array:
     return view
 
 
-def _kind(array: Array) -> str:
-    return f"torch.{dtypes.of(array).tensor_type}Tensor"
+def in_shape(g: Any, size: Shape) -> Any:
+    """A gradient in another shape; for use inside rules."""
+    return reshape(g, *size) if isinstance(g, Tensor) else g.reshape(size)
 
 
-def _squeezed_shape(self: Array, dim: Shape) -> Shape:
-    return tuple(n for d, n in enumerate(self.shape) if d not in dim or n != 1)
+def _viewed(self: Array, size: Shape) -> Array:
+    view = self.reshape(size)
+    if self.size and not np.may_share_memory(view, self):
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return view
 
+
+_back = Rule("self", "g as the shape of self", lambda g, self_sym_sizes: in_shape(g, self_sym_sizes))
 
 view_op: Op = Op(
     "view(self, *, size)",
     grad_fn="ViewBackward0",
     formula="self as size",
-    forward=lambda self, size: _viewed(self, size),
-    rules=(Rule("self", "g as the shape of self", lambda g, self_sym_sizes: reshaped(g, size=self_sym_sizes)),),
+    forward=_viewed,
+    rules=(_back,),
     memory="view",
     public=False,
-    examples=lambda: [Example((normal(2, 3),), {"size": (3, 2)})],
+    torch="Tensor.view",
+    examples=lambda: [Example((normal(2, 3),), {"size": (3, 2)}), Example((normal(0),), {"size": (2, 0)})],
+)
+reshape_alias: Op = Op(
+    "_reshape_alias(self, *, size)",
+    grad_fn="ReshapeAliasBackward0",
+    formula="self as size",
+    forward=_viewed,
+    rules=(_back,),
+    memory="view",
+    public=False,
+    examples=lambda: [Example((normal(2, 3),), {"size": (2, 1, 3)})],
 )
 reshaped: Op = Op(
     "_unsafe_view(self, *, size)",
     grad_fn="UnsafeViewBackward0",
-    formula="self copied as size",
-    forward=lambda self, size: np.array(self).reshape(size),
-    rules=(Rule("self", "g as the shape of self", lambda g, self_sym_sizes: reshaped(g, size=self_sym_sizes)),),
+    formula="self as size",
+    forward=lambda self, size: self.reshape(size),  # of a fresh array that nobody else has
+    rules=(_back,),
     public=False,
     examples=lambda: [Example((normal(2, 3),), {"size": (3, 2)})],
 )
@@ -108,181 +152,138 @@ expand: Op = Op(
     grad_fn="ExpandBackward0",
     formula="self repeated to size",
     forward=expanded,
-    rules=(Rule("self", "g summed over what was repeated", lambda g: g),),  # the engine sums what was broadcast
+    rules=(Rule("self", "g summed over what was repeated", lambda g, self_sym_sizes: g),),  # the engine sums
     memory="view",
     public=False,
-    examples=lambda: [Example((normal(3, 1),), {"size": (2, 3, 4)})],
-)
-transpose: Op = Op(
-    "transpose(self, *, dim0, dim1)",
-    grad_fn="TransposeBackward0",
-    formula="self with dim0 and dim1 exchanged",
-    forward=lambda self, dim0, dim1: np.swapaxes(self, dim0, dim1),
-    rules=(Rule("self", "g exchanged back", lambda g, dim0, dim1: transpose(g, dim0=dim0, dim1=dim1)),),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {"dim0": 0, "dim1": 1})],
-)
-t: Op = Op(
-    "t(self)",
-    grad_fn="TBackward0",
-    formula="self transposed",
-    forward=np.transpose,
-    rules=(Rule("self", "g transposed", lambda g: t(g)),),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {})],
-)
-permute: Op = Op(
-    "permute(self, *, dims)",
-    grad_fn="PermuteBackward0",
-    formula="self with its dimensions in the order dims",
-    forward=lambda self, dims: np.transpose(self, dims),
-    rules=(Rule("self", "g in the old order", lambda g, dims: permute(g, dims=tuple(np.argsort(dims).tolist()))),),
-    memory="view",
-    public=False,
-    examples=lambda: [Example((normal(2, 3, 4),), {"dims": (2, 0, 1)})],
+    torch="Tensor.expand",
+    examples=lambda: [Example((normal(3, 1),), {"size": (2, 3, 4)}), Example((normal(),), {"size": (0, 2)})],
 )
 squeeze_all: Op = Op(
     "squeeze(self)",
     grad_fn="SqueezeBackward0",
     formula="self without dimensions of size 1",
     forward=np.squeeze,
-    rules=(Rule("self", "g as the shape of self", lambda g, self_sym_sizes: reshaped(g, size=self_sym_sizes)),),
+    rules=(_back,),
     memory="view",
     public=False,
+    torch="squeeze",
     examples=lambda: [Example((normal(1, 3, 1),), {})],
 )
 squeeze_dim: Op = Op(
     "squeeze(self, *, dim)",
     grad_fn="SqueezeBackward1",
     formula="self without dim if its size is 1",
-    forward=lambda self, dim: self.reshape(_squeezed_shape(self, dim)),
-    rules=(Rule("self", "g as the shape of self", lambda g, self_sym_sizes: reshaped(g, size=self_sym_sizes)),),
+    forward=lambda self, dim: self.reshape(_squeezed_shape(self, (dim,))),
+    rules=(_back,),
     memory="view",
     public=False,
-    examples=lambda: [Example((normal(1, 3, 1),), {"dim": (0,)})],
+    torch="squeeze",
+    examples=lambda: [Example((normal(1, 3, 1),), {"dim": 0}), Example((normal(2),), {"dim": 0})],
+)
+squeeze_dims: Op = Op(
+    "squeeze(self, *, dim)",
+    grad_fn="SqueezeBackward2",
+    formula="self without those of dim whose size is 1",
+    forward=lambda self, dim: self.reshape(_squeezed_shape(self, dim)),
+    rules=(_back,),
+    memory="view",
+    public=False,
+    torch="squeeze",
+    examples=lambda: [Example((normal(1, 3, 1),), {"dim": (0, 1)})],
 )
 unsqueeze_op: Op = Op(
     "unsqueeze(self, *, dim)",
     grad_fn="UnsqueezeBackward0",
     formula="self with a new dimension",
     forward=lambda self, dim: np.expand_dims(self, dim),
-    rules=(Rule("self", "g without it", lambda g, dim: squeeze_dim(g, dim=(dim,))),),
+    rules=(Rule("self", "g without it", lambda g, dim: squeeze_dim(g, dim=dim)),),
     memory="view",
     public=False,
+    torch="unsqueeze",
     examples=lambda: [Example((normal(3),), {"dim": 1})],
 )
 unsqueeze_dims: Op = Op(
     "unsqueeze_dims(self, *, dims)",
     grad_fn="UnsqueezeBackward0",
     forward=lambda self, dims: np.expand_dims(self, dims),
-    rules=(Rule("self", "g without them", lambda g, dims: squeeze_dim(g, dim=dims)),),
+    rules=(Rule("self", "g without them", lambda g, dims: squeeze_dims(g, dim=dims)),),
     memory="view",
     public=False,
     examples=lambda: [Example((normal(3),), {"dims": (0, 2)})],
 )
 
 
-def _viewed(self: Array, size: Shape) -> Array:
-    view = self.reshape(size)
-    if self.size and not np.shares_memory(view, self):
-        raise RuntimeError(
-            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            "contiguous subspaces). Use .reshape(...) instead."
-        )
-    return view
+def _squeezed_shape(self: Array, dim: Shape) -> Shape:
+    return tuple([n for d, n in enumerate(self.shape) if d not in dim or n != 1])
 
 
 @front("view", function=False)
-def view(self: Tensor, *size: Any) -> Tensor:
-    """The same elements in another shape, sharing memory. RuntimeError where that needs a copy."""
-    result: Tensor = apply(view_op, (self,), {"size": _filled(sizes_of(size), self._array.size)})
-    return result
+def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None) -> Tensor:
+    """The same elements in another shape, or its bytes as another dtype, sharing memory."""
+    wanted = dtype or (shape[0] if shape and isinstance(shape[0], DType) else None)
+    if wanted is not None:
+        return _as_dtype(self, wanted)
+    return run(view_op, self, size=filled(sizes_of(shape if size is None else (size,)), self._array.size))
+
+
+def _as_dtype(self: Tensor, dtype: DType) -> Tensor:
+    """The bytes of a tensor read as another dtype. RuntimeError, in PyTorch's words, where they cannot be."""
+    kinds = f"to view {self.dtype.tensor_type} as {dtype.tensor_type} (different element sizes)"
+    own, size, array = self.dtype.itemsize, dtype.itemsize, self._array
+    if own != size:
+        if not array.ndim:
+            raise RuntimeError(f"self.dim() cannot be 0 {kinds}")
+        if array.strides[-1] != own:
+            raise RuntimeError(f"self.stride(-1) must be 1 {kinds}, but got {array.strides[-1] // own}")
+        if array.shape[-1] * own % size:
+            raise RuntimeError(f"self.size(-1) must be divisible by {size // own} {kinds}, but got {array.shape[-1]}")
+    return run(view_as_dtype, self, dtype=dtype.name)
+
+
+view_as_dtype: Op = Op(
+    "view(self, *, dtype)",
+    grad_fn="",
+    formula="the bytes of self as dtype",
+    forward=lambda self, dtype: self.view(dtypes.named(dtype).numpy),
+    memory="alias",
+    public=False,
+)
+
+
+@front("view_as", function=False)
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """A view in the shape of `other`."""
+    return view(self, *other.shape)
 
 
 @front("reshape")
 def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape: a view if possible, else a copy."""
-    size = _filled(sizes_of(shape), self._array.size)
-    possible = not self._array.size or np.shares_memory(self._array.reshape(size), self._array)
-    if possible:
-        result: Tensor = apply(view_op, (self,), {"size": size})
-    else:
-        result = apply(reshaped, (contiguous(self),), {"size": size})
-    return result
+    array = self._array
+    size = filled(sizes_of(shape), array.size)
+    if array.flags.c_contiguous:
+        return run(view_op, self, size=size)
+    if not array.size or np.may_share_memory(array.reshape(size), array):
+        return run(reshape_alias, self, size=size)
+    return run(reshaped, contiguous(self), size=size)
 
 
-@front("flatten")
-def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Dimensions `start_dim` to `end_dim` as one."""
-    if not self.ndim:
-        return reshape(self, 1)
-    start, end = normal_dims((start_dim, end_dim), self.ndim)
-    if start == end:
-        return self
-    return reshape(self, *self.shape[:start], prod(self.shape[start : end + 1]), *self.shape[end + 1 :])
-
-
-@front("expand", function=False)
-def expand_front(self: Tensor, *size: Any) -> Tensor:
-    """A view with dimensions of size 1 repeated to `size`; -1 keeps a dimension."""
-    result: Tensor = apply(expand, (self,), {"size": sizes_of(size)})
-    return result
-
-
-@front("expand_as", function=False)
-def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """A view repeated to the shape of `other`."""
-    return expand_front(self, *other.shape)
-
-
-@front("transpose", "swapaxes")
-def transpose_front(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """A view with two dimensions exchanged."""
-    first, second = normal_dims((dim0, dim1), self.ndim)
-    result: Tensor = apply(transpose, (self,), {"dim0": first, "dim1": second})
-    return result
-
-
-@front("t")
-def t_front(self: Tensor) -> Tensor:
-    """A matrix transposed, as a view."""
-    if self.ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
-    result: Tensor = apply(t, (self,))
-    return result
-
-
-@front("permute")
-def permute_front(self: Tensor, *dims: Any) -> Tensor:
-    """A view with the dimensions in another order."""
-    result: Tensor = apply(permute, (self,), {"dims": normal_dims(sizes_of(dims), self.ndim)})
-    return result
+@front("reshape_as", function=False)
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """`reshape` to the shape of `other`."""
+    return reshape(self, *other.shape)
 
 
 @front("squeeze")
 def squeeze(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """A view without dimensions of size 1, or without `dim` if its size is 1."""
+    """A view without dimensions of size 1, or without those of `dim` whose size is 1."""
     if dim is None:
-        result: Tensor = apply(squeeze_all, (self,))
-    else:
-        result = apply(squeeze_dim, (self,), {"dim": normal_dims(dim, self.ndim)})
-    return result
+        return run(squeeze_all, self)
+    dims = normal_dims(dim, self.ndim)
+    return run(squeeze_dim, self, dim=dims[0]) if isinstance(dim, int) else run(squeeze_dims, self, dim=dims)
 
 
 @front("unsqueeze")
 def unsqueeze(self: Tensor, dim: int) -> Tensor:
     """A view with a new dimension of size 1 at `dim`."""
-    (axis,) = normal_dims(dim, self.ndim + 1)
-    result: Tensor = apply(unsqueeze_op, (self,), {"dim": axis})
-    return result
-
-
-def _reversed(self: Tensor) -> Tensor:
-    """A view with all dimensions in reverse order."""
-    result: Tensor = apply(permute, (self,), {"dims": tuple(range(self.ndim))[::-1]})
-    return result
-
-
-attribute("T", _reversed)
+    return run(unsqueeze_op, self, dim=normal_dims(dim, self.ndim + 1)[0])
