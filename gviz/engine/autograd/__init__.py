@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gviz.engine.autograd import functional as functional
 from gviz.engine.autograd.function import Function as Function
 from gviz.engine.autograd.grad import Variable as Variable
 from gviz.engine.autograd.grad import backward as backward
