@@ -1,0 +1,218 @@
+"""What users write to say where: places, kinds of events, conditions; and breakpoints made of them.
+
+#4            a node                 demo.py:4     what a line made
+x, net.fc1    by name or module      net.*         by a pattern
+Mul           an operation           op:Mul        the same, where a name is in the way
+
+x if value > 3                       stop at the nodes called x whose value is greater than 3
+on accumulate                        stop whenever a gradient is accumulated
+on nan net.*                         stop where a nan appears in a module
+change x.grad                        stop when the gradient of x changes
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+from types import CodeType
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.site import Frame
+
+EVENTS: dict[str, tuple[type[e.Event], ...]] = {
+    "forward": (e.NodeCreated,),
+    "backward": (e.StepStarted,),
+    "accumulate": (e.GradAccumulated,),
+    "free": (e.SavedFreed,),
+    "inplace": (e.StorageWritten,),
+    "view": (e.NodeCreated,),
+    "nan": (e.NodeCreated, e.StorageWritten, e.GradFlowed, e.GradAccumulated),
+    "inf": (e.NodeCreated, e.StorageWritten, e.GradFlowed, e.GradAccumulated),
+    "error": (e.Failed,),
+}
+"""What ``on EVENT`` may name, and the events it may happen in."""
+
+AT_A_NODE = (e.NodeCreated, e.StepStarted, e.GradAccumulated)
+"""A place alone means what its nodes do: they are made, their rule runs, they accumulate."""
+
+Aspect = Literal["value", "grad"]
+CHANGES: dict[Aspect, tuple[type[e.Event], ...]] = {
+    "value": (e.NodeCreated, e.StorageWritten),
+    "grad": (e.GradAccumulated, e.GradRetained, e.GradSet),
+}
+"""What may change a value or a ``.grad``."""
+
+NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
+"""What a condition may ask about the moment it is tested at."""
+
+FUNCTIONS: dict[str, Any] = {
+    "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": np.linalg.norm, "any": np.any, "all": np.all, "abs": np.abs,
+    "min": np.min, "max": np.max, "mean": np.mean, "sum": np.sum, "len": len, "round": round, "float": float,
+    "int": int, "bool": bool, "str": str,
+}  # fmt: skip
+"""What a condition may use besides, in the place of Python's builtins."""
+
+_BUILTINS = FUNCTIONS | {"__import__": __import__}  # numpy imports parts of itself late, by the caller's builtins
+_LINE = re.compile(r"(.*):(\d{1,18})$")
+_IF = re.compile(r"(?:^|\s)if(?:\s+|$)")
+
+
+class Known(Protocol):
+    """What a place asks of a node."""
+
+    @property
+    def node(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def op(self) -> e.OpSeen: ...
+    @property
+    def scope(self) -> str: ...
+    @property
+    def frames(self) -> tuple[Frame, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Nodes, by number, by the line that made them, or by a word: a name, a module, an operation, a pattern."""
+
+    text: str
+    kind: Literal["node", "line", "op", "word", "pattern"]
+    number: int = 0
+    word: str = ""
+
+    def fits(self, info: Known) -> bool:
+        """Whether it means this node."""
+        match self.kind:
+            case "node":
+                return info.node == self.number
+            case "line":
+                return any(_covers(frame, self.word, self.number) for frame in info.frames)
+            case "op":
+                return self._names_op(info.op)
+            case "pattern":
+                return any(fnmatchcase(name, self.word) for name in (info.name, info.scope) if name)
+            case "word":
+                return self.word in (info.name, info.scope) or self._names_op(info.op)
+
+    def _names_op(self, op: e.OpSeen) -> bool:
+        return self.word.lower() in (op.name.lower(), op.grad_fn.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An expression of Python over `NAMES`, compiled once."""
+
+    text: str
+    code: CodeType
+
+    def holds(self, moment: dict[str, Any]) -> bool:
+        """Whether it is true of a moment, a dictionary that gives `NAMES`; raises whatever the expression raises."""
+        moment["__builtins__"] = _BUILTINS
+        return bool(np.all(eval(self.code, moment)))  # the user typed it, see `condition`
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where to stop: at what happens to `place` (None: anywhere), of the kinds of `event`, if `condition` holds.
+
+    `change` limits it to what changes a value or gradient of the place.
+    """
+
+    text: str
+    place: Place | None = None
+    event: str = ""
+    change: Aspect | None = None
+    condition: Condition | None = None
+
+    @property
+    def kinds(self) -> tuple[type[e.Event], ...]:
+        """The events it may stop at."""
+        if self.change is not None:
+            return CHANGES[self.change]
+        return EVENTS[self.event] if self.event else AT_A_NODE
+
+
+def place(text: str) -> Place:
+    """Read a PLACE; raises GvizError where it can mean nothing."""
+    text = text.strip()
+    if not text:
+        raise _unreadable("a place is missing")
+    if text.startswith("#"):
+        if not re.fullmatch(r"#\d{1,18}", text):
+            raise _unreadable(f"{clipped(text, 30)} is no node")
+        return Place(text, "node", int(text[1:]))
+    prefix, _, rest = text.partition(":")
+    if prefix == "op" and rest.strip():
+        return Place(text, "op", word=rest.strip())
+    if at_line := _LINE.match(text):
+        return Place(text, "line", int(at_line.group(2)), at_line.group(1))
+    return Place(text, "pattern" if any(sign in text for sign in "*?[") else "word", word=text)
+
+
+def stop(text: str) -> Stop:
+    """Read what follows ``break``: ``PLACE``, ``on EVENT [PLACE]`` or ``change PLACE[.grad]``, and then ``if COND``."""
+    text = text.strip()
+    head, test = _split(text)
+    words = head.split(maxsplit=1)
+    if words and words[0] == "on":
+        event, _, rest = (words[1] if len(words) > 1 else "").partition(" ")
+        if event not in EVENTS:
+            raise GvizError(f"there is no event {clipped(repr(event), 30)}", hint=", ".join(EVENTS), exit_code=2)
+        return Stop(text, place(rest) if rest.strip() else None, event, None, test)
+    if words and words[0] == "change":
+        where, aspect = changing(words[1] if len(words) > 1 else "")
+        return Stop(text, where, "", aspect, test)
+    if not head and test is None:
+        raise _unreadable("a place is missing")
+    return Stop(text, place(head) if head else None, "", None, test)
+
+
+def changing(text: str) -> tuple[Place, Aspect]:
+    """``x.grad`` or ``x``: whose value or gradient."""
+    text = text.strip()
+    if text.endswith(".grad"):
+        return place(text.removesuffix(".grad")), "grad"
+    return place(text.removesuffix(".value")), "value"
+
+
+def condition(text: str) -> Condition:
+    """Compile a condition that the user typed; raises GvizError for what is no expression over `NAMES`.
+
+    A condition that comes from a file must be shown and confirmed before it is given to this function.
+    """
+    try:
+        tree = ast.parse(text.strip(), "<condition>", "eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        why = error.msg if isinstance(error, SyntaxError) else "it cannot be read"
+        raise GvizError(f"{clipped(text, 40)} is no condition", why=why, exit_code=2) from None
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in {*NAMES, *FUNCTIONS, *bound}:
+            names = ", ".join((*NAMES, "np"))
+            raise GvizError(f"a condition knows no {clipped(node.id, 30)}", hint=f"it knows {names}", exit_code=2)
+    return Condition(text.strip(), compile(tree, "<condition>", "eval"))
+
+
+def _split(text: str) -> tuple[str, Condition | None]:
+    found = _IF.search(text)
+    if found is None:
+        return text, None
+    return text[: found.start()].strip(), condition(text[found.end() :])
+
+
+def _covers(frame: Frame, path: str, line: int) -> bool:
+    named = not path or frame.path == path or PurePath(frame.path).name == path
+    return named and frame.line <= line <= frame.end_line
+
+
+def _unreadable(what: str) -> GvizError:
+    return GvizError(what, hint="a place is #4, x, net.fc1, net.*, Mul, op:Mul or demo.py:4", exit_code=2)
