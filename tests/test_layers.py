@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
 }
-OF_TRACE = {"timeline", "moment", "state", "navigation", "log", "load"}
+OF_TRACE = {"timeline", "moment", "state", "navigation", "stops", "log", "load"}
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"render", "tui", "explain", "compare"}
 EVERYTHING = {"cli", "digraph", "notebook", "__init__", "__main__"}

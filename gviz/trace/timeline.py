@@ -15,7 +15,7 @@ from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.index import Index
 from gviz.trace.kept_index import restored
-from gviz.trace.log import E, EventLog, damaged, expect
+from gviz.trace.log import Columns, E, EventLog, damaged, expect
 from gviz.trace.moment import Moment
 from gviz.trace.names import Names
 from gviz.trace.node_state import NodeStates
@@ -87,6 +87,10 @@ class Timeline:
     def event(self, n: int) -> e.Event:
         """Event number `n`, from 1."""
         return self._events.event(n)
+
+    def columns(self, start: int, stop: int) -> Columns:
+        """What the events ``start <= n < stop`` concern, as columns."""
+        return self._log.columns(start, stop)
 
     def at(self, n: int) -> Moment:
         """The moment right after event `n`, ``0 <= n <= len``."""

@@ -1,0 +1,153 @@
+"""Breakpoints over a timeline: what they fit, and that time forward and backward meets the same ones."""
+
+import pytest
+from histories import histories
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recording import events_of
+from stories import chain, demo, failed, iterations
+
+import gviz.engine as torch
+from gviz.trace import stops
+from gviz.trace.log import MemoryLog
+from gviz.trace.stops import Hits
+from gviz.trace.timeline import Timeline
+from gviz.where import EVENTS, stop
+
+
+def hits(timeline, text):
+    return [hit.n for hit in Hits(timeline, stop(text)).after(0)]
+
+
+def recorded(program):
+    return Timeline(MemoryLog(events_of(program)))
+
+
+@pytest.mark.parametrize(
+    ("text", "moments"),
+    [
+        ("x", [1, 30, 31]),
+        ("#4", [7, 17]),
+        ("Mul", [5, 7, 17, 22]),
+        ("Mul if value < -10", [7, 17]),
+        ("demo.py:7", [9, 13]),
+        ("on accumulate", [28, 31]),
+        ("on accumulate w", [28]),
+        ("on forward", [5, 7, 9]),
+        ("change x.grad", [31]),
+        ("if event == 'backward' and abs(grad) > 3", [22, 27, 30]),
+    ],
+)
+def test_a_stop_fits_where_it_says(text, moments):
+    timeline = demo()
+    found = hits(timeline, text)
+    assert [timeline.event(n).__class__.__name__ for n in found] == [
+        timeline.event(n).__class__.__name__ for n in moments
+    ]
+    assert found == moments
+
+
+def test_an_error_is_an_event():
+    assert hits(failed(), "on error") == [40]
+
+
+def test_each_run_of_a_line_stops_once():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(3):
+            y = x * x + x - 1  # four nodes
+        y.sum().backward()
+
+    timeline = recorded(program)
+    line = timeline.info(timeline.nodes[1]).frames[0].line
+    found = [timeline.event(n) for n in hits(timeline, f"on forward :{line}")]
+    assert [timeline.info(event.node).op.name for event in found] == ["mul"] * 3
+
+
+def test_a_write_is_a_change_of_what_lies_there():
+    def program():
+        y = torch.tensor([1.0, 2.0], requires_grad=True) * 2
+        z = torch.zeros(2)
+        z.add_(1)
+        y[0] = 5.0
+        y.sum().backward()
+
+    timeline = recorded(program)
+    changes = [timeline.event(n).__class__.__name__ for n in hits(timeline, "change z")]
+    assert changes == ["NodeCreated", "StorageWritten"]
+    assert [timeline.event(n).__class__.__name__ for n in hits(timeline, "on inplace y")] == ["StorageWritten"]
+
+
+def test_a_nan_and_an_infinity_are_events():
+    def program():
+        x = torch.tensor([0.0, 1.0], requires_grad=True)
+        (x / x).sum().backward()
+        torch.tensor([1.0]) / 0
+
+    timeline = recorded(program)
+    first = timeline.first_bad()
+    assert hits(timeline, "on nan")[0] == first
+    assert [timeline.info(timeline.event(n).node).op.name for n in hits(timeline, "on inf") if n > first][-1] == "div"
+
+
+def test_what_cannot_be_told_stops_and_says_why():
+    def program():
+        torch.ones(1000) * 2
+
+    (hit,) = Hits(recorded(program), stop("on forward if value > 1")).after(0)
+    assert "was not stored" in hit.trouble
+    (hit,) = Hits(recorded(program), stop("on forward if value.nothing")).after(0)
+    assert "nothing" in hit.trouble
+
+
+def test_what_is_not_there_is_no_reason_to_stop():
+    assert hits(demo(), "x if grad > 100") == []
+    assert hits(demo(), "on forward if grad is not None") == []
+
+
+def test_a_place_that_nothing_fits_can_never_hit():
+    assert not Hits(demo(), stop("nosuch")).can_hit()
+    assert Hits(demo(), stop("on nan")).can_hit()
+
+
+@pytest.mark.parametrize("text", ["y", "on accumulate", "change x.grad", "on backward if abs(grad) > 0"])
+def test_stretches_make_no_difference(text, monkeypatch):
+    timeline = iterations(5)
+    whole = hits(timeline, text)
+    monkeypatch.setattr(stops, "STRETCH", 7)
+    assert hits(timeline, text) == whole
+    assert [hit.n for hit in Hits(timeline, stop(text)).before(len(timeline) + 1)] == whole[::-1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories, st.sampled_from([f"on {event}" for event in EVENTS]), st.data())
+def test_forward_and_backward_meet_the_same_moments(events, text, data):
+    timeline = Timeline(MemoryLog(events))
+    n = data.draw(st.integers(0, len(timeline)))
+    forward = [hit.n for hit in Hits(timeline, stop(text)).after(n)]
+    backward = [hit.n for hit in Hits(timeline, stop(text)).before(n + 1)]
+    assert backward[::-1] + forward == hits(timeline, text)
+
+
+def test_a_growing_log_is_searched_where_it_grew():
+    events = events_of(lambda: chain_program(20))
+    log = MemoryLog(events[: len(events) // 2])
+    timeline = Timeline(log)
+    found = Hits(timeline, stop("on forward"))
+    before = [hit.n for hit in found.after(0)]
+    for event in events[len(events) // 2 :]:
+        log.append(event)
+    timeline.refresh()
+    assert [hit.n for hit in found.after(0)][: len(before)] == before
+    assert len(list(found.after(0))) == 20
+
+
+def chain_program(length):
+    x = torch.tensor(1.0, requires_grad=True)
+    for _ in range(length):
+        x = x * 2
+    return x
+
+
+def test_a_long_chain_is_searched_in_stretches():
+    assert len(hits(chain(3000), "Add")) == 3000
