@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui import find
+from gviz.tui import find, stopping
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import Command
 
 Move = Callable[[Timeline, int], int]
@@ -38,11 +39,15 @@ HISTORY = 1000
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a command ended and why: the words of a debugger's stop reasons. `start` is where it began."""
+    """Where a command ended and why: the words of a debugger's stop reasons. `start` is where it began.
+
+    `said` is what log points had to say on the way.
+    """
 
     position: int
     start: int
     reason: str
+    said: tuple[str, ...] = ()
 
     @property
     def backward(self) -> bool:
@@ -63,6 +68,7 @@ class Cursor:
         self.position = max(0, min(position, len(timeline)))
         self.selected = self._node_here()
         self.bookmarks: dict[str, int] = {}
+        self.breakpoints = Breakpoints(timeline)
         self._jumped: list[int] = []
         self._matches: find.Matches | None = None
 
@@ -83,6 +89,8 @@ class Cursor:
 
     def travel(self, name: str, count: int = 1) -> Stop:
         """Move by one of `MOVES`, `count` times or until an end is reached."""
+        if name.endswith("continue") and self.breakpoints.listed:
+            return self._run_on(name, count)
         position = self.position
         for _ in range(count):
             moved = MOVES[name](self.timeline, position)
@@ -90,6 +98,18 @@ class Cursor:
                 break
             position = moved
         return self._arrive(position, name.removeprefix("reverse-"), ran_backward=name.startswith("reverse-"))
+
+    def _run_on(self, name: str, count: int) -> Stop:
+        """`continue_` or its reverse, with breakpoints."""
+        backward, start, position, reason = name.startswith("reverse-"), self.position, self.position, "continue"
+        for _ in range(count):
+            moved, reason = stopping.next_stop(self.timeline, self.breakpoints, position, backward=backward)
+            if moved == position:
+                break
+            position = moved
+        said = () if backward else stopping.log_lines(self.timeline, self.breakpoints, start, position)
+        self.breakpoints.arrived(position)
+        return replace(self._arrive(position, reason, ran_backward=backward), said=said)
 
     def seek(self, position: int, reason: str = "goto") -> Stop:
         """Jump to a position and remember the one left behind."""
@@ -230,6 +250,8 @@ class Cursor:
         if position == 0 or (ran_backward and position == start):
             return "start of recording"
         event, at_end = self.timeline.event(position), position == len(self.timeline)
+        if reason.startswith("breakpoint"):
+            return reason
         if isinstance(event, Failed) and not (at_end and position == start):
             return "error"
         if at_end:

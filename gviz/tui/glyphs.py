@@ -22,6 +22,7 @@ class Glyphs:
     bad: str
     mark: str
     dot: str
+    stop: str
     ascii: bool
     table: Mapping[int, str]
 
@@ -30,10 +31,10 @@ class Glyphs:
         return text.translate(self.table) if self.ascii else text
 
 
-UNICODE = Glyphs("►", "◄", "·", "…", "━", "─", "█", "┃", "!", "◉", "·", ascii=False, table={})
+UNICODE = Glyphs("►", "◄", "·", "…", "━", "─", "█", "┃", "!", "◉", "·", "●", ascii=False, table={})
 
 ASCII = Glyphs(
-    ">", "<", ".", "...", "=", "-", "#", "|", "!", "'", "-", ascii=True,
+    ">", "<", ".", "...", "=", "-", "#", "|", "!", "'", "-", "*", ascii=True,
     table=str.maketrans({
         "►": ">", "◄": "<", "·": ".", "…": "...", "━": "=", "─": "-", "█": "#", "┃": "|", "→": "->", "←": "<-",
         "μ": "mean", "σ": "std", "×": "x", "−": "-", "↻": "v", "—": "-", "–": "-", "≤": "<=", "≥": ">=", "│": "|",

@@ -18,7 +18,7 @@ from gviz.explain.happening import sentence
 from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
-from gviz.tui import lines
+from gviz.tui import lines, stopping
 from gviz.tui.commands import Command, help_lines, parse
 from gviz.tui.cursor import FOLLOWS, Cursor, Stop, start_of
 from gviz.tui.drawing import tape
@@ -95,6 +95,10 @@ def answers(session: Session, command: Command) -> Iterator[str]:
     """What a command says, line by line; time commands move the session's cursor."""
     if command.name in FOLLOWS:
         yield from _moved(session, command)
+    elif command.name in stopping.COMMANDS:
+        cursor = session.cursor
+        for text in stopping.carry_out(cursor.breakpoints, command.name, command.argument, cursor.selected):
+            yield session.glyphs.text(text)
     elif command.name in _SAYS:
         for text in _SAYS[command.name](session, command.argument):
             yield session.glyphs.text(text)
@@ -131,9 +135,12 @@ def _moved(session: Session, command: Command) -> Iterator[str]:
     if stop.position == stop.start and command.name != "goto":
         yield f"{stop.reason}: still at event {stop.position}."
         return
+    yield from map(session.glyphs.text, stop.said)
     said = list(_here(session))
     yield f"{_direction(stop)}{said[0]}"
     yield from said[1:]
+    if stop.reason.startswith("breakpoint"):
+        yield session.glyphs.text(f"{stop.reason}.")
     if stop.reason in ("end of recording", "start of recording"):
         yield f"{stop.reason}."
 

@@ -1,32 +1,16 @@
 """Every key does what the help says, through a running app and nothing else."""
 
 import pytest
+from driving import after, app_of
 from stories import Story, chain, demo, failed, iterations
 from textual.events import MouseScrollDown
 
-from gviz.tui.app import DebuggerApp
-from gviz.tui.cursor import Cursor, start_of
+from gviz.tui.cursor import Cursor
 from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.widgets.rows import KeysRow, TimelineBar
 from gviz.tui.widgets.tape import Tape
-
-
-def app_of(timeline, **options):
-    at = options.pop("at", start_of(timeline))
-    return DebuggerApp(timeline, title="demo.py", at=at, ascii=False, theme=None, **options)
-
-
-async def after(timeline, *keys, at=1, size=(80, 24)):
-    """The screen after some keys."""
-    app = app_of(timeline, at=at)
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        await pilot.press(*keys)
-        await pilot.pause()
-        return app.screen
-
 
 MOVES = [
     ("s", 2),

@@ -4,17 +4,12 @@ import io
 from pathlib import Path
 
 import pytest
+from driving import transcript
 from stories import Story, chain, demo, failed, hostile, iterations
 
 from gviz.tui.plain import debug
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-def transcript(timeline, *commands, at=None):
-    output = io.StringIO()
-    debug(timeline, commands, io.StringIO(), output, at=at)
-    return output.getvalue()
 
 
 def typed(timeline, text):

@@ -68,13 +68,14 @@ _LEFT = (
     ("s  S", "one event forward, back"),
     ("n  N", "one whole node"),
     ("f  F", "end, start of module call or pass"),
-    ("c  C", "run to the next stop: error, nan, mark"),
+    ("c  C", "run to a breakpoint, error, nan, mark"),
     ("t  T", "next, last event of the selected node"),
     ("{  }", "phase before, next phase"),
     ("<  >", "first, last event   space  play"),
     ("m' '", "bookmark: m a, then ' a   bksp back"),
     ("g  G", "first, last node of the tape"),
     ("/ , .", "find, next and previous match"),
+    ("b  B", "breakpoint here, or with a condition"),
     (":", "command line (:help lists all)"),
 )
 _RIGHT = (
@@ -89,6 +90,7 @@ _RIGHT = (
     ("x", "export a picture"),
     ("esc", "leave, undo zoom"),
     ("q", "quit"),
+    ("", ""),
 )
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
     (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"),

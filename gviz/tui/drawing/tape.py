@@ -55,15 +55,22 @@ def heading(columns: Columns) -> Line:
 
 
 def row(
-    timeline: Timeline, moment: Moment, node: int, state: NodeState | None, columns: Columns, glyphs: Glyphs
+    timeline: Timeline,
+    moment: Moment,
+    node: int,
+    state: NodeState | None,
+    columns: Columns,
+    glyphs: Glyphs,
+    *,
+    marked: bool = False,
 ) -> Line:
-    """One node at one moment, in the state it has then."""
+    """One node at one moment, in the state it has then; `marked` where a breakpoint is."""
     info = as_at(timeline.info(node), state)
-    gutter = f"{glyphs.now if node == moment.actor else ' '} "
+    gutter = glyphs.now if node == moment.actor else " "
     number = f"{node:>{columns.number - 1}} "
     style = "title" if node == moment.actor else "" if state is not None else "muted"
     return line(
-        (gutter, "now"),
+        *([(gutter, "now"), (glyphs.stop, "error")] if marked else [(f"{gutter} ", "now")]),
         (number, "muted"),
         (_cell(constant_value(info) or called(info), columns.node, glyphs), style),
         (_cell(_inputs(info, columns.inputs), columns.inputs, glyphs), "muted"),

@@ -38,6 +38,8 @@ _LOOK = (
     ("find.ask", "slash", "prompt('/')", "Find"),
     ("find.next", "comma", "again(False)", "Next match"),
     ("find.previous", "full_stop", "again(True)", "Previous match"),
+    ("break.toggle", "b,f9", "break", "Breakpoint at the selected node, on or off"),
+    ("break.edit", "B", "prompt(':', 'break ')", "Breakpoint with a condition"),
     ("act.command", "colon", "prompt(':')", "Command line"),
     ("act.export", "x", "export", "Export a picture"),
     ("act.help", "question_mark,f1", "help", "Help"),

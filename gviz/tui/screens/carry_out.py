@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from gviz.errors import GvizError
 from gviz.explain.docstring import about
 from gviz.plain_text import clipped
+from gviz.tui import stopping
 from gviz.tui.commands import Command, help_lines
 from gviz.tui.drawing.keys import commands_page
-from gviz.tui.lines import paragraphs
+from gviz.tui.lines import line, paragraphs, wrapped
 from gviz.tui.widgets.node import NodePanel
 
 if TYPE_CHECKING:
@@ -33,8 +34,22 @@ def carry_out(screen: DebuggerScreen, command: Command) -> None:
         screen.action_panel(_PANELS[command.name])
         if command.name == "where":
             screen.query_one(NodePanel).scroll_end(animate=False)  # the call stack stands last
+    elif command.name in stopping.COMMANDS:
+        _stopping(screen, command)
     else:
         acts[command.name](command.argument)
+
+
+def _stopping(screen: DebuggerScreen, command: Command) -> None:
+    cursor = screen.cursor
+    answers = stopping.carry_out(cursor.breakpoints, command.name, command.argument, cursor.selected)
+    screen.breaks += 1
+    if len(answers) > 1:
+        screen.show_sheet(
+            "Breakpoints", lambda width: [row for text in answers for row in wrapped(line(text), width, 3)]
+        )
+    else:
+        screen.say(*answers)
 
 
 def _help(screen: DebuggerScreen, word: str) -> None:

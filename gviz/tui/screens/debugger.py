@@ -36,6 +36,7 @@ from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.rows import HappeningRow, KeysRow, StatusRow, TimelineBar
 from gviz.tui.widgets.source import SourcePane
 from gviz.tui.widgets.tape import Tape
+from gviz.where import stop
 
 PLAY_SECONDS = 0.4
 
@@ -51,6 +52,7 @@ class DebuggerScreen(Screen[None]):
     frame: reactive[int] = reactive(0)
     full: reactive[bool] = reactive(False)
     remark: reactive[str] = reactive("")
+    breaks: reactive[int] = reactive(0)
 
     def __init__(self, timeline: Timeline, title: str, position: int, glyphs: Glyphs, *, lesson: bool = False) -> None:
         super().__init__()
@@ -71,7 +73,7 @@ class DebuggerScreen(Screen[None]):
         with Horizontal(id="body"):
             with Vertical(id="main"):
                 yield GraphCanvas(timeline, glyphs).data_bind(here.moment, here.selected)
-                yield Tape(timeline, glyphs).data_bind(here.moment, here.selected)
+                yield Tape(timeline, glyphs, self.cursor.breakpoints).data_bind(here.moment, here.selected, here.breaks)
                 yield SourcePane(timeline, glyphs).data_bind(here.moment, here.selected, here.frame)
                 yield OutputPanel(timeline, glyphs).data_bind(here.moment)
             with Vertical(id="side"):
@@ -119,6 +121,10 @@ class DebuggerScreen(Screen[None]):
         if self.selected != self.cursor.selected:
             self.frame = 0
         self.selected = self.cursor.selected
+        if stop.reason.startswith("breakpoint"):
+            self.breaks += 1  # one that stops once is gone
+        if stop.said:
+            self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
 
     def action_travel(self, name: str) -> None:
         """Move in time by a step of some size."""
@@ -160,6 +166,13 @@ class DebuggerScreen(Screen[None]):
         """Look at a caller further up or down in the source."""
         frames = self.timeline.info(self.selected).frames if self.selected else ()
         self.frame = max(0, min(self.frame + steps, len(frames) - 1))
+
+    def action_break(self) -> None:
+        """Set a breakpoint at the selected node, or take it away."""
+        if self.selected:
+            made = self.cursor.breakpoints.toggle(stop(f"#{self.selected}"))
+            self.breaks += 1
+            self.say(f"breakpoint {made.number} at #{self.selected}" if made else f"no breakpoint at #{self.selected}")
 
     def action_detail(self) -> None:
         """Numbers in full, or short."""

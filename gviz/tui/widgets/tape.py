@@ -13,6 +13,7 @@ from textual.strip import Strip
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.drawing.tape import columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
@@ -36,10 +37,12 @@ class Tape(Lines):
     ]
     moment: reactive[Moment | None] = reactive(None)
     selected: reactive[int] = reactive(0)
+    breaks: reactive[int] = reactive(0)
 
-    def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
+    def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="tape")
         self._timeline = timeline
+        self._breakpoints = breakpoints
         self._states: dict[int, NodeState | None] = {}
         self._longest_title = title_width(timeline, timeline.nodes[:MEASURED])
         self.glyphs = glyphs
@@ -58,7 +61,8 @@ class Tape(Lines):
         if y == 0 or self.moment is None:
             return heading(columns)
         node = int(nodes[y - 1])
-        spans = row(self._timeline, self.moment, node, self._state(y - 1), columns, self.glyphs)
+        marked = self._breakpoints.at_node(node)
+        spans = row(self._timeline, self.moment, node, self._state(y - 1), columns, self.glyphs, marked=marked)
         return tuple((text, "selected") for text, _ in spans) if node == self.selected else spans
 
     def render_line(self, y: int) -> Strip:
@@ -77,6 +81,10 @@ class Tape(Lines):
         at = self._index(selected)
         if at is not None:
             self.show_row(at + 1, margin=2)
+        self.refresh()
+
+    def watch_breaks(self) -> None:
+        """Draw anew: a breakpoint came or went."""
         self.refresh()
 
     def on_resize(self) -> None:

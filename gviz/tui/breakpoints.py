@@ -1,0 +1,151 @@
+"""The breakpoints of a session: numbered, switched, counted; and which of them time meets next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count, islice
+
+from gviz.errors import GvizError
+from gviz.trace.stops import Hit, Hits
+from gviz.trace.timeline import Timeline
+from gviz.where import Stop, condition
+
+MOST_SAID = 1000
+"""Messages of log points said on one way through time."""
+
+
+@dataclass(slots=True)
+class Breakpoint:
+    """One breakpoint. It stops after the first `ignored` of the moments it fits; with a `message` it only says that."""
+
+    number: int
+    stop: Stop
+    hits: Hits
+    once: bool = False
+    message: str = ""
+    enabled: bool = True
+    ignored: int = 0
+
+    def after(self, n: int) -> Iterator[Hit]:
+        """The moments after `n` that count, in order."""
+        if not self.ignored:
+            return self.hits.after(n)
+        return (hit for hit in islice(self.hits.after(0), self.ignored, None) if hit.n > n)
+
+    def before(self, n: int) -> Iterator[Hit]:
+        """The moments before `n` that count, the latest first."""
+        first = next(islice(self.hits.after(0), self.ignored, None), None) if self.ignored else Hit(0)
+        return iter(()) if first is None else (hit for hit in self.hits.before(n) if hit.n >= first.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A breakpoint that stops the way through time, and what log points said before."""
+
+    n: int
+    reason: str
+    said: tuple[tuple[int, Breakpoint], ...] = ()
+
+
+@dataclass(slots=True)
+class Breakpoints:
+    """All of a session, in the order in which they were set."""
+
+    timeline: Timeline
+    listed: list[Breakpoint] = field(default_factory=list)
+    _number: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def add(self, stop: Stop, *, once: bool = False, message: str = "") -> Breakpoint:
+        """Set one."""
+        made = Breakpoint(next(self._number), stop, Hits(self.timeline, stop), once, message)
+        self.listed.append(made)
+        return made
+
+    def toggle(self, stop: Stop) -> Breakpoint | None:
+        """Set one, or take away the ones that are written the same; the new one if it was set."""
+        same = [known for known in self.listed if known.stop.text == stop.text]
+        self.listed = [known for known in self.listed if known not in same]
+        return None if same else self.add(stop)
+
+    def numbered(self, text: str) -> list[Breakpoint]:
+        """Those whose numbers `text` says, all of them if it says none; GvizError for one there is not."""
+        if not text.strip():
+            return list(self.listed)
+        by_number = {str(known.number): known for known in self.listed}
+        for word in text.split():
+            if word not in by_number:
+                raise GvizError(f"there is no breakpoint {word[:20]}", hint="info break lists them", exit_code=2)
+        return [by_number[word] for word in text.split()]
+
+    def delete(self, gone: list[Breakpoint]) -> None:
+        """Take these away."""
+        self.listed = [known for known in self.listed if known not in gone]
+
+    def require(self, text: str) -> None:
+        """``condition N COND``: stop only if it holds; without COND always."""
+        number, _, test = text.strip().partition(" ")
+        (chosen,) = self.numbered(number or "?")
+        stop = Stop(chosen.stop.text, chosen.stop.place, chosen.stop.event, chosen.stop.change)
+        self._become(chosen, stop, test)
+
+    def _become(self, chosen: Breakpoint, stop: Stop, test: str) -> None:
+        head = stop.text.partition(" if ")[0]
+        text = f"{head} if {test.strip()}" if test.strip() else head
+        known = condition(test) if test.strip() else None
+        chosen.stop = Stop(text, stop.place, stop.event, stop.change, known)
+        chosen.hits = Hits(self.timeline, chosen.stop)
+
+    def ignore(self, text: str) -> Breakpoint:
+        """``ignore N COUNT``: pass by the first COUNT moments of the recording that fit."""
+        number, _, times = text.strip().partition(" ")
+        if not times.strip().isdigit() or len(times) > 9:
+            raise GvizError("ignore needs N COUNT", hint="ignore 1 3 passes breakpoint 1 by three times", exit_code=2)
+        (chosen,) = self.numbered(number)
+        chosen.ignored = int(times)
+        return chosen
+
+    def next(self, n: int) -> Met | None:
+        """The first breakpoint that stops after moment `n`, and what log points say on the way."""
+        met = self._first([(hit, one) for one in self._stopping() if (hit := next(one.after(n), None)) is not None])
+        return met and Met(met.n, met.reason)
+
+    def said(self, n: int, end: int) -> list[tuple[int, Breakpoint]]:
+        """What log points say after moment `n` and up to `end`, in order."""
+        logging = [one for one in self.listed if one.enabled and one.message]
+        said = [(hit.n, one) for one in logging for hit in _until(one.after(n), end)]
+        return sorted(said, key=lambda pair: (pair[0], pair[1].number))[:MOST_SAID]
+
+    def previous(self, n: int) -> Met | None:
+        """The last breakpoint that stops before moment `n`."""
+        found = [(hit, one) for one in self._stopping() if (hit := next(one.before(n), None)) is not None]
+        latest = max((hit.n for hit, _ in found), default=0)
+        return self._first([(hit, one) for hit, one in found if hit.n == latest])
+
+    def arrived(self, n: int) -> None:
+        """Time stopped here: those that were to stop once are gone."""
+        self.listed = [one for one in self.listed if not (one.once and one.enabled and _hits_at(one, n))]
+
+    def at_node(self, node: int) -> bool:
+        """Whether a breakpoint that is switched on means this node by its place."""
+        return any(one.enabled and one.hits.means(node) for one in self.listed)
+
+    def _stopping(self) -> list[Breakpoint]:
+        return [one for one in self.listed if one.enabled and not one.message]
+
+    def _first(self, found: list[tuple[Hit, Breakpoint]]) -> Met | None:
+        if not found:
+            return None
+        hit, one = min(found, key=lambda pair: (pair[0].n, pair[1].number))
+        return Met(hit.n, f"breakpoint {one.number}" + (f": {hit.trouble}" if hit.trouble else ""))
+
+
+def _until(hits: Iterator[Hit], end: int) -> Iterator[Hit]:
+    for hit in hits:
+        if hit.n > end:
+            return
+        yield hit
+
+
+def _hits_at(one: Breakpoint, n: int) -> bool:
+    return any(hit.n == n for hit in _until(one.after(n - 1), n))

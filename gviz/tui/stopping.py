@@ -1,0 +1,145 @@
+"""The commands about breakpoints, and where running on stops: the same on the screen and line by line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from string import Formatter
+
+from gviz.errors import GvizError
+from gviz.numbers import short
+from gviz.plain_text import clipped, shown
+from gviz.trace import navigation
+from gviz.trace.stops import Situation
+from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.where import NAMES, stop
+
+MOST_COUNTED = 1000
+_LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
+
+
+def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> tuple[int, str]:
+    """Where running on from moment `n` stops, and why: at a breakpoint or at what always stops, if that comes first."""
+    anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
+    met = breakpoints.previous(n) if backward else breakpoints.next(n)
+    if met is None or (met.n < anyway if backward else met.n > anyway):
+        return anyway, "continue"
+    return met.n, met.reason
+
+
+def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) -> tuple[str, ...]:
+    """What log points say after moment `n` and up to `end`."""
+    return tuple(f"event {at}: {_filled(timeline, at, one)}" for at, one in breakpoints.said(n, end))
+
+
+def carry_out(breakpoints: Breakpoints, name: str, argument: str, selected: int) -> list[str]:
+    """Do what one of `COMMANDS` says, and answer; without a place it is about the `selected` node."""
+    return list(COMMANDS[name](breakpoints, argument.strip(), selected))
+
+
+def described(one: Breakpoint) -> str:
+    """A breakpoint as ``info break`` shows it."""
+    what = "log" if one.message else "tbreak" if one.once else "break"
+    words = [f"{one.number}  {what} {shown(one.stop.text)}"]
+    if one.message:
+        words.append(f'"{shown(one.message)}"')
+    if one.ignored:
+        words.append(f"(not the first {one.ignored})")
+    if not one.enabled:
+        words.append("(off)")
+    return " ".join(words)
+
+
+def _add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str]:
+    text = text or (f"#{selected}" if selected else "")
+    made = breakpoints.add(stop(text), once=once)
+    yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(made)}"
+
+
+def _log(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    found = _LOG.match(text)
+    if found is None:
+        raise GvizError("log needs a place and a text", hint='log x "x is {value}"', exit_code=2)
+    place, _, message, test = found.groups()
+    _check_message(message)
+    where = stop(" ".join(filter(None, (place or f"#{selected}", test))))
+    made = breakpoints.add(where, message=message)
+    yield f"log point {made.number}: {shown(made.stop.text)}{_never(made)}"
+
+
+def _never(made: Breakpoint) -> str:
+    return "" if made.hits.can_hit() else " (nothing in this recording fits that place, so it never stops)"
+
+
+def _condition(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    breakpoints.require(text)
+    yield from _listed(breakpoints, text.split()[0], selected)
+
+
+def _ignore(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    yield described(breakpoints.ignore(text))
+
+
+def _switch(*, on: bool) -> Callable[[Breakpoints, str, int], Iterator[str]]:
+    def switch(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+        for one in breakpoints.numbered(text):
+            one.enabled = on
+            yield described(one)
+
+    return switch
+
+
+def _delete(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    gone = breakpoints.numbered(text)
+    breakpoints.delete(gone)
+    yield f"deleted: {', '.join(str(one.number) for one in gone)}" if gone else "there are no breakpoints"
+
+
+def _listed(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    if not breakpoints.listed:
+        yield "there are no breakpoints; break sets one"
+    for one in breakpoints.numbered(text.removeprefix("break")):
+        yield f"{described(one)}  {_times(one)}"
+
+
+def _times(one: Breakpoint) -> str:
+    times = sum(1 for _ in islice(one.after(0), MOST_COUNTED + 1))
+    return f"[more than {MOST_COUNTED} times]" if times > MOST_COUNTED else f"[{times} time{'' if times == 1 else 's'}]"
+
+
+def _check_message(message: str) -> None:
+    try:
+        fields = [name for _, name, _, _ in Formatter().parse(message) if name is not None]
+    except ValueError as error:
+        raise GvizError(f"the text cannot be read: {error}", hint="{{ stands for a brace", exit_code=2) from None
+    unknown = [name for name in fields if name not in NAMES]
+    if unknown:
+        hint = "it knows " + ", ".join(NAMES)
+        raise GvizError(f"a log point knows no {clipped(unknown[0], 30) or 'empty name'}", hint=hint, exit_code=2)
+
+
+def _filled(timeline: Timeline, n: int, one: Breakpoint) -> str:
+    moment = Situation(timeline, n, timeline.at(n).node)
+    parts = [
+        text + ("" if name is None else _shown(moment, name)) for text, name, _, _ in Formatter().parse(one.message)
+    ]
+    return shown("".join(parts))
+
+
+def _shown(moment: Situation, name: str) -> str:
+    return short(moment.stored(name)) if name in ("value", "grad") else str(moment[name])
+
+
+COMMANDS: dict[str, Callable[[Breakpoints, str, int], Iterator[str]]] = {
+    "break": _add,
+    "tbreak": lambda breakpoints, text, selected: _add(breakpoints, text, selected, once=True),
+    "log": _log,
+    "condition": _condition,
+    "ignore": _ignore,
+    "enable": _switch(on=True),
+    "disable": _switch(on=False),
+    "delete": _delete,
+    "info": _listed,
+}

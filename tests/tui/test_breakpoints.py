@@ -1,0 +1,188 @@
+"""Breakpoints through both front ends."""
+
+import io
+
+import pytest
+from driving import after, app_of, transcript
+from stories import chain, demo, failed, iterations
+
+from gviz.errors import GvizError
+from gviz.trace import navigation
+from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.commands import parse
+from gviz.tui.cursor import Cursor
+from gviz.tui.plain import debug
+from gviz.tui.screens.sheet import SheetScreen
+from gviz.tui.widgets.rows import KeysRow
+from gviz.tui.widgets.tape import Tape
+from gviz.where import stop
+
+
+def cursor(timeline, *commands, at=1):
+    made = Cursor(timeline, at)
+    for text in commands:
+        made.breakpoints.add(stop(text))
+    return made
+
+
+def stops_forward(timeline, *commands):
+    """Where running on stops, from the start to the end."""
+    moving, found = cursor(timeline, *commands, at=0), []
+    while moving.position < len(timeline):
+        found.append(moving.travel("continue").position)
+    return found
+
+
+def stops_backward(timeline, *commands):
+    moving, found = cursor(timeline, *commands, at=len(timeline)), []
+    while moving.position:
+        found.append(moving.travel("reverse-continue").position)
+    return found
+
+
+@pytest.mark.parametrize("commands", [("x",), ("on backward", "on accumulate"), ("Mul if value < 0", "change w.grad")])
+@pytest.mark.parametrize("timeline", [demo(), failed(), iterations(4)], ids=["demo", "failed", "iterations"])
+def test_both_directions_stop_at_the_same_moments(timeline, commands):
+    forward, backward = stops_forward(timeline, *commands), stops_backward(timeline, *commands)
+    assert forward[:-1] == backward[-2::-1]
+    anyway = set(navigation.stops(timeline))
+    fits = {hit.n for text in commands for hit in Breakpoints(timeline).add(stop(text)).after(0)}
+    assert set(forward[:-1]) == (anyway | fits) - {len(timeline)}
+
+
+def test_a_count_passes_by_so_many():
+    moving = cursor(iterations(4), "on accumulate")
+    first = moving.travel("continue").position
+    moving.seek(1)
+    third = moving.travel("continue", 3)
+    assert third.position > first
+    assert third.reason == "breakpoint 1"
+    assert sum(1 for _ in moving.breakpoints.listed[0].hits.before(third.position)) == 2
+
+
+def test_once_is_once_also_when_it_was_met_backward():
+    moving = Cursor(demo(), 33)
+    moving.breakpoints.add(stop("on accumulate w"), once=True)
+    assert moving.travel("reverse-continue").position == 28
+    assert moving.breakpoints.listed == []
+
+
+def test_a_condition_and_its_removal():
+    points = Breakpoints(demo())
+    one = points.add(stop("on backward"))
+    points.require("1 abs(grad) > 3")
+    assert [hit.n for hit in one.after(0)] == [22, 27, 30]
+    assert one.stop.text == "on backward if abs(grad) > 3"
+    points.require("1")
+    assert one.stop.text == "on backward"
+    assert len(list(one.after(0))) == 5
+
+
+@pytest.mark.parametrize(
+    "command", ["condition", "condition 7 value > 1", "condition 1 value >", "ignore 1", "ignore 1 x", "ignore 7 1"]
+)
+def test_what_cannot_be_changed_is_said(command):
+    said = transcript(demo(), "break x", command, "info")
+    assert "Traceback" not in said
+    assert "1  break x  [3 times]" in said
+
+
+def test_first_stops_can_be_passed_by_in_both_directions():
+    points = Breakpoints(iterations(4))
+    one = points.add(stop("on accumulate"))
+    every = [hit.n for hit in one.after(0)]
+    points.ignore("1 2")
+    assert [hit.n for hit in one.after(0)] == every[2:]
+    assert [hit.n for hit in one.before(len(points.timeline))] == every[:1:-1]
+
+
+def test_a_session_in_lines():
+    said = transcript(
+        demo(),
+        "b Mul if value < -10",
+        "tb change x.grad",
+        'log on backward "{name}: {grad}"',
+        "info",
+        "c",
+        "c",
+        "c",
+        "c",
+        "info",
+    )
+    assert "breakpoint 1: Mul if value < -10\n" in said
+    assert '3  log on backward "{name}: {grad}"' in said
+    assert "event 13: loss: 1\nevent 17: b: 1\nevent 17, backward" in said
+    assert said.count("breakpoint 1.") == 2
+    assert "breakpoint 2.\n" in said
+    assert "2  tbreak" not in said.rpartition("info")[2]
+
+
+def test_what_can_never_stop_says_so():
+    assert "never stops" in transcript(demo(), "break nosuch")
+    assert "never stops" not in transcript(demo(), "break x", "break on nan")
+
+
+def test_trouble_with_a_condition_stops_and_says_why():
+    said = transcript(demo(), "break on forward if value.shape[3]", "c")
+    assert "breakpoint 1: value.shape[3]: tuple index out of range." in said
+
+
+@pytest.mark.parametrize("text", ['log x "{nothing}"', 'log x "{"', "log x", 'log x "{}"'])
+def test_what_a_log_point_cannot_say_is_refused(text):
+    said = transcript(demo(), text, "info")
+    assert "there are no breakpoints" in said
+
+
+def test_switched_off_is_passed_by():
+    said = transcript(demo(), "b x", "disable 1", "info", "c", "enable", "C")
+    assert "1  break x (off)" in said
+    assert "end of recording" in said
+    assert "back to event 31" in said
+
+
+def test_delete_takes_numbers_or_all():
+    said = transcript(demo(), "b x", "b w", "delete 1", "info", "delete", "info", "delete 9")
+    assert "deleted: 1\n" in said
+    assert "2  break w" in said
+    assert "there is no breakpoint 9" in said
+
+
+def test_a_long_way_through_log_points_stays_short():
+    output = io.StringIO()
+    debug(chain(3000), ['log Add "here"', "c"], io.StringIO(), output)
+    assert output.getvalue().count(": here\n") == 1000
+
+
+async def test_b_marks_the_node_and_running_on_stops_there():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"jjjbc")
+        await pilot.pause()
+        rows = ["".join(text for text, _ in app.screen.query_one(Tape).row(y)) for y in range(1, 6)]
+        assert [y for y, row in enumerate(rows, 1) if "●" in row] == [4]
+        assert app.screen.cursor.position == 7
+        assert app.screen.stop.reason == "breakpoint 1"
+        await pilot.press("b")
+        await pilot.pause()
+        assert "no breakpoint at #4" in app.screen.query_one(KeysRow).remark
+        assert "●" not in "".join(text for text, _ in app.screen.query_one(Tape).row(4))
+
+
+async def test_capital_b_asks_for_a_condition():
+    screen = await after(demo(), "B", *"x if grad < 0", "enter", "c")
+    assert screen.cursor.position == 30
+
+
+async def test_info_is_a_page():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("b", "j", "b", *":info", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, SheetScreen)
+
+
+def test_the_words_of_other_debuggers():
+    assert parse("b x").name == "break"
+    assert parse("tb x").name == "tbreak"
+    with pytest.raises(GvizError):
+        parse("log")
