@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,6 +16,8 @@ import numpy as np
 from gviz.events import KINDS, Event, OpSeen, SourceSeen, StackSeen
 from gviz.site import Frame
 from gviz.trace import file_format
+from gviz.trace.batch import Batch
+from gviz.trace.batches import Batches
 from gviz.trace.checks import check
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.connection import Connection, damaged
@@ -22,11 +25,9 @@ from gviz.trace.log import Columns
 from gviz.values import ITEM_SIZES, Array, Value
 from gviz.values import decode as decode_array
 
-_EVENT = "seq, kind, node, output_nr, pass_nr, body"
-_TOGETHER = 500
 _KEPT_EVENTS = 1 << 15
-_LARGEST_NUMBER = 1 << 32
 _LARGEST_ARRAY = 1 << 31
+_SUBJECT = attrgetter("kind", "node", "output_nr", "pass_nr")
 _INDEX_DTYPES = ("|u1", "<u2", "<u4", "<u8")
 
 
@@ -39,7 +40,7 @@ class Trace:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._connection = Connection(self.path)
-        self._count = 0
+        self._batches = Batches(self._connection)
         self._kept: dict[int, Event] = {}
         self._definitions = 0
         self._ops: dict[int, OpSeen] = {}
@@ -56,7 +57,7 @@ class Trace:
         self.close()
 
     def __len__(self) -> int:
-        return self._count
+        return self._batches.count
 
     @property
     def meta(self) -> dict[str, str]:
@@ -91,41 +92,30 @@ class Trace:
         found = self._kept.get(seq)
         if found is not None:
             return found
-        if not 1 <= seq <= self._count:
+        if not 1 <= seq <= len(self):
             raise IndexError(seq)
-        rows = self._connection.rows(f"SELECT {_EVENT} FROM event WHERE seq = ?", (seq,))
-        if not rows:
-            raise damaged(self.path, f"event {seq} is missing")
-        return self._keep(rows[0])
+        if len(self._kept) >= _KEPT_EVENTS:
+            self._kept.clear()
+        self._kept[seq] = event = self._event(self._batches.of(seq), seq)
+        return event
 
     def prefetch(self, seqs: Iterable[int]) -> None:
-        """Read many events at once."""
-        missing = [seq for seq in set(seqs) if seq not in self._kept]
-        for at in range(0, len(missing), _TOGETHER):
-            some = missing[at : at + _TOGETHER]
-            marks = ", ".join("?" * len(some))
-            for row in self._connection.rows(f"SELECT {_EVENT} FROM event WHERE seq IN ({marks})", some):
-                self._keep(row)
+        """Read many events, batch after batch."""
+        for seq in sorted(set(seqs).difference(self._kept)):
+            self.event(seq)
 
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
         """The events ``start <= seq < stop`` of these kinds, in order."""
-        marks = ", ".join(str(int(kind)) for kind in kinds)
-        sql = f"SELECT {_EVENT} FROM event WHERE seq >= ? AND seq < ? AND kind IN ({marks}) ORDER BY seq"
-        for at in range(start, stop, _KEPT_EVENTS):
-            for row in self._connection.rows(sql, (at, min(at + _KEPT_EVENTS, stop))):
-                yield row[0], self._event(*row)
+        for batch in self._batches.between(start, stop):
+            for seq, row in enumerate(batch.rows, batch.first):
+                if row.kind in kinds and start <= seq < stop:
+                    yield seq, self._event(batch, seq)
 
     def columns(self, start: int, stop: int) -> Columns:
         """What the events ``start <= seq < stop`` concern."""
-        sql = "SELECT kind, node, output_nr, pass_nr FROM event WHERE seq >= ? AND seq < ? ORDER BY seq"
-        rows = self._connection.rows(sql, (start, stop))
-        try:
-            table = np.fromiter(chain.from_iterable(rows), np.int64, 4 * len(rows)).reshape(-1, 4).T
-        except (TypeError, ValueError, OverflowError) as trouble:
-            raise damaged(self.path, "an event's columns are not whole numbers") from trouble
-        if table.shape[1] != stop - start or (table < 0).any() or (table >= _LARGEST_NUMBER).any():
-            raise damaged(self.path, f"events {start} to {stop - 1} do not hold together")
-        return Columns(*table)
+        rows = [row for batch in self._batches.between(start, stop) for row in batch.part(start, stop)]
+        table = np.fromiter(chain.from_iterable(map(_SUBJECT, rows)), np.int64, 4 * len(rows))
+        return Columns(*table.reshape(-1, 4).T)
 
     def array(self, value: Value) -> Array | None:
         """All elements of a value, read from their chunks if they are not in the value itself."""
@@ -148,31 +138,18 @@ class Trace:
 
     def refresh(self) -> int:
         """Notice what was written meanwhile, and give the new length."""
-        [(first, last)] = self._connection.rows(
-            "SELECT (SELECT min(seq) FROM event WHERE seq > ?1), (SELECT max(seq) FROM event)", (self._count,)
-        )
-        if first is not None:
-            if first != self._count + 1 or not first <= last < _LARGEST_NUMBER:
-                raise damaged(self.path, f"after event {self._count} some are missing")
-            self._count = last
-        return self._count
+        return self._batches.refresh()
 
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
 
-    def _keep(self, row: Any) -> Event:
-        event = self._event(*row)
-        if len(self._kept) >= _KEPT_EVENTS:
-            self._kept.clear()
-        self._kept[row[0]] = event
-        return event
-
-    def _event(self, seq: int, kind: object, node: object, output_nr: object, pass_nr: object, body: object) -> Event:
-        if not isinstance(kind, int) or kind in DEFINITION_KINDS:
+    def _event(self, batch: Batch, seq: int) -> Event:
+        row = batch.rows[seq - batch.first]
+        if row.kind in DEFINITION_KINDS:
             raise damaged(self.path, f"event {seq} is of no known kind")
-        event = self._decoded(f"event {seq}", kind, body)
-        if subject(event) != (node, output_nr, pass_nr):
+        event = self._decoded(f"event {seq}", row.kind, batch.bodies[row.start : row.start + row.size])
+        if subject(event) != (row.node, row.output_nr, row.pass_nr):
             raise damaged(self.path, f"event {seq} contradicts itself")
         return event
 

@@ -30,16 +30,25 @@ CREATE TABLE definition (   -- events that only introduce a number: OpSeen, Stac
     body BLOB NOT NULL          -- its fields, the introduced number or path first
 );
 
-CREATE TABLE event (    -- what happened, in order
-    seq INTEGER PRIMARY KEY,    -- the event's number, from 1, without gaps
-    kind INTEGER NOT NULL,      -- its class
-    node INTEGER NOT NULL,      -- the node it concerns (for the start of a pass: the first root)
-    output_nr INTEGER NOT NULL, -- the output of that node it concerns, from 0
-    pass_nr INTEGER NOT NULL,   -- the backward pass it belongs to
-    time INTEGER NOT NULL,      -- nanoseconds since the recording started
-    thread INTEGER NOT NULL,    -- which thread of the program said it, from 1 in order of appearance
-    body BLOB NOT NULL          -- its fields
+CREATE TABLE batch (    -- what happened, in order: the events that reached the file together
+    first INTEGER PRIMARY KEY,  -- the number of the first of them; events count from 1, without gaps
+    last INTEGER NOT NULL,      -- the number of the last
+    events TEXT NOT NULL,       -- JSON, an array an event: its fields in the view below, from kind to thread, then
+                                -- where its body starts in `bodies` (counted from 0) and how many bytes it has
+    bodies BLOB NOT NULL        -- the bodies, one after the other
 );
+
+CREATE VIEW event AS    -- what happened, a row an event, for whoever asks in SQL; gviz itself never reads a view
+SELECT
+    first + key AS seq,                         -- the event's number
+    json_extract(value, '$[0]') AS kind,        -- its class
+    json_extract(value, '$[1]') AS node,        -- the node it concerns (for the start of a pass: the first root)
+    json_extract(value, '$[2]') AS output_nr,   -- the output of that node it concerns, from 0
+    json_extract(value, '$[3]') AS pass_nr,     -- the backward pass it belongs to
+    json_extract(value, '$[4]') AS time,        -- nanoseconds since the recording started
+    json_extract(value, '$[5]') AS thread,      -- which thread of the program said it, from 1 in order of appearance
+    substr(bodies, json_extract(value, '$[6]') + 1, json_extract(value, '$[7]')) AS body -- its fields
+FROM batch, json_each(events);
 
 CREATE TABLE chunk (    -- elements of large arrays, each piece once, however often it occurred
     hash BLOB PRIMARY KEY,      -- BLAKE2b of the bytes, 16 bytes long

@@ -9,29 +9,26 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
-from itertools import chain
+from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
 
 from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace import file_format
+from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS, RowFields, decode_rows, encode_rows
 from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, decode, encode, subject, with_values
 from gviz.trace.nonfinite import first_place
 from gviz.trace.request import Request
 from gviz.values import INLINE_BYTES, Value, statistics
 
-BATCH = 1000
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
-ROWS_AT_ONCE = 100
-_INSERT_ONE = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT_MANY = _INSERT_ONE + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (ROWS_AT_ONCE - 1)
-_PASS_KINDS = (BackwardFinished, StepStarted, StepFinished)
+_PASS_KINDS = {KIND_NUMBERS[kind] for kind in (BackwardFinished, StepStarted, StepFinished)}
 
 _clock = time.perf_counter_ns
 _open_writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()
@@ -72,7 +69,7 @@ class TraceWriter:
     def say(self, event: Event) -> None:
         """Take an event."""
         self._pending.append((event, _clock(), get_ident()))
-        if self._heavy or len(self._pending) >= BATCH:
+        if self._heavy or len(self._pending) >= MOST_EVENTS:
             self._hand_over()
 
     def flush(self) -> None:
@@ -112,12 +109,18 @@ class TraceWriter:
         self._write_or_give_up()
         if self.dead:
             return 0
-        sql = "SELECT kind, node, body FROM event WHERE kind IN (?, ?, ?) ORDER BY seq DESC LIMIT 2"
-        rows = self._connection.execute(sql, [KIND_NUMBERS[kind] for kind in _PASS_KINDS]).fetchall()
-        match [(decode(kind, body), node) for kind, node, body in rows]:
-            case [(BackwardFinished(error=said), _), (StepStarted(), node)] if said == error:
-                return int(node)
+        match list(islice(self._backwards(), 2)):
+            case [BackwardFinished(error=said), StepStarted(node=node)] if said == error:
+                return node
         return 0
+
+    def _backwards(self) -> Iterator[Event]:
+        """The events of `_PASS_KINDS` in the file, the last first."""
+        sql = "SELECT first, last, events, bodies FROM batch ORDER BY first DESC"
+        for first, last, events, bodies in self._connection.execute(sql):
+            for row in reversed(decode_rows(events, last - first + 1)):
+                if row.kind in _PASS_KINDS:
+                    yield decode(row.kind, bodies[row.start : row.start + row.size])
 
     def abandon(self) -> None:
         """Never touch the file again: it belongs to the process that this one was forked from.
@@ -195,10 +198,11 @@ class TraceWriter:
     def _write(self) -> None:
         taken = [self._pending.popleft() for _ in range(len(self._pending))]
         self._heavy = False
-        rows: list[tuple[object, ...]] = []
+        rows: list[RowFields] = []
+        bodies: list[bytes] = []
         definitions: list[tuple[int, bytes]] = []
         events: list[Event] = []
-        seq, started, speakers = self._count, self._started, self._threads
+        length, started, speakers = 0, self._started, self._threads
         with self._connection as connection:
             connection.execute("BEGIN")
             for event, at, thread in taken:
@@ -209,14 +213,26 @@ class TraceWriter:
                 if kind in DEFINITION_KINDS:
                     definitions.append((kind, body))
                     continue
-                seq += 1
                 events.append(event)
+                bodies.append(body)
+                node, output_nr, pass_nr = subject(event)
                 speaker = speakers.get(thread) or self._speaker(thread)
-                rows.append((seq, kind, *subject(event), at - started, speaker, body))
+                rows.append((kind, node, output_nr, pass_nr, at - started, speaker, length, len(body)))
+                length += len(body)
+                if length > LARGEST_BODIES or len(rows) == MOST_EVENTS:
+                    self._insert(len(events), rows, bodies)
+                    length, rows, bodies = 0, [], []
+            self._insert(len(events), rows, bodies)
             connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
-            _insert_events(connection, rows)
         self._count += len(events)
         self._look_for_nonfinite(events)
+
+    def _insert(self, taken: int, rows: list[RowFields], bodies: list[bytes]) -> None:
+        """Insert a batch, whose last event is number `taken` of those that are being written."""
+        if rows:
+            last = self._count + taken
+            batch = last - len(rows) + 1, last, encode_rows(rows), b"".join(bodies)
+            self._connection.execute("INSERT INTO batch VALUES (?, ?, ?, ?)", batch)
 
     def _speaker(self, thread: int) -> int:
         """The number of a thread, counted from 1 in the order in which they first speak."""
@@ -267,15 +283,6 @@ class TraceWriter:
             self.dead = True
             self._pending.clear()
             self._on_trouble(f"{file_format.in_words(trouble)}; the trace holds the {self._count} events before")
-
-
-def _insert_events(connection: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
-    """Many rows a statement: a third less time than one by one."""
-    whole = len(rows) - len(rows) % ROWS_AT_ONCE
-    for start in range(0, whole, ROWS_AT_ONCE):
-        values = tuple(chain.from_iterable(rows[start : start + ROWS_AT_ONCE]))
-        connection.execute(_INSERT_MANY, values)
-    connection.executemany(_INSERT_ONE, rows[whole:])
 
 
 def _nothing() -> None:

@@ -18,6 +18,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace import load
 from gviz.trace import writer as writer_module
+from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS
 from gviz.trace.codec import KIND_NUMBERS, decode, encode, subject
 from gviz.trace.log import MemoryLog
 from gviz.trace.reader import open_trace
@@ -107,6 +108,19 @@ def test_a_clean_close_leaves_one_file_that_explains_itself(tmp_path):
     with open_trace(path) as log:
         assert log.finished
         assert log.meta["gviz"] == "0.1.0"
+
+
+def test_a_client_of_sqlite_sees_every_event_as_a_row(tmp_path):
+    events = [e.GradSet(n, n % 3, "assigned", value(*range(n % 120))) for n in range(1, 2500)]
+    path = written(tmp_path / "run.gviz", events)
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT seq, kind, node, output_nr, pass_nr, thread, body FROM event").fetchall()
+    batches = connection.execute("SELECT last - first + 1, length(bodies) FROM batch").fetchall()
+    connection.close()
+    assert [row[:6] for row in rows] == [(n, KIND_NUMBERS[e.GradSet], n, n % 3, 0, 1) for n in range(1, 2500)]
+    assert [decode(kind, body) for _, kind, *_, body in rows] == events
+    assert all(count <= MOST_EVENTS and length <= LARGEST_BODIES + 2000 for count, length in batches)
+    assert len({count for count, _ in batches}) > 2  # some ended by their number, some by their length
 
 
 def test_large_arrays_are_kept_once_in_chunks_with_their_statistics(tmp_path):
