@@ -9,7 +9,7 @@ from gviz import emit
 from gviz.engine import announce
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import enable_grad, no_grad
-from gviz.engine.nn.loading import clear_grad
+from gviz.engine.nn.gradients import clear_grad
 from gviz.engine.tensor import Tensor
 from gviz.events import OptimizerStepped
 

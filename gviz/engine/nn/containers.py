@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from itertools import chain
 from operator import index as as_index
 from typing import Any, Self, overload
 
@@ -26,14 +28,16 @@ class _Numbered(Module):
     def __getitem__(self, key: slice) -> Self: ...
     def __getitem__(self, key: int | slice) -> Any:
         if isinstance(key, slice):
-            return self._of(list(self._modules.values())[key])
+            return self._part(key)
         return self._modules[self._name(key)]
 
     def __setitem__(self, key: int, module: Module) -> None:
         setattr(self, self._name(key), module)
 
-    def __delitem__(self, key: int) -> None:
-        del self._modules[self._name(key)]
+    def __delitem__(self, key: int | slice) -> None:
+        names = list(self._modules)[key] if isinstance(key, slice) else [self._name(key)]
+        for name in names:
+            del self._modules[name]
         self._renumber(list(self._modules.values()))
 
     def append(self, module: Module) -> Self:
@@ -47,14 +51,14 @@ class _Numbered(Module):
             self.append(module)
         return self
 
-    def insert(self, index: int, module: Module) -> None:
-        """Add a module before the one at `index`."""
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._renumber(modules)
+    def pop(self, key: Any) -> Any:
+        """Take a module out."""
+        taken = self[key]
+        del self[key]
+        return taken
 
-    def _of(self, modules: list[Module]) -> Self:
-        """A container of this kind with these modules."""
+    def _part(self, key: slice) -> Self:
+        """A container of this kind with some of the modules."""
         raise NotImplementedError
 
     def _renumber(self, modules: list[Module]) -> None:
@@ -71,10 +75,10 @@ class _Numbered(Module):
 class Sequential(_Numbered):
     """Modules run one after the other, each on the result of the one before."""
 
-    def __init__(self, *modules: Any) -> None:
+    def __init__(self, *args: Any) -> None:
         super().__init__()
-        named = len(modules) == 1 and isinstance(modules[0], Mapping)
-        for name, module in modules[0].items() if named else enumerate(modules):
+        named = len(args) == 1 and isinstance(args[0], OrderedDict)
+        for name, module in args[0].items() if named else enumerate(args):
             self.add_module(str(name), module)
 
     def forward(self, input: Any) -> Any:
@@ -83,19 +87,76 @@ class Sequential(_Numbered):
             input = module(input)
         return input
 
-    def _of(self, modules: list[Module]) -> Self:
-        return type(self)(*modules)
+    def insert(self, index: int, module: Module) -> Self:
+        """Add a module before the one at `index`."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
+        modules = list(self)
+        modules.insert(index, module)
+        self._renumber(modules)
+        return self
+
+    def _part(self, key: slice) -> Self:
+        return type(self)(OrderedDict(list(self._modules.items())[key]))
+
+    def __add__(self, other: Any) -> Sequential:
+        return Sequential(*self, *_sequential(other))
+
+    def __iadd__(self, other: Any) -> Self:
+        return self.extend(list(_sequential(other)))
+
+    def __mul__(self, other: Any) -> Sequential:
+        return Sequential(*list(self) * self._factor(other))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other: Any) -> Self:
+        return self.extend(list(self) * (self._factor(other) - 1))
+
+    def _factor(self, other: Any) -> int:
+        if not isinstance(other, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
+        if other <= 0:
+            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
+        return other
+
+
+def _sequential(other: Any) -> Sequential:
+    if not isinstance(other, Sequential):
+        raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+    return other
 
 
 class ModuleList(_Numbered):
     """A list of modules that knows their parameters; it has no forward of its own."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
-        self.extend(modules)
+        if modules is not None:
+            self.extend(modules)
 
-    def _of(self, modules: list[Module]) -> Self:
-        return type(self)(modules)
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add modules at the end."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
+        return super().extend(modules)
+
+    def insert(self, index: int, module: Module) -> None:
+        """Add a module before the one at `index`."""
+        modules = list(self)
+        modules.insert(index, module)
+        self._renumber(modules)
+
+    def _part(self, key: slice) -> Self:
+        return type(self)(list(self._modules.values())[key])
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList(chain(self, other))
 
     def __repr__(self) -> str:
         """Equal neighbours are shown once, as PyTorch does: ``(0-2): 3 x Linear(...)``."""
@@ -114,9 +175,10 @@ class ModuleDict(Module):
 
     _modules: dict[str, Any]
 
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+    def __init__(self, modules: Any = None) -> None:
         super().__init__()
-        self.update(modules or {})
+        if modules is not None:
+            self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
         module: Module = self._modules[key]
@@ -137,19 +199,46 @@ class ModuleDict(Module):
     def __contains__(self, key: str) -> bool:
         return key in self._modules
 
-    def keys(self) -> Iterable[str]:
+    def clear(self) -> None:
+        """Take all modules out."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Module:
+        """Take a module out."""
+        module: Module = self._modules.pop(key)
+        return module
+
+    def keys(self) -> KeysView[str]:
         """The names."""
         return self._modules.keys()
 
-    def values(self) -> Iterable[Module]:
+    def values(self) -> ValuesView[Module]:
         """The modules."""
         return self._modules.values()
 
-    def items(self) -> Iterable[tuple[str, Module]]:
+    def items(self) -> ItemsView[str, Module]:
         """Names and modules."""
         return self._modules.items()
 
-    def update(self, modules: Mapping[str, Module]) -> None:
-        """Add all of `modules`."""
-        for name, module in modules.items():
-            self.add_module(name, module)
+    def update(self, modules: Any) -> None:
+        """Add all of `modules`: a mapping, or pairs."""
+        for name, module in pairs_of("ModuleDict", "ModuleDict", modules):
+            self[name] = module
+
+
+def pairs_of(name: str, update: str, given: Any) -> list[tuple[str, Any]]:
+    """What an update of the container `name` was given, as pairs. TypeError or ValueError for anything else."""
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"{update}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+        )
+    if isinstance(given, (Mapping, Module)):
+        return list(given.items())
+    pairs: list[Any] = list(given)
+    for position, pair in enumerate(pairs):
+        if not isinstance(pair, Iterable):
+            raise TypeError(f"{name} update sequence element #{position} should be Iterable; is{type(pair).__name__}")
+        length = len(pair)  # type: ignore[arg-type]  # as in PyTorch, what has no length raises here
+        if length != 2:
+            raise ValueError(f"{name} update sequence element #{position} has length {length}; 2 is required")
+    return pairs

@@ -1,8 +1,8 @@
-"""Tensors that belong to a module and are trained."""
+"""Tensors that belong to a module: parameters, which are trained, and buffers, which are not."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,20 +10,23 @@ from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import announce, dtypes, messages
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.values import Array
 
 
 class Parameter(Tensor):
     """A leaf that modules list among their parameters; it requires grad unless told otherwise.
 
-    `_named` is the announcement under which its path in a model was said.
+    `_named` is the announcement under which its path in a model was said. `_unborn` is one that its module is still
+    making: its first values are no writes, and it is announced with them.
     """
 
     _is_parameter: ClassVar[bool] = True
     _named: Seen | None = None
+    _unborn: bool = False
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """A parameter that shares the memory of `data`."""
-        array = np.zeros(0, dtypes.get_default_dtype().numpy) if data is None else data._array
+        array = _array_of(data)
         if requires_grad and array.dtype.kind != "f":
             raise RuntimeError(messages.FACTORY_CANNOT_REQUIRE)
         parameter: Parameter = new_tensor(array, cls)  # type: ignore[assignment]  # it makes the class it is given
@@ -33,3 +36,41 @@ class Parameter(Tensor):
         if emit.channel is not None:
             announce.entered(emit.channel, parameter)
         return parameter
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        if id(self) in memo:
+            known: Parameter = memo[id(self)]
+            return known
+        copy = memo[id(self)] = type(self)(new_tensor(self._array.copy()), self._requires_grad)
+        return copy
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _parameter, (type(self), self._array, self._requires_grad)
+
+
+class Buffer(Tensor):
+    """A tensor that becomes a buffer of the module it is assigned to."""
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        """A buffer that shares the memory of `data`; `persistent`: part of the module's state dict."""
+        array = _array_of(data)
+        buffer: Buffer = new_tensor(array, cls)  # type: ignore[assignment]  # it makes the class it is given
+        if data is not None:
+            buffer._counter = data._counter
+            buffer._requires_grad = data.requires_grad
+        buffer.persistent = persistent
+        return buffer
+
+
+def _array_of(data: Tensor | None) -> Array:
+    if data is None:
+        return np.zeros(0, dtypes.get_default_dtype().numpy)
+    if not isinstance(data, Tensor):
+        raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach'")
+    return data._array
+
+
+def _parameter(cls: type[Parameter], array: Any, requires_grad: bool) -> Parameter:
+    return cls(new_tensor(array), requires_grad)

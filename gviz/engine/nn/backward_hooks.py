@@ -1,0 +1,156 @@
+"""Backward hooks of one module call: what flows out of and into the module, as two nodes of the graph see it.
+
+The module's inputs and outputs each pass through a node that changes nothing, `BackwardHookFunctionBackward`. A hook of
+the second one's node notes the gradients of the outputs; one of the first one's has those of the inputs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gviz.engine.autograd.function import Function
+from gviz.engine.modes import thread
+from gviz.engine.node import Node
+from gviz.engine.tensor import Tensor
+
+Hook = Callable[..., Any]
+Grads = tuple[Tensor | None, ...]
+
+
+class BackwardHookFunction(Function):
+    """Changes nothing; its node is where the hooks are."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        """The tensors."""
+        ctx.mark_non_differentiable(*[arg for arg in args if not arg.requires_grad])
+        return args
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Their gradients."""
+        return grads
+
+
+class BackwardHooks:
+    """The hooks of one call, and the gradients of its outputs between the two nodes."""
+
+    def __init__(self, module: object, hooks: Sequence[Hook], pre_hooks: Sequence[Hook]) -> None:
+        self._module = module
+        self._hooks = hooks
+        self._pre_hooks = pre_hooks
+        self._grad_outputs: Grads | None = None
+        self._inputs: list[int] | None = None
+        self._input_count = 0
+
+    def on_inputs(self, args: tuple[Any, ...]) -> Any:
+        """The arguments, with those that are tensors sent through a node."""
+        self._input_count = len(args)
+        passed, self._inputs = _through_node(args, lambda node: node.register_hook(self._finish))
+        return passed
+
+    def on_outputs(self, result: Any) -> Any:
+        """The result, with what is a tensor in it sent through a node."""
+        if not isinstance(result, (Tensor, tuple)):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
+                f"{type(result)}",
+                stacklevel=2,
+            )
+        outputs = result if isinstance(result, tuple) else (result,)
+        positions: list[int] = []
+
+        def note(_: Grads, grads: Grads) -> Grads | None:
+            return self._note(grads, positions, len(outputs))
+
+        passed, places = _through_node(outputs, lambda node: node.register_hook(note))
+        positions += places or ()
+        return passed if isinstance(result, tuple) else passed[0]
+
+    def _note(self, grads: Grads, positions: list[int], count: int) -> Grads | None:
+        """The gradients of the outputs have arrived: ask the pre-hooks, and keep them for the hooks."""
+        known = self._grad_outputs = _spread(positions, grads, count)
+        for hook in self._pre_hooks:
+            given = hook(self._module, known)
+            if given is None:
+                continue
+            if len(given) != count:
+                raise RuntimeError(
+                    f"Backward pre hook returned an invalid number of grad_output, got {len(given)}, but expected "
+                    f"{count}"
+                )
+            known = self._grad_outputs = given
+        if self._inputs is None:
+            self._call_without_inputs(known)
+        return tuple([known[position] for position in positions])
+
+    def _call_without_inputs(self, grad_outputs: Grads) -> None:
+        warnings.warn(
+            "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
+            "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+            "#torch.nn.Module.register_full_backward_hook for more details.",
+            stacklevel=5,
+        )
+        for hook in self._hooks:
+            given = hook(self._module, (None,) * self._input_count, grad_outputs)
+            if given is not None and not (isinstance(given, tuple) and all(g is None for g in given)):
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always return None or None for "
+                    "all gradients."
+                )
+        self._grad_outputs = None
+
+    def _finish(self, grad_inputs: Grads, _: Grads) -> Grads | None:
+        """The gradients of the inputs have arrived: call the hooks, unless none came through the outputs."""
+        if self._grad_outputs is None or self._inputs is None:
+            return None
+        known = _spread(self._inputs, grad_inputs, self._input_count)
+        for hook in self._hooks:
+            given = hook(self._module, known, self._grad_outputs)
+            if given is None:
+                continue
+            if len(given) != len(known):
+                raise RuntimeError(
+                    f"Backward hook returned an invalid number of grad_input, got {len(given)}, but expected "
+                    f"{len(known)}"
+                )
+            known = given
+        self._grad_outputs = None
+        return tuple([known[position] for position in self._inputs])
+
+
+def _through_node(values: tuple[Any, ...], register: Callable[[Node], Any]) -> tuple[Any, list[int] | None]:
+    """`values` with its tensors as outputs of one node, given to `register`; and their places, None without a node."""
+    places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    if not (thread.grad_enabled and any(values[i].requires_grad for i in places)):
+        return values, None
+    passed = BackwardHookFunction.apply(*[values[i] for i in places])
+    register(next(t.grad_fn for t in passed if t.grad_fn is not None))
+    replaced = list(values)
+    for place, tensor in zip(places, passed, strict=True):
+        replaced[place] = tensor
+    kind = type(values)
+    return (tuple(replaced) if kind is tuple else kind(*replaced)), places
+
+
+def _spread(places: Sequence[int], grads: Sequence[Tensor | None], count: int) -> Grads:
+    """Gradients at their places among `count`, None elsewhere."""
+    spread: list[Tensor | None] = [None] * count
+    for place, grad in zip(places, grads, strict=True):
+        spread[place] = grad
+    return tuple(spread)
+
+
+def register_on_result(module: object, hooks: Sequence[Hook], result: Any) -> None:
+    """Put hooks of the old kind on the last node of a module's result."""
+    tensor = result
+    while not isinstance(tensor, Tensor):
+        parts = tensor.values() if isinstance(tensor, dict) else tensor
+        tensor = next(part for part in parts if isinstance(part, Tensor) or not isinstance(tensor, dict))
+    node = tensor.grad_fn
+    if node is None:
+        return
+    for hook in hooks:
+        node.register_hook(lambda grad_input, grad_output, hook=hook: hook(module, grad_input, grad_output))

@@ -1,0 +1,90 @@
+"""A module's parameters and buffers brought to another dtype, in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from gviz.engine import dtypes
+from gviz.engine.dtypes import dtype as DType
+from gviz.engine.modes import no_grad
+from gviz.engine.nn.hooks import Hooked
+from gviz.engine.tensor import Tensor
+
+Convert = Callable[[Tensor], Tensor]
+
+
+class Converted(Hooked):
+    """The part of `Module` that changes all its tensors at once. The only device is the CPU."""
+
+    def _apply(self, fn: Convert, recurse: bool = True) -> Self:
+        """Replace the data of every parameter, of its gradient, and every buffer by what `fn` makes of it."""
+        for module in self.children() if recurse else ():
+            module._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is not None:
+                _replace(parameter, fn)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Bring floating parameters and buffers to another dtype. RuntimeError for another device than the CPU."""
+        kwargs.pop("non_blocking", None)
+        device, kind = kwargs.pop("device", None), kwargs.pop("dtype", None)
+        for given in args:
+            if isinstance(given, Tensor):
+                kind = given.dtype
+            elif isinstance(given, DType):
+                kind = given
+            elif not isinstance(given, bool):
+                device = given
+        if kind is not None and not kind.is_floating_point:
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
+        if device is not None and str(device).partition(":")[0] != "cpu":
+            raise RuntimeError(f"the built-in engine runs on the CPU; there is no device '{device}'")
+        return self if kind is None else self._apply(_to(kind))
+
+    def type(self, dst_type: DType) -> Self:
+        """Bring all parameters and buffers to another dtype."""
+        return self._apply(lambda t: t.to(dst_type))
+
+    def float(self) -> Self:
+        """Bring floating parameters and buffers to float32."""
+        return self._apply(_to(dtypes.float32))
+
+    def double(self) -> Self:
+        """Bring floating parameters and buffers to float64."""
+        return self._apply(_to(dtypes.float64))
+
+    def half(self) -> Self:
+        """Bring floating parameters and buffers to float16."""
+        return self._apply(_to(dtypes.float16))
+
+    def cpu(self) -> Self:
+        """This module: there is no other device."""
+        return self
+
+    def cuda(self, device: Any = None) -> Self:
+        """AssertionError: there is only the CPU."""
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    def share_memory(self) -> Self:
+        """RuntimeError: the engine's tensors live in one process."""
+        raise RuntimeError("the built-in engine's tensors live in one process; share_memory() needs PyTorch")
+
+
+def _to(kind: DType) -> Convert:
+    return lambda t: t.to(kind) if t.dtype.is_floating_point else t
+
+
+def _replace(parameter: Tensor, fn: Convert) -> None:
+    """Let a tensor and its gradient have other data, and stay the same tensors."""
+    for tensor in (parameter, parameter.grad):
+        if tensor is None:
+            continue
+        with no_grad():
+            applied = fn(tensor)
+        if applied is not tensor:
+            tensor.data = applied
