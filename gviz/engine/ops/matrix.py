@@ -70,7 +70,7 @@ addmm: Op = Op(
     rules=(
         Rule("self", "g", lambda g: g),
         Rule("mat1", "g @ mat2.T", lambda g, mat2: g @ mat2.T),
-        Rule("mat2", "mat1.T @ g", lambda g, mat1: mat1.T @ g),
+        Rule("mat2", "mat1.T @ g", lambda g, mat1: (g.T @ mat1).T),  # laid out like a layer's turned weight
     ),
     public=False,
     examples=lambda: [Example((normal(4), normal(2, 3), normal(3, 4)), {})],
