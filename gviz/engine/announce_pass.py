@@ -72,6 +72,10 @@ class PassReport:
         self.channel.say(StepStarted(self.number, number, tuple(values)))
         return number
 
+    def during(self, node: Node) -> tuple[int, int]:
+        """The step of a node, as what is made during it names it."""
+        return self.number, seen_node(self.channel, node).node
+
     def flowed(self, source: int, slot: int, target: Edge, part: Grad, total: Grad | None) -> None:
         """One contribution from input `slot` of node number `source` arrived; `total` is None for the first."""
         node, output_nr = target
@@ -88,6 +92,7 @@ class PassReport:
         """A node is through; `freed` says that it released saved tensors."""
         if freed:
             self.channel.say(SavedFreed(node))
+        self._grads = ()  # what runs next counts the references to a gradient
         self.channel.say(StepFinished(self.number, node))
 
     def accumulated(self, node: Node, leaf: Tensor, part: Grad, *, first: bool) -> None:
@@ -113,14 +118,22 @@ class PassReport:
         number = seen_node(self.channel, node).node
         self.channel.say(GradCaptured(self.number, number, output_nr, self._captured(grad)))
 
-    def hook_ran(self, node: Node, output_nr: int, hook: object, result: Tensor | None) -> None:
-        """A tensor's hook ran, and gave `result`, which replaces the gradient, or None."""
+    def hook_ran(self, node: Node, output_nr: int, when: str, hook: object, result: Tensor | None) -> None:
+        """A hook ran, and gave `result`, or None."""
         name = getattr(hook, "__name__", type(hook).__name__)
         value = None if result is None else self.channel.value(result._array)
         if result is not None:
             self._arrived.pop(node, None)
         number = seen_node(self.channel, node).node
-        self.channel.say(HookRan(self.number, number, output_nr, "tensor", name, value))
+        self.channel.say(HookRan(self.number, number, output_nr, when, name, value))
+
+    def node_hook_ran(self, node: Node, when: str, hook: object, results: Sequence[Tensor | None]) -> None:
+        """A hook of a node ran; one event for each gradient it gave, one without any if it gave none."""
+        given = [(nr, result) for nr, result in enumerate(results) if result is not None]
+        for output_nr, result in given:
+            self.hook_ran(node, output_nr, when, hook, result)
+        if not given:
+            self.hook_ran(node, 0, when, hook, None)
 
     def _captured(self, grad: Grad) -> Value:
         """The value of a gradient, be it an array, a numpy scalar or a tensor."""

@@ -71,7 +71,7 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) 
         return output
     node = output._grad_fn = _new(op.node_class)
     node.sequence_nr = next_sequence_nr()
-    node.tensor_hooks = node.retained = node.seen = None
+    node.extras = node.seen = None
     node.next_edges, node.attrs = edges, NO_ATTRS
     node.outputs = ((output._array.shape, output._array.dtype),)
     node.saved = node.versions = ()

@@ -14,12 +14,14 @@ from heapq import heappop, heappush
 import numpy as np
 
 from gviz import emit
-from gviz.engine import messages
+from gviz.engine.accumulation import accumulate, adds_in_place
 from gviz.engine.announce_pass import PassReport
 from gviz.engine.broadcasting import conformed
+from gviz.engine.hooks import Extras
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Grad, Node
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.run_hooks import as_tensor as as_tensor
+from gviz.engine.run_hooks import run_accumulated_hooks, run_posthooks, run_prehooks, run_tensor_hooks
 from gviz.values import Array
 
 
@@ -123,7 +125,7 @@ class Pass:
         for (node, output_nr), seed in zip(self.roots, self.seeds, strict=True):
             grads = self._arrived.setdefault(node, [None] * len(node.outputs))
             grads[output_nr] = seed if grads[output_nr] is None else grads[output_nr] + seed
-        for node, _ in dict.fromkeys(self.roots):
+        for node in dict.fromkeys([node for node, _ in self.roots]):
             if self._waiting[node] == 0:
                 self._enqueue(node)
 
@@ -141,13 +143,24 @@ class Pass:
             grads = arrived.pop(node, None) or [None] * len(node.outputs)
             if not (every_node or self._is_needed(node, grads)):
                 continue
-            if node.tensor_hooks or node.retained:
-                self._run_hooks(node, grads)
-                self._retain(node, grads)
-            if node.__class__ is not AccumulateGrad:
+            if node.extras is not None:
+                self._before(node, node.extras, grads)
+            if node.__class__ is AccumulateGrad:
+                self._accumulate(node, grads)
+            else:
                 self._step(node, grads)
-            elif grads[0] is not None:
-                self._accumulate(node, grads[0])
+
+    def _before(self, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
+        """Run the hooks that come before a node's rule."""
+        self._run_tensor_hooks(node, extras, grads)
+        if extras.before:
+            run_prehooks(node, extras.before, grads, self.create_graph, self._report)
+        thread.grad_enabled = self.create_graph  # whatever a hook made of it
+
+    def _run_tensor_hooks(self, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
+        if self._report is not None:
+            thread.during = self._report.during(node)
+        run_tensor_hooks(node, extras, grads, self.create_graph, self._report)
 
     def _step(self, node: Node, grads: list[Grad | None]) -> None:
         """Run a node's rule, release what it saved, pass its gradients on."""
@@ -156,6 +169,8 @@ class Pass:
             number = report.step_started(node, grads)
             thread.during = (report.number, number)
         parts = node.vjp(grads, self.create_graph)
+        if node.extras is not None and node.extras.after:
+            parts = self._after(node, node.extras, grads, parts)
         freed = not self.retain_graph and node.release()
         waiting, arrived, slot = self._waiting, self._arrived, -1
         for edge in node.next_edges:
@@ -168,11 +183,17 @@ class Pass:
                 shape, kind = target.outputs[output_nr]
                 if part.shape != shape or part.dtype is not kind:
                     part = conformed(part, node, slot, edge)
-                if target not in arrived:
-                    arrived[target] = [None] * len(target.outputs)
-                before = arrived[target][output_nr]
-                total = None if before is None else before + part
-                arrived[target][output_nr] = part if total is None else total
+                there = arrived.get(target)
+                if there is None:
+                    there = arrived[target] = [None] * len(target.outputs)
+                before = there[output_nr]
+                if before is None:
+                    total = None
+                    there[output_nr] = part
+                else:
+                    total = there[output_nr] = before + part
+                    if target.__class__ is AccumulateGrad and (len(there) > 1 or adds_in_place(before)):
+                        there.append(None)  # see `accumulate`
                 if report is not None:
                     report.flowed(number, slot, edge, part, total)
             left = waiting[target] - 1
@@ -185,19 +206,41 @@ class Pass:
         if report is not None:
             report.step_finished(number, freed=freed)
 
-    def _accumulate(self, node: AccumulateGrad, grad: Grad) -> None:
-        first = node.variable._grad is None
-        accumulate(node.variable, grad, self.create_graph)
-        if self._report is not None:
-            self._report.accumulated(node, node.variable, grad, first=first)
+    def _after(
+        self, node: Node, extras: Extras, grads: list[Grad | None], parts: Sequence[Grad | None]
+    ) -> Sequence[Grad | None]:
+        """Run the hooks that come after a node's rule, on the gradients as its inputs have them."""
+        fit = [
+            None if part is None or edge is None or not self._is_wanted(edge) else conformed(part, node, slot, edge)
+            for slot, (part, edge) in enumerate(zip(parts, node.next_edges, strict=True))
+        ]
+        result = run_posthooks(node, extras.after, fit, grads, self.create_graph, self._report)
+        thread.grad_enabled = self.create_graph  # whatever a hook made of it
+        return result
+
+    def _is_wanted(self, edge: Edge) -> bool:
+        return self._needed is None or edge[0] in self._needed or edge in self._capturing
+
+    def _accumulate(self, node: AccumulateGrad, grads: list[Grad | None]) -> None:
+        """Add to a leaf's ``.grad`` and run the hooks that wait for it; nothing if no gradient came."""
+        leaf, report = node.variable, self._report
+        if grads[0] is not None:
+            first = leaf._grad is None
+            accumulate(leaf, grads, self.create_graph)
+            if report is not None:
+                report.accumulated(node, leaf, grads[0], first=first)
+            if leaf._accumulated_hooks:
+                run_accumulated_hooks(node, report)
+        if node.extras is not None and node.extras.after:
+            run_posthooks(node, node.extras.after, (), grads, self.create_graph, report)
+        thread.grad_enabled = self.create_graph
 
     def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
         """Whether a node runs in a limited pass; captures what arrived, after its hooks unless the node itself runs."""
         runs = self._needed is None or node in self._needed
         if any((node, output_nr) in self._capturing for output_nr in range(len(grads))):
-            if not runs:
-                self._run_hooks(node, grads)
-                self._retain(node, grads)
+            if not runs and node.extras is not None:
+                self._run_tensor_hooks(node, node.extras, grads)
             self._capture(node, grads)
         return runs
 
@@ -209,54 +252,7 @@ class Pass:
                 if self._report is not None:
                     self._report.captured(edge, grad)
 
-    def _run_hooks(self, node: Node, grads: list[Grad | None]) -> None:
-        for output_nr, hooks in (node.tensor_hooks or {}).items():
-            for hook in list(hooks.values()):
-                grad = grads[output_nr]
-                if grad is None:
-                    break
-                result = hook(as_tensor(grad))
-                if self._report is not None:
-                    self._report.hook_ran(node, output_nr, hook, result)
-                if result is not None:
-                    grads[output_nr] = self._replacement(result, grad, hook)
-
-    def _replacement(self, result: object, grad: Grad, hook: object) -> Grad:
-        name = getattr(hook, "__name__", type(hook).__name__)
-        if not isinstance(result, Tensor):
-            raise TypeError(messages.HOOK_TYPE.format(name=type(result).__name__))
-        if result.shape != grad.shape:
-            raise RuntimeError(messages.HOOK_SIZE.format(name=name))
-        return result if self.create_graph else result._array
-
-    def _retain(self, node: Node, grads: list[Grad | None]) -> None:
-        for output_nr, reference in (node.retained or {}).items():
-            tensor, grad = reference(), grads[output_nr]
-            if tensor is None or grad is None:
-                continue
-            kept = grad.clone() if isinstance(grad, Tensor) else new_tensor(np.array(grad))
-            tensor._set_grad(kept if tensor._grad is None else tensor._grad + kept)
-            if self._report is not None and tensor._grad is not None:
-                self._report.retained(node, output_nr, tensor._grad)
-
-
-def accumulate(leaf: Tensor, grad: Grad, create_graph: bool) -> None:
-    """Add `grad` to a leaf's ``.grad``: in place, or out of place when the pass builds a graph."""
-    before = leaf._grad
-    if create_graph:
-        leaf._set_grad(grad.clone() if before is None else before + grad)
-    elif before is None:
-        leaf._set_grad(new_tensor(np.array(grad)))  # a copy: the same array may reach several leaves
-    else:
-        np.add(before._array, grad, out=before._array)
-        before._counter[0] += 1
-
 
 def scalar_or_array(array: Array) -> Grad:
     """A 0-dimensional array as a numpy scalar, whose arithmetic is ten times as fast."""
     return array if array.ndim else array[()]
-
-
-def as_tensor(grad: Grad) -> Tensor:
-    """A gradient as a tensor, for hooks and results."""
-    return grad if isinstance(grad, Tensor) else new_tensor(np.asarray(grad))

@@ -1,9 +1,19 @@
-"""Handles of registered hooks."""
+"""Hooks: handles of registered ones, where a node keeps them, and what they may give back."""
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gviz.engine.tensor import Tensor
+
+Hook = Callable[["Tensor"], "Tensor | None"]
+Values = tuple["Tensor | None", ...]
+Registered = dict[int, Callable[..., Any]]
+"""Hooks of one kind by the number of their handle, in the order in which they run."""
 
 _next_id = count().__next__
 
@@ -11,7 +21,7 @@ _next_id = count().__next__
 class HookHandle:
     """Takes one registration of a hook away again: ``handle.remove()``, or at the end of a ``with`` block."""
 
-    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+    def __init__(self, hooks: Registered, hook: Any) -> None:
         self.id = _next_id()
         self._hooks = hooks
         hooks[self.id] = hook
@@ -25,3 +35,26 @@ class HookHandle:
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+
+class Extras:
+    """What few nodes have: hooks, outputs that keep their gradient, notes of whoever uses the graph.
+
+    `of_tensors` are the hooks of the node's outputs by output number, `before` and `after` its own; `retained` are the
+    outputs that keep their gradient; `metadata` is free for anybody's notes, anomaly mode's among them.
+    """
+
+    __slots__ = ("after", "before", "metadata", "of_tensors", "retained")
+
+    def __init__(self) -> None:
+        self.of_tensors: dict[int, Registered] = {}
+        self.retained: dict[int, weakref.ref[Tensor]] = {}
+        self.before: Registered = {}
+        self.after: Registered = {}
+        self.metadata: dict[str, Any] = {}
+
+
+def hook_name(hook: object) -> str:
+    """A hook's name as PyTorch's messages have it."""
+    name: str = getattr(hook, "__name__", "<unknown>")
+    return name

@@ -131,6 +131,12 @@ LEAF_WRITTEN = "a leaf Variable that requires grad has been used in an in-place 
 TWICE_DIFFERENTIATED = "trying to differentiate twice a function that was marked with @once_differentiable"
 HOOK_SIZE = "hook '{name}' has changed the size of value"
 HOOK_TYPE = "expected Variable, but hook returned '{name}'"
+HOOK_TUPLE = "expected tuple, but hook returned '{name}'"
+HOOK_DTYPE = "hook '{name}' has changed the type of value (was torch.{was}Tensor got torch.{got}Tensor)"
+HOOK_COUNT = "hook '{name}' has returned an incorrect number of values (got {got}, but expected {expected})"
+HOOK_OF_NOTHING = "can't replace a None gradient with a non-None value"
+HOOK_OF_NON_LEAF = "post accumulate grad hooks cannot be registered on non-leaf tensors"
+ACCUMULATED_HOOK_RESULT = "Tensor post accumulate grad hooks should return None."
 NOT_IMPLEMENTED = "derivative for aten::{name} is not implemented"
 DEEPCOPY = (
     "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "

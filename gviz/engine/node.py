@@ -6,8 +6,8 @@ A node's *outputs* below are those of the forward operation; backward, they are 
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from gviz.emit import Seen
 from gviz.engine import dtypes, messages
+from gviz.engine.hooks import Extras, HookHandle
 from gviz.events import OpSeen
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 Grad = Any
 """A gradient in a running pass: an array or numpy scalar, or a `Tensor` if the pass builds a graph."""
 
-Hook = Callable[["Tensor"], "Tensor | None"]
 Edge = tuple["Node", int]
 Metadata = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and dtype of one output; a gradient arriving there is brought into this form."""
@@ -39,19 +39,19 @@ class Node:
     """What a tracked operation leaves behind: where gradients go next, and what its rules need.
 
     `saved` are the tensors named by the op's rules (None where no rule needs one), `versions` their version counters
-    when they were saved; `saved` becomes None once they are released. Subclasses, one per op, only add the name.
+    when they were saved; `saved` becomes None once they are released. `extras` is made when first needed. Subclasses,
+    one per op, only add the name.
     """
 
     __slots__ = (
         "__weakref__",
         "attrs",
+        "extras",
         "next_edges",
         "outputs",
-        "retained",
         "saved",
         "seen",
         "sequence_nr",
-        "tensor_hooks",
         "versions",
     )
     op: ClassVar[Op]
@@ -61,8 +61,7 @@ class Node:
     versions: Sequence[int]
     attrs: dict[str, Any]
     sequence_nr: int
-    tensor_hooks: dict[int, dict[int, Hook]] | None
-    retained: dict[int, weakref.ref[Tensor]] | None
+    extras: Extras | None
     seen: Seen | None
 
     def __init__(self) -> None:
@@ -71,7 +70,7 @@ class Node:
 
     def _begin(self, sequence_nr: int) -> None:
         self.sequence_nr = sequence_nr
-        self.tensor_hooks = self.retained = None
+        self.extras = None
         self.next_edges = self.saved = self.versions = ()
         self.attrs = {}
 
@@ -83,9 +82,38 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """Where gradients go, one pair per argument that can have one; ``(None, 0)`` where none is needed."""
+        return tuple((None, 0) if edge is None else edge for edge in self.places(self.next_edges))
+
+    def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
+        """What belongs to each argument that can have a gradient, given what belongs to each slot."""
         op: Op | None = getattr(type(self), "op", None)
-        edges = self.next_edges if op is None else op.places(self.next_edges)
-        return tuple((None, 0) if edge is None else edge for edge in edges)
+        return of_slots if op is None else op.places(of_slots)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dictionary for anybody's notes about this node."""
+        return self.with_extras().metadata
+
+    def register_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Call ``hook(grad_inputs, grad_outputs)`` after the node's rule; a tuple it returns replaces the first."""
+        return HookHandle(self.with_extras().after, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Call ``hook(grad_outputs)`` before the node's rule; a tuple it returns replaces them."""
+        return HookHandle(self.with_extras().before, hook)
+
+    def with_extras(self) -> Extras:
+        """The node's extras, made now if it has none."""
+        if self.extras is None:
+            self.extras = Extras()
+        return self.extras
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        return tuple([InputMetadata(shape, dtypes.of_numpy(kind)) for shape, kind in self.outputs])
+
+    def _sequence_nr(self) -> int:
+        return self.sequence_nr
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_"):
@@ -151,6 +179,14 @@ class Node:
         kind = dtypes.of(tensor._array).tensor_type
         shape, version = tensor._array.shape, tensor._counter[0]
         return messages.modified_in_place(kind, shape, origin, version, self.versions[position])
+
+
+@dataclass(frozen=True, slots=True)
+class InputMetadata:
+    """What a gradient for one output of the forward operation looks like."""
+
+    shape: tuple[int, ...]
+    dtype: dtypes.dtype
 
 
 def plain_name(node: Node) -> str:

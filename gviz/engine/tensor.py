@@ -7,6 +7,7 @@ that derive from operations come from `Methods`, which `surface` fills from the 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,9 +16,9 @@ from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import announce, dtypes, messages
 from gviz.engine.conversions import Conversions
-from gviz.engine.hooks import HookHandle
+from gviz.engine.hooks import Hook, HookHandle, Registered
 from gviz.engine.memory import Storage
-from gviz.engine.node import AccumulateGrad, Edge, Hook, Node
+from gviz.engine.node import AccumulateGrad, Edge, Node
 from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
 from gviz.values import Array
@@ -58,7 +59,8 @@ class Tensor(Conversions):
     _storage: Storage
     # Few tensors have these, so they are not slots: making a tensor must be cheap.
     _accumulator: weakref.ref[AccumulateGrad] | None = None
-    _hooks: dict[int, dict[int, Hook]] | None = None
+    _hooks: dict[int, Registered] | None = None
+    _accumulated_hooks: Registered | None = None
     _grad_of: weakref.ref[Tensor] | None = None
     _retained: bool = False
     _is_parameter: ClassVar[bool] = False
@@ -198,9 +200,7 @@ class Tensor(Conversions):
         if node is None or self._retained:
             return
         self._retained = True
-        if node.retained is None:
-            node.retained = {}
-        node.retained[self._output_nr] = weakref.ref(self)
+        node.with_extras().retained[self._output_nr] = weakref.ref(self)
 
     @property
     def retains_grad(self) -> bool:
@@ -212,12 +212,20 @@ class Tensor(Conversions):
         if not self.requires_grad:
             raise RuntimeError(messages.CANNOT_HOOK)
         node, output_nr = self._edge()
-        if node.tensor_hooks is None:
-            node.tensor_hooks = {}
-        hooks = node.tensor_hooks.setdefault(output_nr, {})
+        of_tensors = node.with_extras().of_tensors
         if isinstance(node, AccumulateGrad):
-            self._hooks = node.tensor_hooks  # the accumulator may die with its graph, a leaf's hooks may not
-        return HookHandle(hooks, hook)
+            self._hooks = of_tensors  # the accumulator may die with its graph, a leaf's hooks may not
+        return HookHandle(of_tensors.setdefault(output_nr, {}), hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> HookHandle:
+        """Call ``hook(leaf)`` whenever a backward pass has added to the ``.grad`` of this leaf."""
+        if not self.requires_grad:
+            raise RuntimeError(messages.CANNOT_HOOK)
+        if self.grad_fn is not None:
+            raise RuntimeError(messages.HOOK_OF_NON_LEAF)
+        if self._accumulated_hooks is None:
+            self._accumulated_hooks = {}
+        return HookHandle(self._accumulated_hooks, hook)
 
     def _edge(self) -> Edge:
         """Where a gradient for this tensor goes: its ``grad_fn``, or a leaf's `AccumulateGrad`."""
@@ -227,7 +235,8 @@ class Tensor(Conversions):
         accumulator = None if self._accumulator is None else self._accumulator()
         if accumulator is None:
             accumulator = AccumulateGrad(self)
-            accumulator.tensor_hooks = self._hooks
+            if self._hooks is not None:
+                accumulator.with_extras().of_tensors = self._hooks
             self._accumulator = weakref.ref(accumulator)
         return accumulator, 0
 

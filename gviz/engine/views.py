@@ -199,8 +199,8 @@ def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
 def _give_history(node: Node, tensor: Tensor, output_nr: int = 0) -> None:
     """`node` made the tensor's new value. ``retain_grad`` moves along to it; hooks stay with the old value."""
     before = tensor._grad_fn
-    if tensor._retained and before is not None and before.retained is not None:
-        del before.retained[tensor._output_nr]
+    if tensor._retained and before is not None and before.extras is not None:
+        del before.extras.retained[tensor._output_nr]
     tensor._grad_fn, tensor._output_nr, tensor._requires_grad = node, output_nr, True
     if tensor._retained:
         tensor._retained = False

@@ -1,0 +1,94 @@
+"""Adding to a leaf's ``.grad``: what is taken over as it is, what is copied, what is written in place.
+
+PyTorch takes a gradient over if nothing else refers to it and it is laid out like the leaf, and otherwise copies it;
+``.grad._version`` tells which. As it counts references, so does this module.
+"""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from gviz.engine import messages
+from gviz.engine.node import Grad
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.values import Array
+
+_IN_LIST = 2
+_IN_LIST_AND_NAMED = 4
+"""References to what only a list holds, and to what its owner names and hands to a function besides."""
+
+
+def accumulate(leaf: Tensor, arrived: list[Grad | None], create_graph: bool) -> None:
+    """Add what has arrived to a leaf's ``.grad``: in place, or out of place when the pass builds a graph.
+
+    `arrived` is the gradient, and an entry more for every addition that wrote to it (see `adds_in_place`).
+    """
+    before = leaf._grad
+    if create_graph:
+        grad: Grad = arrived[0]
+        leaf._set_grad(_recorded_copy(leaf, grad) if before is None else before + grad)
+    elif before is None:
+        shared = getrefcount(arrived[0]) > _IN_LIST
+        leaf._set_grad(_taken(leaf, arrived[0], shared, len(arrived) - 1))
+    else:
+        _add(before, arrived[0])
+
+
+def adds_in_place(before: Grad) -> bool:
+    """Whether PyTorch would add a second contribution into the memory of the first, which a list and its user hold."""
+    return getrefcount(before) <= _IN_LIST_AND_NAMED and not isinstance(before, Tensor) and before.base is None
+
+
+def _taken(leaf: Tensor, grad: Grad, shared: bool, version: int) -> Tensor:
+    if shared or not _obeys(grad, leaf._array):
+        return _copied(leaf, grad)
+    # PyTorch takes over views, too, and so lets two leaves share a gradient; here each has its own.
+    taken = new_tensor(grad if isinstance(grad, np.ndarray) and grad.base is None else np.array(grad))
+    taken._counter[0] = version
+    return taken
+
+
+def _copied(leaf: Tensor, grad: Grad) -> Tensor:
+    if not _is_dense(leaf._array):
+        return new_tensor(np.array(grad, order="C"))
+    copy = new_tensor(np.empty_like(leaf._array))
+    copy._array[...] = grad
+    copy._counter[0] = 1
+    return copy
+
+
+def _recorded_copy(leaf: Tensor, grad: Tensor) -> Tensor:
+    if not _is_dense(leaf._array):
+        return grad.clone()
+    return new_tensor(np.empty_like(leaf._array)).copy_(grad)
+
+
+def _add(to: Tensor, grad: Grad) -> None:
+    array = to._array
+    if array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:
+        raise RuntimeError(messages.OVERLAPPING_WRITE)
+    np.add(array, grad, out=array)
+    to._counter[0] += 1
+
+
+def _obeys(grad: Any, own: Array) -> bool:
+    """Whether a gradient is laid out as its leaf is, or in C order if the leaf has gaps or overlaps."""
+    if grad.base is not None and grad.ndim and not any(grad.strides):  # one number, expanded
+        return False
+    if not _is_dense(own):
+        return bool(grad.flags.c_contiguous)
+    if own.size and grad.flags.c_contiguous and own.flags.c_contiguous:
+        return True
+    return _steps(grad) == _steps(own)
+
+
+def _is_dense(array: Array) -> bool:
+    flags = array.flags
+    return flags.c_contiguous or flags.f_contiguous or _steps(array) == _steps(np.empty_like(array))
+
+
+def _steps(array: Any) -> list[int]:
+    return [step for step, size in zip(array.strides, array.shape, strict=True) if size != 1]
