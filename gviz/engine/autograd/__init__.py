@@ -7,6 +7,8 @@ from gviz.engine.autograd.function import Function as Function
 from gviz.engine.autograd.grad import Variable as Variable
 from gviz.engine.autograd.grad import backward as backward
 from gviz.engine.autograd.grad import grad as grad
+from gviz.engine.autograd.gradcheck import gradcheck as gradcheck
+from gviz.engine.autograd.gradcheck import gradgradcheck as gradgradcheck
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import enable_grad as enable_grad
 from gviz.engine.modes import no_grad as no_grad
