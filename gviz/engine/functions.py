@@ -6,11 +6,16 @@ from gviz.engine import backward
 from gviz.engine.ops import arithmetic as arithmetic
 from gviz.engine.ops import axes as axes
 from gviz.engine.ops import comparison as comparison
+from gviz.engine.ops import division as division
+from gviz.engine.ops import exponential as exponential
 from gviz.engine.ops import flattening as flattening
 from gviz.engine.ops import flipping as flipping
+from gviz.engine.ops import fused as fused
 from gviz.engine.ops import gathering as gathering
 from gviz.engine.ops import indexing as indexing
 from gviz.engine.ops import joining as joining
+from gviz.engine.ops import larger as larger
+from gviz.engine.ops import logic as logic
 from gviz.engine.ops import loss as loss
 from gviz.engine.ops import matrix as matrix
 from gviz.engine.ops import memory as memory
@@ -20,10 +25,15 @@ from gviz.engine.ops import questions as questions
 from gviz.engine.ops import random as random
 from gviz.engine.ops import reduction as reduction
 from gviz.engine.ops import repeating as repeating
+from gviz.engine.ops import rounding as rounding
 from gviz.engine.ops import selecting as selecting
 from gviz.engine.ops import shape as shape
+from gviz.engine.ops import signs as signs
+from gviz.engine.ops import special as special
 from gviz.engine.ops import splitting as splitting
 from gviz.engine.ops import strided as strided
+from gviz.engine.ops import trigonometric as trigonometric
+from gviz.engine.ops import truth as truth
 from gviz.engine.surface import FUNCTIONS, front
 
 front("backward", function=False)(backward.backward)

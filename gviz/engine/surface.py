@@ -6,7 +6,7 @@ PyTorch's arguments are not simply the op's (``sum(dim=None)`` is two ops), a ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
@@ -23,6 +23,8 @@ from gviz.values import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
 Number = bool | int | float
+Runner = Callable[[Op, Sequence[Tensor], Attrs], Any]
+"""`apply` or `apply_in_place`: what both variants of a function share is written for either."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """What the namespace ``torch`` offers, by name."""
@@ -47,13 +49,18 @@ def attribute(name: str, read: Callable[[Tensor], Any], write: Callable[[Tensor,
     setattr(Methods, name, property(read, write))
 
 
-def derive(op: Op, *aliases: str) -> None:
-    """Offer an op as function and method, and its in-place variant as a method."""
-    simple = _unary if len(op.slots) == 1 else _binary
-    implementation = simple(op) if len(op.slots) <= 2 and not op.attrs else _bound(op)
+def derive(op: Op, *aliases: str, numbers: bool = True, number_first: bool = False) -> None:
+    """Offer an op as function and method, and its in-place variant as a method.
+
+    Without `numbers`, a Python number is refused where a tensor is expected; `number_first` allows one for the first.
+    """
+    if op.attrs or len(op.slots) > 2 or not (numbers or len(op.slots) == 1):
+        implementation = _bound(op, numbers)
+    else:
+        implementation = _unary(op) if len(op.slots) == 1 else _binary(op, number_first)
     front(op.name, *aliases)(_named(implementation, op, op.name))
     if op.in_place:
-        variant = in_place(op)
+        variant = in_place(op, numbers)
         front(*(name + "_" for name in (op.name, *aliases)), function=False)(variant)
 
 
@@ -87,23 +94,25 @@ def _annotation(default: Any) -> str:
     return kinds.get(type(default), "Any")
 
 
-def derive_all(*ops: Op) -> None:
+def derive_all(*ops: Op, numbers: bool = True) -> None:
     """`derive` for each."""
     for op in ops:
-        derive(op)
+        derive(op, numbers=numbers)
 
 
-def in_place(op: Op) -> Callable[..., Any]:
+def in_place(op: Op, numbers: bool = True) -> Callable[..., Any]:
     """The method that writes the op's result into its first tensor."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        tensors, attrs = bind(op, (self, *args), kwargs)
+        tensors, attrs = bind(op, (self, *args), kwargs, numbers=numbers)
         return apply_in_place(*op.present(tensors), attrs)
 
     return _named(method, op, op.name + "_")
 
 
-def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor | None], Attrs]:
+def bind(
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], *, numbers: bool = True
+) -> tuple[list[Tensor | None], Attrs]:
     """Arguments as the op's tensors and attributes, Python numbers as 0-dimensional constants. TypeError if unfit.
 
     An optional tensor that is not given is None.
@@ -122,7 +131,11 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Te
     tensors: list[Tensor | None] = [first]
     for position, slot in enumerate(op.slots[1:], 2):
         absent = slot in op.optional and given.get(slot) is None
-        tensors.append(None if absent else operand(op, given[slot], first, position))
+        if absent:
+            tensors.append(None)
+        else:
+            value = given[slot]
+            tensors.append(operand(op, value, first, position) if numbers else checked(op, value, position))
     return tensors, {name: given.get(name, default) for name, default in op.attrs.items()}
 
 
@@ -147,7 +160,10 @@ def operand(op: Op, value: object, like: Tensor, position: int = 2) -> Tensor:
 def number(value: Any, like: Array) -> Tensor:
     """A Python number as a constant of the dtype it takes beside `like`."""
     plain = value.item() if isinstance(value, np.generic) else value
-    return new_tensor(thread.quietly(np.array, plain, dtypes.scalar_dtype(plain, like.dtype)), WrappedNumber)
+    kind = dtypes.scalar_dtype(plain, like.dtype)
+    if kind.kind in "iu":
+        return new_tensor(np.array(plain).astype(kind), WrappedNumber)  # wraps around where it does not fit
+    return new_tensor(thread.quietly(np.array, plain, kind), WrappedNumber)
 
 
 def operator(op: Op, with_number: Op | None = None) -> Callable[[Tensor, Any], Any]:
@@ -182,18 +198,18 @@ def _unary(op: Op) -> Callable[..., Any]:
     return function
 
 
-def _binary(op: Op) -> Callable[..., Any]:
+def _binary(op: Op, number_first: bool) -> Callable[..., Any]:
     def function(input: Tensor, other: Any) -> Any:
-        if not isinstance(input, Tensor) and isinstance(other, Tensor):
+        if number_first and isinstance(other, Tensor):
             input = operand(op, input, other, 1)
         return apply(op, (checked(op, input, 1), operand(op, other, input)))
 
     return function
 
 
-def _bound(op: Op) -> Callable[..., Any]:
+def _bound(op: Op, numbers: bool = True) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
-        tensors, attrs = bind(op, args, kwargs)
+        tensors, attrs = bind(op, args, kwargs, numbers=numbers)
         return op(*tensors, **attrs)
 
     return function

@@ -1,4 +1,4 @@
-"""Sums, products, powers: what operators do."""
+"""Sums, differences, products."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import messages
 from gviz.engine.apply import apply
-from gviz.engine.methods import Methods
+from gviz.engine.dtypes import promote
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal, positive
-from gviz.engine.ops.pointwise import reciprocal
-from gviz.engine.surface import Number, derive, derive_all, front, in_place, operand, operator, reflected
+from gviz.engine.ops.examples import normal
+from gviz.engine.surface import Number, Runner, checked, derive, front, in_place, operand, operator
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
 
-Runner = Callable[[Op, Sequence[Tensor], dict[str, Any]], Any]
+BOOL = np.dtype(np.bool_)
+BOTH_BOOLEAN = (
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+    "instead."
+)
+ONE_BOOLEAN = (
+    "{what}, the `-` operator, {how} a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
+    "or `logical_not()` operator instead."
+)
 
 
 def _pairs() -> Sequence[Example]:
@@ -30,14 +36,6 @@ def _pairs() -> Sequence[Example]:
         Example((normal(), normal()), {}),
         Example((normal(0, 3), normal(3)), {}),
     ]
-
-
-def _divisions() -> Sequence[Example]:
-    return [Example((normal(2, 3), positive(3)), {}), Example((normal(), positive(2)), {})]
-
-
-def _no_derivative(g: Any) -> Any:
-    raise RuntimeError(messages.NOT_IMPLEMENTED.format(name="floor_divide"))
 
 
 add: Op = Op(
@@ -92,19 +90,6 @@ mul: Op = Op(
     in_place=True,
     examples=_pairs,
 )
-div: Op = Op(
-    "div(self, other)",
-    grad_fn="DivBackward0",
-    formula="self / other",
-    forward=operators.truediv,
-    rules=(
-        Rule("self", "g / other", lambda g, other: g / other),
-        Rule("other", "-g * self / other**2", lambda g, self, other: -g * (self / other) / other),
-    ),
-    promotes="float",
-    in_place=True,
-    examples=_divisions,
-)
 neg: Op = Op(
     "neg(self)",
     grad_fn="NegBackward0",
@@ -114,140 +99,211 @@ neg: Op = Op(
     in_place=True,
     examples=lambda: [Example((normal(2, 3),), {})],
 )
-floor_divide: Op = Op(
-    "floor_divide(self, other)",
-    grad_fn="NotImplemented",
-    formula="floor(self / other)",
-    forward=np.floor_divide,
-    rules=(Rule("self", "none", _no_derivative), Rule("other", "none", _no_derivative)),
-    promotes=True,
-)
-whole_quotient: Op = Op(
-    "div(self, other)",
-    grad_fn="",  # its derivative is zero
-    formula="floor(self / other)",
-    forward=np.floor_divide,
-    promotes=True,
+positive: Op = Op(
+    "positive(self)",
+    grad_fn="",
+    formula="self",
+    forward=lambda self: self.view(),
+    memory="alias",
     public=False,
-)
-remainder: Op = Op(
-    "remainder(self, other)",
-    grad_fn="RemainderBackward1",
-    formula="self - floor(self / other) * other",
-    forward=np.remainder,
-    rules=(
-        Rule("self", "g", lambda g: g),
-        Rule("other", "-g * floor(self / other)", lambda g, self, other: -g * whole_quotient(self, other)),
-    ),
-    promotes=True,
-    in_place=True,
-    examples=_divisions,
-)
-remainder_number: Op = Op(
-    "remainder(self, other)",
-    grad_fn="RemainderBackward0",
-    formula=remainder.formula,
-    forward=np.remainder,
-    rules=(Rule("self", "g", lambda g: g),),  # a number has no gradient
-    promotes=True,
-    public=False,
-    examples=lambda: [Example((normal(2, 3), positive()), {})],
-)
-add_scaled: Op = Op(
-    "add(self, other, *, alpha=1)",
-    grad_fn="AddBackward0",
-    formula="self + alpha * other",
-    forward=lambda self, other, alpha: _add_scaled(self, other, alpha),
-    rules=(Rule("self", "g", lambda g: g), Rule("other", "g * alpha", lambda g, alpha: g * alpha)),
-    promotes=True,
-    in_place=True,
-    public=False,
-    examples=lambda: [Example((normal(2, 3), normal(3)), {"alpha": 2.5})],
-)
-sub_scaled: Op = Op(
-    "sub(self, other, *, alpha=1)",
-    grad_fn="SubBackward0",
-    formula="self - alpha * other",
-    forward=lambda self, other, alpha: _add_scaled(self, other, -alpha),
-    rules=(Rule("self", "g", lambda g: g), Rule("other", "-g * alpha", lambda g, alpha: -g * alpha)),
-    promotes=True,
-    in_place=True,
-    public=False,
-    examples=lambda: [Example((normal(2, 3), normal(3)), {"alpha": 2.5})],
 )
 
-derive(mul, "multiply")
-derive(div, "true_divide", "divide")
-derive(neg, "negative")
-derive_all(floor_divide, remainder)
+
+def _scaled_op(name: str, grad_fn: str, formula: str, forward: Callable[..., Any], sign: int) -> Op:
+    rule = "g * alpha" if sign > 0 else "-g * alpha"
+    return Op(
+        f"{name}(self, other, *, alpha)",
+        grad_fn=grad_fn,
+        formula=formula,
+        forward=forward,
+        rules=(
+            Rule("self", "g", lambda g: g),
+            Rule("other", rule, lambda g, alpha: g * (alpha if sign > 0 else -alpha)),
+        ),
+        promotes=True,
+        in_place=True,
+        public=False,
+        torch=name,
+        examples=lambda: [Example((normal(2, 3), normal(3)), {"alpha": 2.5})],
+    )
+
+
+add_scaled = _scaled_op(
+    "add", "AddBackward0", "self + alpha * other", lambda self, other, alpha: _plus(self, other, alpha), 1
+)
+sub_scaled = _scaled_op(
+    "sub", "SubBackward0", "self - alpha * other", lambda self, other, alpha: _plus(self, other, -alpha), -1
+)
+
+
+def _rsub_scaled(grad_fn: str, *rules: Rule) -> Op:
+    return Op(
+        "rsub(self, other, *, alpha)",
+        grad_fn=grad_fn,
+        formula="other - alpha * self",
+        forward=lambda self, other, alpha: _plus(other, self, -alpha),
+        rules=(Rule("self", "-g * alpha", lambda g, alpha: -g * alpha), *rules),
+        promotes=True,
+        public=False,
+        examples=lambda: [Example((normal(2, 3), normal(3)), {"alpha": 2.5})],
+    )
+
+
+rsub_scaled = _rsub_scaled("RsubBackward0", Rule("other", "g", lambda g: g))
+rsub_number_scaled = _rsub_scaled("RsubBackward1")
+
+derive(mul, "multiply", number_first=True)
+
+
+@front("neg", "negative", "__neg__")
+def neg_front(input: Tensor) -> Tensor:
+    """-`input`. RuntimeError for booleans."""
+    result: Tensor = apply(neg, (_negatable(checked(neg, input, 1)),))
+    return result
+
+
+@front("neg_", "negative_", function=False)
+def neg_in_place(self: Tensor) -> Tensor:
+    """Negate in place."""
+    return apply_in_place(neg, (_negatable(self),), {})
+
+
+@front("positive", "__pos__")
+def positive_front(input: Tensor) -> Tensor:
+    """`input` itself. RuntimeError for booleans."""
+    if checked(positive, input, 1)._array.dtype is BOOL:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
 
 
 @front("add")
-def add_front(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """`self` + `alpha` * `other`."""
-    return _scaled(apply, add, self, other, alpha)
+def add_front(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """`input` + `alpha` * `other`."""
+    return _scaled(apply, add, add_scaled, _first(add, input, other), other, alpha)
 
 
-@front("add_", function=False)
+@front("add_", "__iadd__", function=False)
 def add_in_place(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Add `alpha` * `other` in place."""
-    return _scaled(apply_in_place, add, self, other, alpha)
+    return _scaled(apply_in_place, add, add_scaled, self, other, alpha)
 
 
 @front("sub", "subtract")
-def sub_front(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """`self` - `alpha` * `other`."""
-    return _scaled(apply, sub, self, other, alpha)
+def sub_front(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """`input` - `alpha` * `other`. RuntimeError for booleans."""
+    first = _first(sub, input, other)
+    _refuse_booleans(first, other)
+    return _scaled(apply, sub, sub_scaled, first, other, alpha)
 
 
-@front("sub_", "subtract_", function=False)
+@front("sub_", "subtract_", "__isub__", function=False)
 def sub_in_place(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Subtract `alpha` * `other` in place."""
-    return _scaled(apply_in_place, sub, self, other, alpha)
+    _refuse_booleans(self, other)
+    return _scaled(apply_in_place, sub, sub_scaled, self, other, alpha)
 
 
 @front("rsub", method=False)
-def rsub_front(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """`other` - `alpha` * `self`."""
-    scaled = self if alpha == 1 else self * alpha
-    result: Tensor = apply(rsub if isinstance(other, Tensor) else rsub_number, (scaled, operand(rsub, other, scaled)))
-    return result
+def rsub_front(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """`other` - `alpha` * `input`."""
+    _refuse_booleans(checked(rsub, input, 1), other)
+    if isinstance(other, Tensor):
+        return _scaled(apply, rsub, rsub_scaled, input, other, alpha)
+    return _scaled(apply, rsub_number, rsub_number_scaled, input, other, alpha)
 
 
-@front("__rtruediv__", function=False)
-def rtruediv(self: Tensor, other: Number) -> Tensor:
-    """A number divided by a tensor: its reciprocal times the number, as PyTorch does it."""
-    result: Tensor = reciprocal(self) * other
-    return result
+@front("__sub__", function=False)
+def minus(self: Tensor, other: Any) -> Any:
+    """``self - other``."""
+    if self._array.dtype is BOOL or other is True or other is False or _is_boolean(other):
+        _refuse_booleans(self, other)
+    return _minus(self, other)
 
 
-def _add_scaled(self: Array, other: Array, alpha: Number) -> Array:
-    """`self` + `alpha` * `other`, rounded once in float32, as the fused instruction PyTorch uses."""
-    if self.dtype == other.dtype == np.float32:
-        wide = np.multiply(other, float(np.float32(alpha)), dtype=np.float64)
-        return np.add(self, wide).astype(np.float32)
-    return np.add(self, np.multiply(alpha, other, dtype=other.dtype))
+@front("__rsub__", function=False)
+def minus_from(self: Tensor, other: Any) -> Any:
+    """``other - self`` for a number."""
+    if self._array.dtype is BOOL or other is True or other is False:
+        _refuse_booleans(self, other)
+    return _minus_from(self, other)
 
 
-def _scaled(run: Runner, op: Op, self: Tensor, other: Tensor | Number, alpha: Number) -> Tensor:
+_minus, _minus_from = operator(sub), operator(rsub_number)
+
+
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, Tensor) and value._array.dtype is BOOL
+
+
+def _refuse_booleans(self: Tensor, other: Any) -> None:
+    """RuntimeError, in PyTorch's words, where one of two operands is boolean: it cannot be subtracted."""
+    booleans = [_is_boolean(self), _is_boolean(other) or isinstance(other, bool)]
+    if any(booleans):
+        raise RuntimeError(BOTH_BOOLEAN if all(booleans) else ONE_BOOLEAN.format(what="Subtraction", how="with"))
+
+
+def _negatable(self: Tensor) -> Tensor:
+    if self._array.dtype is BOOL:
+        raise RuntimeError(ONE_BOOLEAN.format(what="Negation", how="on"))
+    return self
+
+
+def _first(op: Op, input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The first operand, which may be a number if the second is a tensor."""
+    return operand(op, input, other, 1) if isinstance(other, Tensor) else checked(op, input, 1)
+
+
+def _plus(self: Array, other: Array, alpha: Number) -> Array:
+    """`self` + `alpha` * `other`, rounded once, as the fused instruction PyTorch uses."""
+    if self.dtype.kind != "f":
+        return np.add(self, np.multiply(alpha, other, dtype=other.dtype))
+    if self.dtype == np.float64:
+        return _fused(self, other, alpha)
+    wide = np.multiply(other, float(np.float32(alpha)), dtype=np.float64)
+    return np.add(self, wide).astype(self.dtype)
+
+
+def _fused(self: Array, other: Array, alpha: Number) -> Array:
+    """As above in float64: the error of the product, exact after Dekker, is added to the sum with the sum's own."""
+    product = other * alpha
+    high, rest = _halves(other)
+    high_alpha, rest_alpha = _halves(np.float64(alpha))
+    lost = ((high * high_alpha - product) + high * rest_alpha + rest * high_alpha) + rest * rest_alpha
+    total = self + product
+    back = total - self
+    missed = (self - (total - back)) + (product - back) + lost
+    exact: Array = np.where(np.isfinite(missed), total + missed, total)
+    return exact
+
+
+def _halves(value: Any) -> tuple[Any, Any]:
+    """A float64 as the sum of two of half the digits each (Veltkamp's splitting)."""
+    shifted = value * 134217729.0  # 2**27 + 1
+    high = shifted - (shifted - value)
+    return high, value - high
+
+
+def _scaled(run: Runner, op: Op, scaled: Op, self: Tensor, other: Tensor | Number, alpha: Number) -> Tensor:
     operands = (self, operand(op, other, self))
-    if alpha == 1:
+    if alpha.__class__ is int and alpha == 1:
         result: Tensor = run(op, operands, {})
-    else:
-        result = run(add_scaled if op is add else sub_scaled, operands, {"alpha": alpha})
+        return result
+    _check_alpha(op, operands, alpha)
+    result = run(scaled, operands, {"alpha": alpha})
     return result
 
 
-for name, op in (("add", add), ("sub", sub), ("mul", mul), ("truediv", div), ("floordiv", floor_divide)):
+def _check_alpha(op: Op, operands: Sequence[Tensor], alpha: object) -> None:
+    if not isinstance(alpha, (bool, int, float, np.number)):
+        raise TypeError(f"{op.name}(): argument 'alpha' must be Number, not {type(alpha).__name__}")
+    kind = promote([t._array for t in operands]).kind
+    if isinstance(alpha, bool) and kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and kind != "f":
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+
+
+for name, op in (("add", add), ("mul", mul), ("radd", add), ("rmul", mul)):
+    # A sum and a product commute: a number takes the second place, as in PyTorch.
     front(f"__{name}__", function=False)(operator(op))
-front("__mod__", function=False)(operator(remainder, remainder_number))
-for name, op in (("radd", add), ("rmul", mul)):
-    front(f"__{name}__", function=False)(operator(op))  # commutes: the number takes the second place, as in PyTorch
-front("__rsub__", function=False)(operator(rsub_number))
-front("__rfloordiv__", function=False)(reflected(floor_divide))
-front("__iadd__", function=False)(in_place(add))
-front("__isub__", function=False)(in_place(sub))
 front("__imul__", function=False)(in_place(mul))
-front("__itruediv__", function=False)(in_place(div))
-front("__neg__", function=False)(Methods.neg)
-front("__pos__", function=False)(lambda self: self)

@@ -1,4 +1,4 @@
-"""Comparisons and choices. Their results are booleans, through which no gradient flows."""
+"""Comparisons, and what kind of number something is. Their results are booleans, through which no gradient flows."""
 
 from __future__ import annotations
 
@@ -7,74 +7,114 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.apply import apply, zeros
+from gviz.engine import dtypes
+from gviz.engine.apply import apply, broadcast_error, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
-from gviz.engine.surface import Number, derive, derive_all, front, number, operator
+from gviz.engine.surface import Number, checked, derive, derive_all, front, number, operand, operator
 from gviz.engine.tensor import Tensor
+from gviz.values import Array
 
-eq: Op = Op("eq(self, other)", grad_fn="", formula="self == other", forward=np.equal, promotes=True)
-ne: Op = Op("ne(self, other)", grad_fn="", formula="self != other", forward=np.not_equal, promotes=True)
-lt: Op = Op("lt(self, other)", grad_fn="", formula="self < other", forward=np.less, promotes=True)
-le: Op = Op("le(self, other)", grad_fn="", formula="self <= other", forward=np.less_equal, promotes=True)
-gt: Op = Op("gt(self, other)", grad_fn="", formula="self > other", forward=np.greater, promotes=True)
-ge: Op = Op("ge(self, other)", grad_fn="", formula="self >= other", forward=np.greater_equal, promotes=True)
-logical_not: Op = Op("logical_not(self)", grad_fn="", formula="not self", forward=np.logical_not)
+
+def _comparison(name: str, sign: str, forward: Callable[..., Any]) -> Op:
+    return Op(f"{name}(self, other)", grad_fn="", formula=f"self {sign} other", forward=forward, promotes=True)
+
+
+eq = _comparison("eq", "==", np.equal)
+ne = _comparison("ne", "!=", np.not_equal)
+lt = _comparison("lt", "<", np.less)
+le = _comparison("le", "<=", np.less_equal)
+gt = _comparison("gt", ">", np.greater)
+ge = _comparison("ge", ">=", np.greater_equal)
+ALIASES = {eq: [], ne: ["not_equal"], lt: ["less"], le: ["less_equal"], gt: ["greater"], ge: ["greater_equal"]}
+
 isnan: Op = Op("isnan(self)", grad_fn="", formula="is nan", forward=np.isnan)
 isinf: Op = Op("isinf(self)", grad_fn="", formula="is infinite", forward=np.isinf)
 isfinite: Op = Op("isfinite(self)", grad_fn="", formula="is finite", forward=np.isfinite)
+isreal: Op = Op("isreal(self)", grad_fn="", formula="is real", forward=lambda self: np.ones(self.shape, np.bool_))
+isposinf: Op = Op("isposinf(self)", grad_fn="", formula="is inf", forward=lambda self: self == np.inf)
+isneginf: Op = Op("isneginf(self)", grad_fn="", formula="is -inf", forward=lambda self: self == -np.inf)
 
-for op in (eq, ne, lt, le, gt, ge):
-    derive(op)
+
+def _close(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Any:
+    if self.dtype != other.dtype:
+        raise RuntimeError(f"{dtypes.of(self).tensor_type} did not match {dtypes.of(other).tensor_type}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance:g}")
+    return np.isclose(self, other, rtol, atol, equal_nan)
+
+
+isclose: Op = Op(
+    "isclose(self, other, *, rtol=1e-05, atol=1e-08, equal_nan=False)",
+    grad_fn="",
+    formula="|self - other| <= atol + rtol * |other|",
+    forward=_close,
+)
+
+for op, aliases in ALIASES.items():
+    derive(op, *aliases)
     front(f"__{op.name}__", function=False)(operator(op))
-for op in (logical_not, isnan, isinf, isfinite):
-    derive(op)
+derive_all(isnan, isinf, isfinite, isreal, isposinf, isneginf)
+derive(isclose, numbers=False)
+
+
+def _where(condition: Array, self: Array, other: Array) -> Any:
+    if condition.dtype.kind != "b" and condition.dtype != np.uint8:
+        kind = dtypes.of(condition).tensor_type
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}")
+    chosen = np.where(condition, self, other)
+    return chosen if self.dtype == other.dtype else chosen.astype(dtypes.promote((self, other)))
+
 
 where_op: Op = Op(
     "where(condition, self, other)",
     grad_fn="WhereBackward0",
     formula="self where condition, else other",
-    forward=np.where,
+    forward=_where,
     rules=(
         Rule("self", "g where condition, else 0", lambda g, condition: where_op(condition, g, zeros(g, ()))),
         Rule("other", "0 where condition, else g", lambda g, condition: where_op(condition, zeros(g, ()), g)),
     ),
     public=False,
+    torch="where",
     examples=lambda: [Example((normal(2, 3) > 0, normal(2, 3), normal(3)), {})],
 )
 
 
 @front("where", method=False)
-def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """`input` where `condition` holds, else `other`, element by element."""
-    like: Any = input if isinstance(input, Tensor) else other if isinstance(other, Tensor) else None
-    array = np.zeros((), np.float32) if like is None else like._array
-    chosen, rejected = (v if isinstance(v, Tensor) else number(v, array) for v in (input, other))
-    result: Tensor = apply(where_op, (condition, chosen, rejected))
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """`input` where `condition` holds, else `other`, element by element; alone, the places where it holds."""
+    checked(where_op, condition, 1)
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    chosen, rejected = _choices(input, other)
+    shapes = [condition.shape, chosen.shape, rejected.shape]
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        _check_fit(shapes[a], shapes[b])
+    return apply(where_op, (condition, chosen, rejected))
+
+
+@front("where", function=False)
+def where_method(self: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
+    """This tensor where `condition` holds, else `other`."""
+    result: Tensor = where(condition, self, other)
     return result
 
 
-def _larger(name: str, grad_fn: str, forward: Callable[..., Any], loses: Op) -> Op:
-    """The larger or smaller of two, element by element; where they are equal, each gets half of the gradient."""
-
-    def share(g: Any, mine: Any, its: Any) -> Any:
-        return where_op(loses(mine, its), zeros(g, ()), where_op(eq(mine, its), g / 2, g))
-
-    sign = ">" if name == "maximum" else "<"
-    return Op(
-        f"{name}(self, other)",
-        grad_fn=grad_fn,
-        formula=f"{name} of self and other",
-        forward=forward,
-        rules=(
-            Rule("self", f"g where self {sign} other, half where equal", lambda g, self, other: share(g, self, other)),
-            Rule("other", f"g where other {sign} self, half where equal", lambda g, self, other: share(g, other, self)),
-        ),
-        promotes=True,
-        examples=lambda: [Example((normal(2, 3), normal(3)), {}), Example((normal(), normal()), {})],
-    )
+def _choices(input: Any, other: Any) -> tuple[Tensor, Tensor]:
+    """Both as tensors: of two numbers the kinder decides, a number beside a tensor takes its dtype."""
+    if isinstance(input, Tensor):
+        return input, operand(where_op, other, input, 3)
+    if isinstance(other, Tensor):
+        return operand(where_op, input, other, 2), other
+    kind = dtypes.get_default_dtype().numpy if float in (type(input), type(other)) else np.dtype(np.int64)
+    like = np.zeros((), np.bool_ if type(input) is type(other) is bool else kind)
+    return number(input, like), number(other, like)
 
 
-maximum = _larger("maximum", "MaximumBackward0", np.maximum, lt)
-minimum = _larger("minimum", "MinimumBackward0", np.minimum, gt)
-derive_all(maximum, minimum)
+def _check_fit(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    try:
+        np.broadcast_shapes(a, b)
+    except ValueError:
+        raise RuntimeError(broadcast_error(tuple(a), tuple(b))) from None

@@ -1,4 +1,4 @@
-"""Powers: of tensors and numbers, by tensors and numbers."""
+"""Powers: of tensors and numbers, by tensors and numbers; roots and reciprocals."""
 
 from __future__ import annotations
 
@@ -6,15 +6,40 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.apply import apply, zeros
+from gviz.engine import dtypes
+from gviz.engine.apply import apply, promoted, zeros
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.arithmetic import Runner
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal, positive
-from gviz.engine.ops.pointwise import log
-from gviz.engine.surface import Number, front, number
+from gviz.engine.ops.exponential import LN2, exp2, log
+from gviz.engine.ops.kernels import only
+from gviz.engine.ops.unary import on, smooth
+from gviz.engine.surface import Number, Runner, checked, derive_all, front, number
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
+from gviz.values import Array
+
+sqrt: Op = smooth(
+    "sqrt", "SqrtBackward0", np.sqrt, "g / (2 * result)", lambda g, result: g / (2 * result), on(positive)
+)
+rsqrt: Op = smooth(
+    "rsqrt",
+    "RsqrtBackward0",
+    lambda self: np.true_divide(1, np.sqrt(self)),
+    "-g / 2 * result**3",
+    lambda g, result: g * (-0.5 * (result * result * result)),
+    on(positive),
+)
+reciprocal: Op = Op(
+    "reciprocal(self)",
+    grad_fn="ReciprocalBackward0",
+    formula="1 / self",
+    forward=lambda self: np.true_divide(1, self),
+    rules=(Rule("self", "-g * result**2", lambda g, result: -g * (result * result)),),
+    promotes="float",
+    in_place=True,
+    examples=on(positive),
+)
 
 
 def _by(g: Any, self: Any, exponent: Any, result: Any) -> Any:
@@ -22,11 +47,27 @@ def _by(g: Any, self: Any, exponent: Any, result: Any) -> Any:
     return where_op((self == 0) & (exponent >= 0), zeros(g, ()), g * (result * log(self)))
 
 
+def _power(self: Array, exponent: Number) -> Any:
+    base, by = promoted((self, np.array(exponent, dtypes.scalar_dtype(exponent, self.dtype))), True)
+    if base.dtype.kind == "b":
+        return np.logical_or(self, not exponent)
+    return np.power(base, by)
+
+
+def _powers(self: Array, exponent: Array) -> Any:
+    if self.dtype.kind == "f":
+        return np.power(self, exponent)
+    fraction = exponent < 0  # of integers, rounded towards 0: only 1 and -1 have one that is left
+    odd = np.where(exponent % 2 != 0, self, np.ones((), self.dtype))
+    left = np.where(np.abs(self) == 1, odd, np.zeros((), self.dtype))
+    return np.where(fraction, left, np.power(self, np.where(fraction, np.zeros((), exponent.dtype), exponent)))
+
+
 pow_scalar: Op = Op(
     "pow(self, *, exponent)",
     grad_fn="PowBackward0",
     formula="self**exponent",
-    forward=lambda self, exponent: np.power(self, exponent),
+    forward=_power,
     rules=(
         Rule(
             "self",
@@ -36,13 +77,17 @@ pow_scalar: Op = Op(
     ),
     in_place=True,
     public=False,
-    examples=lambda: [Example((normal(3),), {"exponent": 2}), Example((positive(2, 3),), {"exponent": 0.5})],
+    torch="pow",
+    examples=lambda: [
+        *[Example((normal(3),), {"exponent": n}) for n in (2, 0, 1, 3)],
+        *[Example((positive(2, 3),), {"exponent": n}) for n in (0.5, -1, -2.0)],
+    ],
 )
 pow_tensor: Op = Op(
     "pow(self, exponent)",
     grad_fn="PowBackward1",
     formula="self**exponent",
-    forward=np.power,
+    forward=only("uif", "pow", _powers),
     rules=(
         Rule(
             "self",
@@ -54,14 +99,14 @@ pow_tensor: Op = Op(
     promotes=True,
     in_place=True,
     public=False,
+    torch="pow",
     examples=lambda: [Example((positive(3), normal(3)), {}), Example((positive(2, 1), normal(3)), {})],
 )
-
 pow_number: Op = Op(
     "pow(self, exponent)",
     grad_fn="PowBackward2",
     formula="self**exponent",
-    forward=np.power,
+    forward=pow_tensor.forward,
     rules=(
         Rule("exponent", "g * result * log(self)", lambda g, self, exponent, result: _by(g, self, exponent, result)),
     ),
@@ -70,17 +115,63 @@ pow_number: Op = Op(
     examples=lambda: [Example((positive(), normal(3)), {})],
 )
 
+hypot: Op = Op(
+    "hypot(self, other)",
+    grad_fn="HypotBackward0",
+    formula="sqrt(self**2 + other**2)",
+    forward=only("f", "hypot_cpu", np.hypot),
+    rules=(
+        Rule("self", "g * self / result", lambda g, self, result: g * (self / result)),
+        Rule("other", "g * other / result", lambda g, other, result: g * (other / result)),
+    ),
+    promotes=True,
+    in_place=True,
+    examples=lambda: [Example((normal(2, 3), normal(3)), {}), Example((normal(), normal()), {})],
+)
 
-@front("pow", "__pow__")
-def pow_front(self: Tensor, exponent: Tensor | Number) -> Tensor:
-    """`self` to the power `exponent`."""
-    return _power(apply, self, exponent)
+
+def _doubled(self: Array, other: Array) -> Any:
+    return self * np.exp2(other).astype(self.dtype, copy=False)
+
+
+ldexp: Op = Op(
+    "ldexp(self, other)",
+    grad_fn="LdexpBackward0",
+    formula="self * 2**other",
+    forward=_doubled,
+    rules=(
+        Rule("self", "g * 2**other", lambda g, other: g * exp2(other)),
+        Rule("other", "g * result * ln 2", lambda g, result: g * (result * LN2)),
+    ),
+    promotes="float",
+    in_place=True,
+    examples=lambda: [Example((normal(2, 3), normal(3)), {}), Example((normal(), normal()), {})],
+)
+
+derive_all(sqrt, rsqrt, reciprocal)
+derive_all(hypot, ldexp, numbers=False)
+
+
+@front("pow")
+def pow_front(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+    """`input` to the power `exponent`; one of the two may be a number."""
+    if isinstance(exponent, Tensor) and not isinstance(input, Tensor):
+        return rpow(exponent, input)
+    return _raised(apply, checked(pow_tensor, input, 1), exponent)
 
 
 @front("pow_", "__ipow__", function=False)
 def pow_in_place(self: Tensor, exponent: Tensor | Number) -> Tensor:
     """Raise to the power `exponent` in place."""
-    return _power(apply_in_place, self, exponent)
+    return _raised(apply_in_place, self, exponent)
+
+
+@front("__pow__", function=False)
+def pow_operator(self: Tensor, exponent: object) -> Any:
+    """``self ** exponent``."""
+    if not isinstance(exponent, (Tensor, bool, int, float, np.number)):
+        return NotImplemented
+    return _raised(apply, self, exponent)  # type: ignore[arg-type]  # numpy's numbers are numbers, too
 
 
 @front("__rpow__", function=False)
@@ -90,8 +181,28 @@ def rpow(self: Tensor, base: Number) -> Tensor:
     return result
 
 
-def _power(run: Runner, self: Tensor, exponent: Tensor | Number) -> Tensor:
-    tensors = (self, exponent) if isinstance(exponent, Tensor) else (self,)
-    by_tensor = len(tensors) == 2
-    result: Tensor = run(pow_tensor if by_tensor else pow_scalar, tensors, {} if by_tensor else {"exponent": exponent})
+@front("square")
+def square(input: Tensor) -> Tensor:
+    """`input` * `input`, as PyTorch does it: the power 2."""
+    return _raised(apply, checked(pow_scalar, input, 1), 2)
+
+
+@front("square_", function=False)
+def square_in_place(self: Tensor) -> Tensor:
+    """Square in place."""
+    return _raised(apply_in_place, self, 2)
+
+
+@front("float_power")
+def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+    """`input` to the power `exponent`, in float64."""
+    wide = [v.to(dtypes.float64) if isinstance(v, Tensor) else float(v) for v in (input, exponent)]
+    return pow_front(*wide)
+
+
+def _raised(run: Runner, self: Tensor, exponent: Tensor | Number) -> Tensor:
+    if isinstance(exponent, Tensor):
+        by_tensor: Tensor = run(pow_tensor, (self, exponent), {})
+        return by_tensor
+    result: Tensor = run(pow_scalar, (self,), {"exponent": exponent})
     return result

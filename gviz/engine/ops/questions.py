@@ -6,28 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.op import Op
 from gviz.engine.ops.memory import to
-from gviz.engine.ops.reduction import apply_one
 from gviz.engine.ops.shape import normal_dims
-from gviz.engine.surface import derive_all, front, operator
+from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
-
-all_op: Op = Op("all(self)", grad_fn="", formula="whether all hold", forward=np.all)
-any_op: Op = Op("any(self)", grad_fn="", formula="whether any holds", forward=np.any)
-logical_and: Op = Op("logical_and(self, other)", grad_fn="", formula="self and other", forward=np.logical_and)
-logical_or: Op = Op("logical_or(self, other)", grad_fn="", formula="self or other", forward=np.logical_or)
-
-bitwise_and: Op = Op(
-    "bitwise_and(self, other)", grad_fn="", formula="self & other", forward=np.bitwise_and, promotes=True
-)
-bitwise_or: Op = Op("bitwise_or(self, other)", grad_fn="", formula="self | other", forward=np.bitwise_or, promotes=True)
-bitwise_not: Op = Op("bitwise_not(self)", grad_fn="", formula="~self", forward=np.invert)
-
-derive_all(all_op, any_op, logical_and, logical_or, bitwise_and, bitwise_or, bitwise_not)
-front("__and__", function=False)(operator(bitwise_and))
-front("__or__", function=False)(operator(bitwise_or))
-front("__invert__", function=False)(lambda self: apply_one(bitwise_not, self))
 
 
 @front("is_tensor", method=False)

@@ -11,9 +11,9 @@ from gviz.engine.apply import apply
 from gviz.engine.broadcasting import summed_dims
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.comparison import maximum, minimum
 from gviz.engine.ops.examples import normal, spaced
 from gviz.engine.ops.gathering import scatter_along
+from gviz.engine.ops.larger import maximum, minimum
 from gviz.engine.ops.shape import expand, normal_dims, unsqueeze_dims
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor

@@ -1,0 +1,40 @@
+"""For which dtypes an operation exists, refused in PyTorch's words elsewhere; and scipy's functions, imported late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gviz.engine import dtypes
+from gviz.values import Array
+
+Forward = Callable[..., Any]
+
+
+def only(kinds: str, kernel: str, forward: Forward) -> Forward:
+    """`forward` for arrays of these kinds (numpy's letters). NotImplementedError for others, with the kernel's name."""
+
+    def checked(self: Array, *others: Array, **attrs: Any) -> Any:
+        refuse_unless(self.dtype.kind in kinds, kernel, self)
+        return forward(self, *others, **attrs)
+
+    return checked
+
+
+def refuse_unless(fits: bool, kernel: str, array: Array) -> None:
+    """NotImplementedError in PyTorch's words, unless the array `fits` the kernel of this name."""
+    if not fits:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtypes.of(array).tensor_type}'")
+
+
+def scipy_special(name: str) -> Forward:
+    """The function of ``scipy.special``, in the dtype of its last argument, the array."""
+
+    def forward(*args: Any, **attrs: Any) -> Any:
+        from scipy import special  # slow to import, and few programs need it
+
+        return np.asarray(getattr(special, name)(*args, **attrs)).astype(args[-1].dtype, copy=False)
+
+    return forward
