@@ -2,44 +2,93 @@
 
 from __future__ import annotations
 
-from math import sqrt
+import warnings
+from math import ceil, erf, prod, sqrt
+from typing import Any
+
+import numpy as np
 
 from gviz.engine import random
+from gviz.engine.missing import lookup_in
 from gviz.engine.modes import no_grad
+from gviz.engine.nn import fresh
+from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
-_GAINS = {"linear": 1.0, "identity": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": sqrt(2.0)}
+_GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": sqrt(2.0), "selu": 3.0 / 4}
+_LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """How much a nonlinearity shrinks its input, to be made up for."""
     if nonlinearity == "leaky_relu":
+        if param is not None and (isinstance(param, bool) or not isinstance(param, (int, float))):
+            raise ValueError(f"negative_slope {param} not a valid number")
         return sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity in _LINEAR:
+        return 1.0
     if nonlinearity not in _GAINS:
         raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
     return _GAINS[nonlinearity]
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform between `a` and `b`."""
-    return _write(tensor, random.uniform(a, b, tuple(tensor.shape), tensor._array.dtype))
+    array = tensor._array
+    if getattr(tensor, "_unborn", False):
+        fresh.set_first(tensor, random.uniform(a, b, array.shape, array.dtype, generator))
+        return tensor
+    with no_grad():
+        return tensor.uniform_(a, b, generator=generator)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal."""
-    return _write(tensor, random.normal(mean, std, tuple(tensor.shape), tensor._array.dtype))
+    array = tensor._array
+    if getattr(tensor, "_unborn", False):
+        fresh.set_first(tensor, random.normal(mean, std, array.shape, array.dtype, generator))
+        return tensor
+    with no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Normal, but never below `a` or above `b`."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
+            stacklevel=2,
+        )
+    low, high = (erf((bound - mean) / std / sqrt(2.0)) for bound in (a, b))
+    with no_grad():
+        tensor.uniform_(low, high, generator=generator)
+        tensor.erfinv_().mul_(std * sqrt(2.0)).add_(mean)
+        return tensor.clamp_(min=a, max=b)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """`val` everywhere."""
+    if fresh.set_first(tensor, np.asarray(val)):
+        return tensor
     with no_grad():
         return tensor.fill_(val)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
     """Zero everywhere."""
-    return constant_(tensor, 0.0)
+    if fresh.set_first(tensor, np.asarray(0)):
+        return tensor
+    with no_grad():
+        return tensor.zero_()
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -47,40 +96,124 @@ def ones_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 1.0)
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def eye_(tensor: Tensor) -> Tensor:
+    """Ones on the diagonal of a matrix, zeros elsewhere."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    return _write(tensor, np.eye(*tensor._array.shape))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A convolution's weight that passes its input on, as many channels as there are."""
+    shape = tensor._array.shape
+    if len(shape) not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    per_group = shape[0] // groups
+    centre = [length // 2 for length in shape[2:]]
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(per_group, shape[1])):
+                tensor[(group * per_group + channel, channel, *centre)] = 1
+    return tensor
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform, so that variances stay equal forward and backward (Glorot and Bengio, 2010)."""
-    bound = gain * sqrt(6.0 / sum(_fans(tensor)))
-    return uniform_(tensor, -bound, bound)
+    bound = sqrt(3.0) * gain * sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal, so that variances stay equal forward and backward (Glorot and Bengio, 2010)."""
-    return normal_(tensor, 0.0, gain * sqrt(2.0 / sum(_fans(tensor))))
+    return normal_(tensor, 0.0, gain * sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))), generator)
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Uniform, made for rectifiers (He and others, 2015)."""
+    if _is_nothing(tensor):
+        return tensor
     bound = sqrt(3.0) * calculate_gain(nonlinearity, a) / sqrt(_fan(tensor, mode))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Normal, made for rectifiers (He and others, 2015)."""
-    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / sqrt(_fan(tensor, mode)))
+    if _is_nothing(tensor):
+        return tensor
+    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / sqrt(_fan(tensor, mode)), generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
+    """A (semi-)orthogonal matrix (Saxe and others, 2013); dimensions from the second on count as one."""
+    shape = tensor._array.shape
+    if len(shape) < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if not tensor._array.size:
+        return tensor
+    drawn = random.normal(0, 1, (shape[0], prod(shape[1:])), np.dtype("f8"), generator)
+    wide = drawn.shape[0] < drawn.shape[1]
+    q, r = np.linalg.qr(drawn.T if wide else drawn)
+    q = q * np.sign(np.diag(r))
+    _write(tensor, (q.T if wide else q).reshape(shape))
+    with no_grad():
+        return tensor.mul_(gain)
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+    """Normal, with a part of each column set to zero (Martens, 2010)."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor._array.shape
+    values = random.normal(0, std, (rows, columns), tensor._array.dtype, generator)
+    for column in range(columns):
+        values[random.stream_of(generator).permutation(rows)[: ceil(sparsity * rows)], column] = 0
+    return _write(tensor, values)
+
+
+def _is_nothing(tensor: Tensor) -> bool:
+    if 0 not in tensor._array.shape:
+        return False
+    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    return True
 
 
 def _fan(tensor: Tensor, mode: str) -> int:
-    return _fans(tensor)[("fan_in", "fan_out").index(mode)]
+    modes = ["fan_in", "fan_out"]
+    if mode.lower() not in modes:
+        raise ValueError(f"Mode {mode.lower()} not supported, please use one of {modes}")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode.lower())]
 
 
-def _fans(tensor: Tensor) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """How many inputs and outputs a weight of this shape connects."""
-    if tensor.ndim < 2:
+    shape = tensor._array.shape
+    if len(shape) < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
-    receptive = tensor[0, 0].numel() if tensor.ndim > 2 else 1
-    return tensor.shape[1] * receptive, tensor.shape[0] * receptive
+    receptive = prod(shape[2:])
+    return shape[1] * receptive, shape[0] * receptive
 
 
 def _write(tensor: Tensor, values: Array) -> Tensor:
+    if fresh.set_first(tensor, values):
+        return tensor
+    written: Any = new_tensor(values.astype(tensor._array.dtype))
     with no_grad():
-        return tensor.copy_(new_tensor(values.astype(tensor._array.dtype)))
+        return tensor.copy_(written)
+
+
+__getattr__ = lookup_in(__name__)
