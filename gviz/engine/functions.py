@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gviz.engine import backward
+from gviz.engine.nn import functional as functional
 from gviz.engine.ops import arithmetic as arithmetic
 from gviz.engine.ops import axes as axes
 from gviz.engine.ops import comparison as comparison
@@ -19,7 +20,8 @@ from gviz.engine.ops import logic as logic
 from gviz.engine.ops import loss as loss
 from gviz.engine.ops import matrix as matrix
 from gviz.engine.ops import memory as memory
-from gviz.engine.ops import pointwise as pointwise
+from gviz.engine.ops import picking as picking
+from gviz.engine.ops import padding as padding
 from gviz.engine.ops import powers as powers
 from gviz.engine.ops import questions as questions
 from gviz.engine.ops import random as random

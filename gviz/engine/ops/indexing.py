@@ -2,84 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from operator import index as as_index
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from gviz.engine import messages
-from gviz.engine.apply import apply, zeros
-from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal
+from gviz.engine.apply import apply
 from gviz.engine.ops.memory import copy_, fill_
-from gviz.engine.ops.selecting import narrow, select
-from gviz.engine.ops.shape import alias
+from gviz.engine.ops.picking import PLACES, index_op, index_put_op, key_of
+from gviz.engine.ops.selecting import select, sliced
+from gviz.engine.ops.shape import alias, run
 from gviz.engine.surface import front, number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.values import Array
 
-Shape = tuple[int, ...]
-
-take: Op = Op(
-    "index(self, index)",
-    grad_fn="IndexBackward0",
-    formula="self at the positions index",
-    forward=lambda self, index: self.reshape(-1)[index],
-    rules=(
-        Rule(
-            "self",
-            "g added at index, 0 elsewhere",
-            lambda g, index, self_sym_sizes: put_back(g, index, sizes=self_sym_sizes),
-        ),
-    ),
-    public=False,
-    examples=lambda: [Example((normal(2, 3), np.array([[0, 5], [5, 2]])), {})],
-)
-put_back: Op = Op(
-    "index_backward(self, index, *, sizes)",
-    grad_fn="IndexBackwardBackward0",
-    forward=lambda self, index, sizes: _added(self, index, sizes),
-    rules=(Rule("self", "g at the positions index", lambda g, index: take(g, index)),),
-    public=False,
-    examples=lambda: [Example((normal(2, 2), np.array([[0, 5], [5, 2]])), {"sizes": (2, 3)})],
-)
-put: Op = Op(
-    "index_put(self, index, values)",
-    grad_fn="IndexPutBackward0",
-    formula="self with values at the positions index",
-    forward=lambda self, index, values: _put(self, index, values),
-    rules=(
-        Rule("self", "g, 0 at index", lambda g, index: put(g, index, zeros(g, ()))),
-        Rule("values", "g at index", lambda g, index: take(g, index)),
-    ),
-    public=False,
-    examples=lambda: [Example((normal(2, 3), np.array([0, 4]), normal(2)), {})],
-)
-
-
-def _added(g: Array, index: Array, sizes: Shape) -> Array:
-    result = np.zeros(sizes, g.dtype)
-    np.add.at(result.reshape(-1), index, g)
-    return result
-
-
-def _put(self: Array, index: Array, values: Array) -> Array:
-    result = self.copy()
-    result.reshape(-1)[index] = values
-    return result
+Indices = Sequence[Tensor | None]
+_DTYPES = ("int64", "bool", "int32", "uint8")
 
 
 @front("__getitem__", function=False)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """``self[key]``: a view for numbers, slices, None and ``...``; a copy for lists, tensors and masks."""
     if isinstance(key, slice) and self.ndim:  # a lone slice is always a view of its own, in PyTorch too
-        return _slice(self, 0, *key.indices(len(self)))
-    view, chosen = _viewed(self, key if isinstance(key, tuple) else (key,))
-    if view is not self and not chosen:
-        return view
-    result: Tensor = apply(take, (view, _positions(view, chosen))) if chosen else apply(alias, (self,))
-    return result
+        return _slice(self, 0, key)
+    view, indices = _viewed(self, _keys(key))
+    if indices:
+        return picked(view, indices)
+    return run(alias, self) if view is self else view
 
 
 @front("__setitem__", function=False)
@@ -87,92 +38,204 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``: written through a view, or at the positions that lists, tensors and masks select."""
     if key is False:
         return  # nothing is selected; PyTorch makes no node for it
-    target, chosen = _viewed(self, key if isinstance(key, tuple) else (key,))
-    written = value if isinstance(value, Tensor) else number(value, self._array)
-    if chosen:
-        apply_in_place(put, (target, _positions(target, chosen), written), {})
-        return
-    if target.ndim and not written.ndim:
+    if not isinstance(value, (Tensor, bool, int, float, np.integer)):
+        kind = "numpy." if isinstance(value, (np.ndarray, np.generic)) else ""
+        raise TypeError(f"can't assign a {kind}{type(value).__name__} to a torch.{self.dtype.tensor_type}Tensor")
+    target, indices = _viewed(self, (None,) if key is True else _keys(key))
+    written = value if isinstance(value, Tensor) else _element(value, self)
+    if indices:
+        put_in_place(target, indices, _without_leading_ones(written), accumulate=False)
+    elif target.ndim and not written.ndim:
         fill_(target, written)
-        return
-    if written.shape != target.shape:  # as two recorded views, in PyTorch too
-        kept = next((d for d, n in enumerate(written.shape) if n != 1), written.ndim)
-        written = written.view(*written.shape[kept:]).expand(*target.shape)
-    copy_(target, written)
+    else:
+        copy_(target, _fitted(written, target))
 
 
-def _is_advanced(key: Any) -> bool:
-    if isinstance(key, (Tensor, np.ndarray)):
-        return bool(key.ndim) or _plain(key).dtype.kind == "b"
-    return isinstance(key, (list, bool))
+def _element(value: Any, self: Tensor) -> Tensor:
+    """A number as an element of `self`, whatever is lost by it."""
+    element = number(value, self._array)
+    element._array = element._array.astype(self._array.dtype, copy=False)
+    return element
+
+
+def _fitted(value: Tensor, target: Tensor) -> Tensor:
+    """`value` in the shape of `target`, through the views that PyTorch records, too."""
+    if value.shape == target.shape:
+        return value
+    kept = next((d for d, n in enumerate(value.shape) if n != 1), value.ndim)
+    fitted: Tensor = value.view(*value.shape[kept:])
+    return fitted if fitted.shape == target.shape else fitted.expand(*target.shape)
+
+
+def _without_leading_ones(value: Tensor) -> Tensor:
+    kept = next((d for d, n in enumerate(value.shape) if n != 1), value.ndim)
+    short: Tensor = value.view(*value.shape[kept:]) if kept else value
+    return short
+
+
+def picked(self: Tensor, indices: Indices) -> Tensor:
+    """The elements at index tensors, one (or None) for each dimension."""
+    result: Tensor = _diagnosed(self, indices, lambda: apply(*index_op.present((self, *_slots(indices)))))
+    return result
+
+
+def put_in_place(self: Tensor, indices: Indices, values: Tensor, *, accumulate: bool) -> Tensor:
+    """Write `values` at index tensors, or add them."""
+    return _put(self, indices, values, apply_in_place, accumulate)
+
+
+def _put(self: Tensor, indices: Indices, values: Tensor, run: Callable[..., Tensor], accumulate: bool) -> Tensor:
+    if values.dtype is not self.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{self.dtype.tensor_type} for the destination and {values.dtype.tensor_type} for the source."
+        )
+    op, tensors = index_put_op.present((self, values, *_slots(indices)))
+    result: Tensor = _diagnosed(self, indices, lambda: run(op, tensors, {"accumulate": accumulate}), values)
+    return result
+
+
+def _slots(indices: Indices) -> list[Tensor | None]:
+    if len(indices) > PLACES:
+        raise RuntimeError(f"the built-in engine indexes at most the first {PLACES} dimensions by tensors")
+    return [*indices, *[None] * (PLACES - len(indices))]
+
+
+def _diagnosed(self: Tensor, indices: Indices, call: Callable[[], Any], values: Tensor | None = None) -> Any:
+    """What `call` gives; numpy's complaint about indices in PyTorch's words, which costs nothing where all is well."""
+    try:
+        return call()
+    except IndexError as error:
+        _complain(self, indices, error)
+    except RuntimeError as error:
+        if values is None or not str(error).startswith(("shape mismatch", "operands could not", "could not broadcast")):
+            raise
+        shape = np.empty(self.shape, bool)[key_of([None if t is None else t._array for t in indices])].shape
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
+            f"shape {list(shape)}"
+        ) from None
+
+
+def _complain(self: Tensor, indices: Indices, error: IndexError) -> NoReturn:
+    """IndexError, in PyTorch's words, for indices that do not fit `self`."""
+    dim, shapes, places = 0, list[list[int]](), list[tuple[Tensor, int]]()
+    for index in indices:
+        if index is None:
+            dim += 1
+        elif index.dtype.name == "bool":
+            _check_mask(self, index, dim)
+            shapes += [[int(index._array.sum())]] * index.ndim
+            places += [(new_tensor(part), dim + d) for d, part in enumerate(index._array.nonzero())]
+            dim += index.ndim
+        else:
+            shapes.append(list(index.shape))
+            places.append((index, dim))
+            dim += 1
+    for at, (index, dim) in enumerate(places):
+        length = self.shape[dim]
+        for position in index._array.reshape(-1).tolist():
+            if not -length <= position < length:
+                raise IndexError(f"index {position} is out of bounds for dimension {at} with size {length}") from None
+    listed = ", ".join(map(str, shapes))
+    raise IndexError(
+        f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}"
+    ) from error
+
+
+def _check_mask(self: Tensor, mask: Tensor, dim: int) -> None:
+    for d, n in enumerate(mask.shape):
+        if n != self.shape[dim + d]:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {d} does not match the shape of the indexed tensor "
+                f"{list(self.shape)} at index {dim + d}"
+            ) from None
+
+
+def _keys(key: Any) -> tuple[Any, ...]:
+    """The parts of a key: lists, ranges, arrays and masks as tensors, the rest as it is."""
+    parts = key if isinstance(key, tuple) or _holds_keys(key) else (key,)
+    return tuple([_as_tensor(part) for part in parts])
+
+
+def _holds_keys(key: Any) -> bool:
+    """Whether a list is not a list of positions but one of keys."""
+    nested = (list, tuple, slice, Tensor, type(None), type(...))
+    return isinstance(key, list) and any(isinstance(item, nested) for item in key)
+
+
+def _as_tensor(key: Any) -> Any:
+    if isinstance(key, Tensor):
+        return _checked(key)
+    if isinstance(key, (list, tuple, range)) or (isinstance(key, np.ndarray) and key.ndim):
+        array = key if isinstance(key, np.ndarray) else np.asarray(_plain(key))
+        if array.dtype.kind == "f":
+            array = array.astype(np.int64)
+        return _checked(new_tensor(array))
+    return np.bool_(key) if isinstance(key, np.ndarray) and key.dtype.kind == "b" else key
+
+
+def _checked(index: Tensor) -> Tensor:
+    """A tensor fit to index with. IndexError, in PyTorch's words, for one that is not."""
+    if index.dtype.name not in _DTYPES and (index.ndim or index.dtype.is_floating_point):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return new_tensor(index._array.astype(bool)) if index.dtype.name == "uint8" else index
 
 
 def _plain(key: Any) -> Any:
-    return key._array if isinstance(key, Tensor) else key
+    if isinstance(key, (list, tuple)):
+        return [_plain(item) for item in key]
+    return key.tolist() if isinstance(key, Tensor) else key
+
+
+def _is_flag(key: Any) -> bool:
+    """True and False, which make a dimension of their own."""
+    return isinstance(key, (bool, np.bool_)) or (isinstance(key, Tensor) and not key.ndim and key.dtype.name == "bool")
+
+
+def _is_index(key: Any) -> bool:
+    return isinstance(key, Tensor) and bool(key.ndim)
 
 
 def _width(key: Any) -> int:
     """How many dimensions a key speaks of: a mask of all it has, None and ``...`` of none."""
-    if key is None or key is Ellipsis:
+    if key is None or key is Ellipsis or _is_flag(key):
         return 0
-    if not _is_advanced(key):
-        return 1
-    mask = np.asarray(_plain(key))
-    return mask.ndim if mask.dtype.kind == "b" else 1
+    return key.ndim if _is_index(key) and key.dtype.name == "bool" else 1
 
 
-def _positions(self: Tensor, chosen: tuple[Any, ...]) -> Tensor:
-    """The flat positions that lists, tensors and masks select, as a tensor. IndexError if out of range."""
-    places = np.arange(self._array.size).reshape(self._array.shape)
-    try:
-        positions = new_tensor(np.asarray(places[tuple(_plain(key) for key in chosen)]))
-    except IndexError as error:
-        raise IndexError(_numbered(str(error), chosen)) from None
-    tensors = [key for key in chosen if isinstance(key, Tensor)]
-    if len(tensors) == 1:
-        positions._counter = tensors[0]._counter  # writing to the index before the backward pass is an error
-    return positions
-
-
-def _numbered(text: str, chosen: tuple[Any, ...]) -> str:
-    """numpy's words in PyTorch's, which number only the dimensions that lists, tensors and masks speak of."""
-    indexed = [_is_advanced(key) for key in chosen for _ in range(max(_width(key), 1))]
-    for axis in range(len(indexed)):
-        text = text.replace(f"for axis {axis} with", f"for dimension {sum(indexed[:axis])} with")
-    return text
-
-
-def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
+def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, Indices]:
     """Select and slice dimension by dimension, as PyTorch records it; lists, tensors and masks are left to do after.
 
-    They come back with whole slices between them, so that each stands at its dimension of the view; empty for none.
+    They come back with None between them, so that each stands at its dimension of the view; empty if there are none.
     """
-    used = sum(_width(key) for key in keys)
+    used = sum(map(_width, keys))
     _check_count(self, keys, used)
-    if not any(key is Ellipsis for key in keys):
-        keys = (*keys, Ellipsis)
-    result, left = self, list[Any]()
+    result, indices = self, list[Tensor | None]()
     axis = 0
-    for key in keys:
-        if key is None or (_is_advanced(key) and not _width(key)):  # True and False, too, make a dimension
+    for place, key in enumerate(keys):
+        if key is None or _is_flag(key):
             result = result.unsqueeze(axis)
-            left.append(slice(None) if key is None else np.array([bool(key)]))
+            indices.append(None if key is None else new_tensor(np.array([bool(key)])))
         elif key is Ellipsis:
-            left += [slice(None)] * (self.ndim - used)
-        elif _is_advanced(key):
-            left.append(key)
+            indices += [None] * (self.ndim - used)
+            used = self.ndim  # a second one stands for nothing
+        elif _is_index(key):
+            indices.append(key)
         elif isinstance(key, slice):
             result = _sliced(result, axis, key)
-            left.append(slice(None))
+            indices.append(None)
         else:
-            result = _selected(result, axis, _whole(key), axis + self.ndim - result.ndim)
-        axis = sum(max(_width(place), 1) for place in left)
-    return result, tuple(left) if any(map(_is_advanced, left)) else ()
+            result = _selected(result, axis, _whole(key), place)
+        axis = sum(1 if index is None else max(_width(index), 1) for index in indices)
+    while indices and indices[-1] is None:
+        indices.pop()
+    return result, indices
 
 
 def _check_count(self: Tensor, keys: tuple[Any, ...], used: int) -> None:
     if used > self.ndim:
-        if not self.ndim and len(keys) == 1 and not _is_advanced(keys[0]):
+        if not self.ndim and len(keys) == 1 and not _is_index(keys[0]):
             slicing = isinstance(keys[0], slice)
             raise IndexError("slice() cannot be applied to a 0-dim tensor." if slicing else messages.INDEX_OF_NUMBER)
         raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
@@ -190,20 +253,40 @@ def _whole(key: Any) -> int:
 
 def _sliced(self: Tensor, axis: int, key: slice) -> Tensor:
     length = self.shape[axis]
-    start, end, step = key.indices(length)
-    return self if (start, end, step) == (0, length, 1) else _slice(self, axis, start, end, step)
+    return self if key.indices(length) == (0, length, 1) else _slice(self, axis, key)
 
 
-def _slice(self: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
+def _slice(self: Tensor, axis: int, key: slice) -> Tensor:
+    start, end, step = key.indices(self.shape[axis])
     if step < 0:
         raise ValueError("step must be greater than zero")
-    result: Tensor = apply(narrow, (self,), {"dim": axis, "start": start, "end": max(end, start), "step": step})
-    return result
+    return sliced(self, axis, start, end, step)
 
 
 def _selected(self: Tensor, axis: int, index: int, place: int) -> Tensor:
     length = self.shape[axis]
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of bounds for dimension {place} with size {length}")
-    result: Tensor = apply(select, (self,), {"dim": axis, "index": index % length})
-    return result
+    return run(select, self, dim=axis, index=index % length)
+
+
+def _index_list(name: str, indices: Any) -> tuple[Tensor, ...]:
+    if not isinstance(indices, (tuple, list)):
+        kind = type(indices).__name__
+        raise TypeError(f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not {kind}")
+    for i, index in enumerate(indices):
+        if not isinstance(index, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(index).__name__}")
+    return tuple([_checked(index) for index in indices])
+
+
+@front("index_put")
+def index_put(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy with `values` written at index tensors, or added there."""
+    return _put(self, _index_list("index_put", indices), values, apply, accumulate)
+
+
+@front("index_put_", function=False)
+def index_put_(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+    """Write `values` at index tensors, or add them there."""
+    return put_in_place(self, _index_list("index_put_", indices), values, accumulate=accumulate)

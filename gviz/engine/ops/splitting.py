@@ -17,8 +17,6 @@ from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
-Parts = tuple[Tensor, ...]
-
 unbind_op: Op = Op(
     "unbind(self, *, dim=0)",
     grad_fn="UnbindBackward0",
@@ -67,16 +65,18 @@ def _cut(self: Array, ends: list[int], dim: int) -> list[Array]:
 
 
 @front("unbind")
-def unbind(self: Tensor, dim: int = 0) -> Parts:
+def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along `dim`, as views."""
     if not self.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    result: Parts = apply(unbind_op, (self,), {"dim": normal_dims(dim, self.ndim)[0]})
+    result: tuple[Tensor, ...] = apply(unbind_op, (self,), {"dim": normal_dims(dim, self.ndim)[0]})
     return result
 
 
 @front("split")
-def split(self: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: int | None = None) -> Parts:
+def split(
+    self: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: int | None = None
+) -> tuple[Tensor, ...]:
     """Parts of the given size or sizes along `dim`, as views."""
     sizes = split_size_or_sections if split_size is None else split_size
     if not isinstance(sizes, int):
@@ -90,12 +90,12 @@ def split(self: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, spl
         raise RuntimeError(
             "split_size can only be 0 if dimension size is 0, but got dimension size of " + str(self.shape[axis])
         )
-    result: Parts = apply(split_even, (self,), {"split_size": sizes, "dim": axis})
+    result: tuple[Tensor, ...] = apply(split_even, (self,), {"split_size": sizes, "dim": axis})
     return result
 
 
 @front("split_with_sizes")
-def split_with_sizes(self: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Parts:
+def split_with_sizes(self: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of the given sizes along `dim`, as views."""
     if not self.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -110,12 +110,12 @@ def split_with_sizes(self: Tensor, split_sizes: Sequence[int], dim: int = 0) -> 
             f"split_with_sizes expects split_sizes to sum exactly to {self.shape[axis]} (input tensor's size at "
             f"dimension {dim}), but got split_sizes={list(split_sizes)}"
         )
-    result: Parts = apply(split_op, (self,), {"split_sizes": tuple(split_sizes), "dim": axis})
+    result: tuple[Tensor, ...] = apply(split_op, (self,), {"split_sizes": tuple(split_sizes), "dim": axis})
     return result
 
 
 @front("chunk")
-def chunk(self: Tensor, chunks: int, dim: int = 0) -> Parts:
+def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts of equal size along `dim`, as views; the last may be smaller."""
     if not self.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -129,7 +129,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> Parts:
 @front("tensor_split")
 def tensor_split(
     self: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
-) -> Parts:
+) -> tuple[Tensor, ...]:
     """As many parts as said, their sizes at most one apart, or cut before the given indices; views."""
     wanted = next(v for v in (indices_or_sections, indices, sections) if v is not None)
     if not self.ndim:
@@ -148,7 +148,7 @@ def tensor_split(
     return tuple([sliced(self, axis, start, end) for start, end, _ in bounds])
 
 
-def _split_along(self: Tensor, wanted: int | Sequence[int], axis: int, name: str) -> Parts:
+def _split_along(self: Tensor, wanted: int | Sequence[int], axis: int, name: str) -> tuple[Tensor, ...]:
     if isinstance(wanted, int) and (not wanted or self.shape[axis] % wanted):
         raise RuntimeError(
             f"torch.{name} attempted to split along dimension {axis}, but the size of the dimension "
@@ -160,7 +160,7 @@ def _split_along(self: Tensor, wanted: int | Sequence[int], axis: int, name: str
 def _along(name: str, needed: int, axis: int) -> None:
     """Offer ``torch.<name>``, which splits along `axis` tensors of at least `needed` dimensions."""
 
-    def split_along(self: Tensor, indices_or_sections: int | Sequence[int]) -> Parts:
+    def split_along(self: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
         if self.ndim < needed:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {needed} dimension, but got a tensor with {self.ndim} "
