@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePath
@@ -53,10 +54,20 @@ CHANGES: dict[Aspect, tuple[type[e.Event], ...]] = {
 NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
 """What a condition may ask about the moment it is tested at."""
 
+
+def _over(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A function of numpy that also takes several numbers, or an iterator, as Python's own does."""
+
+    def reduced(first: Any, *others: Any) -> Any:
+        return function([first, *others] if others else list(first) if isinstance(first, Iterator) else first)
+
+    return reduced
+
+
 FUNCTIONS: dict[str, Any] = {
-    "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": np.linalg.norm, "any": np.any, "all": np.all, "abs": np.abs,
-    "min": np.min, "max": np.max, "mean": np.mean, "sum": np.sum, "len": len, "round": round, "float": float,
-    "int": int, "bool": bool, "str": str,
+    "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": _over(np.linalg.norm), "any": _over(np.any),
+    "all": _over(np.all), "min": _over(np.min), "max": _over(np.max), "mean": _over(np.mean), "sum": _over(np.sum),
+    "abs": np.abs, "len": len, "round": round, "float": float, "int": int, "bool": bool, "str": str,
 }  # fmt: skip
 """What a condition may use besides, in the place of Python's builtins."""
 
@@ -117,7 +128,8 @@ class Condition:
     def holds(self, moment: dict[str, Any]) -> bool:
         """Whether it is true of a moment, a dictionary that gives `NAMES`; raises whatever the expression raises."""
         moment["__builtins__"] = _BUILTINS
-        return bool(np.all(eval(self.code, moment)))  # the user typed it, see `condition`
+        with np.errstate(all="ignore"):
+            return bool(np.all(eval(self.code, moment)))  # the user typed it, see `condition`
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +206,18 @@ def condition(text: str) -> Condition:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         why = error.msg if isinstance(error, SyntaxError) else "it cannot be read"
         raise GvizError(f"{clipped(text, 40)} is no condition", why=why, exit_code=2) from None
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound = bound_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id not in {*NAMES, *FUNCTIONS, *bound}:
             names = ", ".join((*NAMES, "np"))
             raise GvizError(f"a condition knows no {clipped(node.id, 30)}", hint=f"it knows {names}", exit_code=2)
     return Condition(text.strip(), compile(tree, "<condition>", "eval"))
+
+
+def bound_names(tree: ast.Expression) -> frozenset[str]:
+    """The names that an expression gives itself: ``v`` in ``any(v > 1 for v in value)``."""
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Store))
 
 
 def _split(text: str) -> tuple[str, Condition | None]:

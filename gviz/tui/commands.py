@@ -64,6 +64,13 @@ SPECS = (
     Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan"),
     Spec("select", (), "PLACE", "look at a node; the time does not move"),
     Spec("print", ("p", "node"), "[PLACE]", "the selected node in full: value, gradient, where it was made"),
+    Spec("eval", ("=",), "EXPR", "an expression over the tensors of this moment: x.grad * 2, norm(#4)"),
+    Spec("whatis", (), "EXPR", "its shape and dtype"),
+    Spec("watch", ("display",), "[EXPR]", "show an expression at every stop; without EXPR list what is watched"),
+    Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it"),
+    Spec("last", (), "PLACE[.grad]", "back to where a value or gradient changed last: last x.grad"),
+    Spec("first", (), "PLACE[.grad]", "to where it changed first"),
+    Spec("diff", (), "@A [@B]", "which values and gradients differ between two events"),
     Spec("tape", (), "", "all nodes of this iteration, one row each"),
     Spec("list", ("l",), "", "the source around the current line"),
     Spec("where", ("w", "bt"), "", "the call stack of the selected node"),
@@ -93,7 +100,7 @@ _BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}
 _CAPITALS = {letter.upper(): f"r{letter}" for letter in "snfct"}
 """The keys of the screen work as commands too: a capital runs backwards."""
 
-_LINE = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*-?|[/@?])\s*(.*)", re.DOTALL)
+_LINE = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*-?|[/@?=])\s*(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?\d{1,12}$")
 _COUNTED = tuple(spec.name for spec in SPECS if spec.takes == "[N]")
 LARGEST_COUNT = 10**9

@@ -12,6 +12,7 @@ from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 from gviz.tui import find, stopping
+from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import Command
 
@@ -31,7 +32,7 @@ MOVES: dict[str, Move] = {
 }
 """Commands that take a count; each is a pure function of timeline and position."""
 
-FOLLOWS = frozenset({*MOVES, "to", "reverse-to", "goto", "back", "find", "select", "mark"})
+FOLLOWS = frozenset({*MOVES, "to", "reverse-to", "goto", "back", "find", "select", "mark", "last", "first"})
 """Commands the cursor itself understands; the others belong to a front end."""
 
 HISTORY = 1000
@@ -69,6 +70,7 @@ class Cursor:
         self.selected = self._node_here()
         self.bookmarks: dict[str, int] = {}
         self.breakpoints = Breakpoints(timeline)
+        self.asker = Asker(timeline)
         self._jumped: list[int] = []
         self._matches: find.Matches | None = None
 
@@ -84,6 +86,8 @@ class Cursor:
             "find": self.find,
             "select": lambda place: self.select(self.node_at(place)),
             "mark": self.bookmark,
+            "last": self._changed,
+            "first": lambda text: self._changed(text, first=True),
         }
         return ways[command.name](command.argument)
 
@@ -236,6 +240,10 @@ class Cursor:
         stop = self._arrive(position, "to", ran_backward=backward)
         self.selected = node
         return stop
+
+    def _changed(self, text: str, *, first: bool = False) -> Stop:
+        position = self.asker.change(text, self.position, first=first)
+        return self.seek(position, f"{'first' if first else 'last'} change of {clipped(text, 30)}")
 
     def _node_here(self) -> int:
         return self.timeline.at(self.position).actor

@@ -18,7 +18,7 @@ from gviz.explain.happening import sentence
 from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
-from gviz.tui import lines, stopping
+from gviz.tui import asking, lines, stopping
 from gviz.tui.commands import Command, help_lines, parse
 from gviz.tui.cursor import FOLLOWS, Cursor, Stop, start_of
 from gviz.tui.drawing import tape
@@ -38,7 +38,7 @@ AROUND = 4
 """Lines of source printed before and after the current one."""
 
 PROMPT = "(gviz) "
-_REPEATED = FOLLOWS - {"goto", "select", "mark", "back"}
+_REPEATED = FOLLOWS - {"goto", "select", "mark", "back", "first"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,9 @@ def answers(session: Session, command: Command) -> Iterator[str]:
         cursor = session.cursor
         for text in stopping.carry_out(cursor.breakpoints, command.name, command.argument, cursor.selected):
             yield session.glyphs.text(text)
+    elif command.name in asking.COMMANDS:
+        for text in session.cursor.asker.carry_out(command.name, command.argument, session.cursor.position):
+            yield session.glyphs.text(text)
     elif command.name in _SAYS:
         for text in _SAYS[command.name](session, command.argument):
             yield session.glyphs.text(text)
@@ -121,6 +124,8 @@ def _here(session: Session) -> Iterator[str]:
     for row in failure_lines(session.timeline, moment, WIDTH):
         if row:
             yield session.glyphs.text("  " + lines.plain(row))
+    for expression, value in session.cursor.asker.watching(session.cursor.position):
+        yield session.glyphs.text(f"  watch: {shown(expression)} = {value}")
 
 
 def _moved(session: Session, command: Command) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gviz.errors import GvizError
 from gviz.explain.docstring import about
 from gviz.plain_text import clipped
-from gviz.tui import stopping
+from gviz.tui import asking, stopping
 from gviz.tui.commands import Command, help_lines
 from gviz.tui.drawing.keys import commands_page
 from gviz.tui.lines import line, paragraphs, wrapped
@@ -35,21 +35,22 @@ def carry_out(screen: DebuggerScreen, command: Command) -> None:
         if command.name == "where":
             screen.query_one(NodePanel).scroll_end(animate=False)  # the call stack stands last
     elif command.name in stopping.COMMANDS:
-        _stopping(screen, command)
+        cursor = screen.cursor
+        _say(screen, stopping.carry_out(cursor.breakpoints, command.name, command.argument, cursor.selected))
+        screen.breaks += 1
+    elif command.name in asking.COMMANDS:
+        _say(screen, screen.cursor.asker.carry_out(command.name, command.argument, screen.cursor.position))
+        screen.watched = tuple(screen.cursor.asker.watched)
     else:
         acts[command.name](command.argument)
 
 
-def _stopping(screen: DebuggerScreen, command: Command) -> None:
-    cursor = screen.cursor
-    answers = stopping.carry_out(cursor.breakpoints, command.name, command.argument, cursor.selected)
-    screen.breaks += 1
-    if len(answers) > 1:
-        screen.show_sheet(
-            "Breakpoints", lambda width: [row for text in answers for row in wrapped(line(text), width, 3)]
-        )
+def _say(screen: DebuggerScreen, answers: list[str]) -> None:
+    """One line in the bottom row, more on a page of their own."""
+    if len(answers) == 1:
+        screen.say(answers[0])
     else:
-        screen.say(*answers)
+        screen.show_sheet("Answer", lambda width: [row for text in answers for row in wrapped(line(text), width, 3)])
 
 
 def _help(screen: DebuggerScreen, word: str) -> None:

@@ -53,6 +53,7 @@ class DebuggerScreen(Screen[None]):
     full: reactive[bool] = reactive(False)
     remark: reactive[str] = reactive("")
     breaks: reactive[int] = reactive(0)
+    watched: reactive[tuple[str, ...]] = reactive(())
 
     def __init__(self, timeline: Timeline, title: str, position: int, glyphs: Glyphs, *, lesson: bool = False) -> None:
         super().__init__()
@@ -77,7 +78,9 @@ class DebuggerScreen(Screen[None]):
                 yield SourcePane(timeline, glyphs).data_bind(here.moment, here.selected, here.frame)
                 yield OutputPanel(timeline, glyphs).data_bind(here.moment)
             with Vertical(id="side"):
-                yield NodePanel(timeline, glyphs).data_bind(here.moment, here.selected, here.full)
+                yield NodePanel(timeline, glyphs, self.cursor.asker).data_bind(
+                    here.moment, here.selected, here.full, here.watched
+                )
                 yield OutputPanel(timeline, glyphs, id="side-output").data_bind(here.moment)
         yield Static(f"terminal too small (need {LEAST[0]}x{LEAST[1]}), q quits", id="small", markup=False)
         yield HappeningRow(timeline, glyphs).data_bind(here.moment)

@@ -6,7 +6,9 @@ from textual.reactive import reactive
 
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.asking import Asker
 from gviz.tui.drawing.node import Subject, node_lines
+from gviz.tui.drawing.watched import watch_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.widgets.styled import Page
 
@@ -17,10 +19,12 @@ class NodePanel(Page):
     moment: reactive[Moment | None] = reactive(None)
     selected: reactive[int] = reactive(0)
     full: reactive[bool] = reactive(False)
+    watched: reactive[tuple[str, ...]] = reactive(())
 
-    def __init__(self, timeline: Timeline, glyphs: Glyphs, *, id: str = "node") -> None:
+    def __init__(self, timeline: Timeline, glyphs: Glyphs, asker: Asker | None = None, *, id: str = "node") -> None:
         super().__init__(id=id)
         self._timeline = timeline
+        self._asker = asker
         self.glyphs = glyphs
 
     def on_mount(self) -> None:
@@ -45,11 +49,16 @@ class NodePanel(Page):
         """Numbers in full, or short."""
         self.draw_soon()
 
+    def watch_watched(self) -> None:
+        """Something else is watched."""
+        self.draw_soon()
+
     def draw(self) -> None:
-        """Make the text of the moment."""
+        """Make the text of the moment, with what is watched above it."""
         moment = self.moment
         if moment is not None:
-            self.show_fitted(lambda width: node_lines(self._subject(moment, width)))
+            watching = () if self._asker is None else tuple(self._asker.watching(moment.n))
+            self.show_fitted(lambda width: (*watch_lines(watching, width), *node_lines(self._subject(moment, width))))
 
     def _subject(self, moment: Moment, width: int) -> Subject:
         return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full)

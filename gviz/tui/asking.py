@@ -1,0 +1,126 @@
+"""The commands that ask about a moment: expressions, what is watched, what changed. They answer in lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from gviz.errors import GvizError
+from gviz.explain.names import label
+from gviz.numbers import kind_text, short
+from gviz.plain_text import clipped, shown
+from gviz.trace.state import NodeState
+from gviz.trace.stops import Hits
+from gviz.trace.timeline import Timeline
+from gviz.tui.expressions import Names, as_value, evaluated, parsed
+from gviz.values import Value
+from gviz.where import Stop, changing
+
+MOST_ROWS = 200
+
+
+class Asker:
+    """Answers about one timeline; keeps the list of what is watched."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._names = Names(timeline)
+        self.watched: list[str] = []
+
+    def carry_out(self, name: str, argument: str, n: int) -> list[str]:
+        """Do what one of `COMMANDS` asks at moment `n`, and answer."""
+        return list(COMMANDS[name](self, argument.strip(), n))
+
+    def evaluated(self, text: str, n: int) -> str:
+        """What an expression is, in one line."""
+        result = evaluated(self._timeline, self._names, n, text)
+        value = as_value(result)
+        return shown(str(result)) if value is None else short(value)
+
+    def watching(self, n: int) -> Iterator[tuple[str, str]]:
+        """Each watched expression and what it is at moment `n`, or why it cannot be told."""
+        for text in self.watched:
+            try:
+                yield text, self.evaluated(text, n)
+            except GvizError as error:
+                yield text, error.what
+
+    def change(self, text: str, n: int, *, first: bool = False) -> int:
+        """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
+        place, aspect = changing(text)
+        hits = Hits(self._timeline, Stop(text, place, "", aspect))
+        hit = next(hits.after(0) if first else hits.before(n), None)
+        if hit is None:
+            when = "anywhere" if first else f"before event {n}"
+            raise GvizError(f"{clipped(text, 40)} did not change {when}", exit_code=2)
+        return hit.n
+
+
+def _watch(asker: Asker, text: str, n: int) -> Iterator[str]:
+    if text:
+        parsed(text)  # what it is about may not be there yet
+        asker.watched += [text] if text not in asker.watched else []
+        value = dict(asker.watching(n))[text]
+        yield f'watching {shown(text)} = {value} ("break change {shown(text)}" stops when it changes)'
+        return
+    if not asker.watched:
+        yield "nothing is watched; watch x.grad does"
+    for number, (expression, value) in enumerate(asker.watching(n), 1):
+        yield f"{number}  {shown(expression)} = {value}"
+
+
+def _unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
+    numbers = {str(number): number for number in range(1, len(asker.watched) + 1)}
+    if text and text not in numbers:
+        raise GvizError(f"nothing is watched as {clipped(text, 20)}", hint="watch lists them", exit_code=2)
+    gone = asker.watched[:] if not text else [asker.watched[numbers[text] - 1]]
+    asker.watched = [] if not text else [known for at, known in enumerate(asker.watched, 1) if at != numbers[text]]
+    yield f"no longer watched: {', '.join(map(shown, gone)) or 'nothing was'}"
+
+
+def _whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
+    value = as_value(evaluated(asker._timeline, asker._names, n, text))
+    yield f"{shown(text)}: {'no tensor and no number' if value is None else kind_text(value)}"
+
+
+def _eval(asker: Asker, text: str, n: int) -> Iterator[str]:
+    yield f"{shown(text)} = {asker.evaluated(text, n)}"
+
+
+def _diff(asker: Asker, text: str, n: int) -> Iterator[str]:
+    one, other = _moments(asker._timeline, text, n)
+    rows = list(islice(_differences(asker._timeline, one, other), MOST_ROWS + 1))
+    yield f"from event {one} to event {other}:" if rows else f"events {one} and {other}: nothing differs"
+    yield from (f"  {row}" for row in rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        yield "  and more"
+
+
+def _moments(timeline: Timeline, text: str, n: int) -> tuple[int, int]:
+    numbers = [word.removeprefix("@") for word in text.split()]
+    if not 1 <= len(numbers) <= 2 or not all(word.isdigit() and int(word) <= len(timeline) for word in numbers):
+        raise GvizError("diff needs one or two events", hint=f"diff @12 @20; they go to {len(timeline)}", exit_code=2)
+    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else (int(numbers[0]), n)
+
+
+def _differences(timeline: Timeline, one: int, other: int) -> Iterator[str]:
+    nodes = [node for node in timeline.nodes if timeline.info(node).born <= max(one, other)]
+    pairs = zip(nodes, timeline.at(one).states(nodes), timeline.at(other).states(nodes), strict=True)
+    for node, before, after in pairs:
+        for what, old, new in zip(("value", "grad"), _looks(before), _looks(after), strict=True):
+            if old != new:
+                yield f"{label(timeline, node)}: {what} {short(old)} -> {short(new)}"
+
+
+def _looks(state: NodeState | None) -> tuple[Value | None, Value | None]:
+    output = state.outputs[0] if state is not None and state.outputs else None
+    return (None, None) if output is None else (output.value, output.grad)
+
+
+COMMANDS: dict[str, Callable[[Asker, str, int], Iterator[str]]] = {
+    "eval": _eval,
+    "watch": _watch,
+    "unwatch": _unwatch,
+    "whatis": _whatis,
+    "diff": _diff,
+}

@@ -1,0 +1,154 @@
+"""Expressions over the tensors of a moment: ``x.grad * 2``, ``net.fc1.weight.grad.max()``, ``#4 - #3``."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import numpy as np
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.values import NUMPY_DTYPES, Value, capture
+from gviz.where import FUNCTIONS, bound_names
+
+_NUMBERED = re.compile(r"#(\d{1,18})\b")
+_NODE = re.compile(r"node_(\d{1,18})_$")
+_NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
+
+
+class Names:
+    """Which nodes had which names, in order of creation."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._known: dict[str, list[int]] = {}
+        self._count = 0
+
+    def last(self, name: str, n: int) -> int:
+        """The node that got this name last by moment `n`, 0 if none has."""
+        self._grow()
+        info = self._timeline.info
+        return next((node for node in reversed(self._known.get(name, ())) if info(node).born <= n), 0)
+
+    def _grow(self) -> None:
+        nodes = self._timeline.nodes
+        for node in nodes[self._count :]:
+            if name := self._timeline.info(node).name:
+                self._known.setdefault(name, []).append(node)
+        self._count = len(nodes)
+
+
+def evaluated(timeline: Timeline, names: Names, n: int, text: str) -> Any:
+    """What an expression that the user typed is at moment `n`: tensors are arrays, scalars numbers.
+
+    Raises GvizError for a name there is not, numbers that were not stored, and whatever the expression raises.
+    """
+    moment = timeline.at(n)
+    tree = parsed(text)
+    found: dict[str, Any] = {"__builtins__": FUNCTIONS | {"__import__": __import__}}
+    resolved = _Resolver(timeline, names, moment, found, bound_names(tree)).visit(tree)
+    try:
+        with np.errstate(all="ignore"):
+            return eval(
+                compile(ast.fix_missing_locations(resolved), "<expression>", "eval"), found
+            )  # the user typed it
+    except GvizError:
+        raise
+    except Exception as error:
+        raise GvizError(
+            f"{clipped(text, 40)}: {clipped(str(error), 80) or type(error).__name__}", exit_code=2
+        ) from None
+
+
+def as_value(result: Any) -> Value | None:
+    """A result as a value that can be shown like any other; None for what is no array or number."""
+    array = np.asarray(result) if isinstance(result, (np.ndarray, np.generic, bool, int, float)) else None
+    return None if array is None or array.dtype not in _NAMES_OF_DTYPES else capture(array)
+
+
+def parsed(text: str) -> ast.Expression:
+    """Read an expression; GvizError for what is none."""
+    try:
+        return ast.parse(_NUMBERED.sub(r"node_\1_", text.strip()), "<expression>", "eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        hint = "x.grad, #4, x * 2, norm(x.grad), net.fc1.weight.grad"
+        raise GvizError(f"{clipped(text, 40) or 'nothing'} is no expression", hint=hint, exit_code=2) from None
+
+
+class _Resolver(ast.NodeTransformer):
+    """Puts a plain name in the place of each tensor, and its numbers into `found` under that name."""
+
+    def __init__(
+        self, timeline: Timeline, names: Names, moment: Moment, found: dict[str, Any], bound: frozenset[str]
+    ) -> None:
+        self._timeline, self._names, self._moment, self._found = timeline, names, moment, found
+        self._bound = bound
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """``net.fc1.weight.grad``: the longest beginning that names a tensor, then ``.grad`` or ``.value``."""
+        path = _dotted(node)
+        for length in range(len(path), 0, -1):
+            if tensor := self._tensor(".".join(path[:length])):
+                return self._read(tensor, path[length:])
+        if path and path[0] not in FUNCTIONS and path[0] not in self._bound:
+            raise _unknown(".".join(path))
+        return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A tensor's value, unless the expression binds the name itself."""
+        if node.id in self._bound:
+            return node
+        if tensor := self._tensor(node.id):
+            return self._read(tensor, [])
+        if node.id in FUNCTIONS:
+            return node
+        raise _unknown(node.id)
+
+    def _read(self, tensor: int, rest: list[str]) -> ast.expr:
+        aspect = rest[0] if rest and rest[0] in ("grad", "value") else ""
+        name = f"node_{tensor}_{aspect or 'value'}"
+        self._found[name] = _numbers(self._timeline, self._moment, tensor, aspect or "value")
+        read: ast.expr = ast.Name(name, ast.Load())
+        for attribute in rest[1:] if aspect else rest:
+            read = ast.Attribute(read, attribute, ast.Load())
+        return read
+
+    def _tensor(self, name: str) -> int:
+        numbered = _NODE.match(name)
+        if numbered is None:
+            return self._names.last(name, self._moment.n)
+        if int(numbered.group(1)) not in self._timeline:
+            raise _unknown(f"#{numbered.group(1)}")
+        return int(numbered.group(1))
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    """The parts of ``a.b.c``, empty for an attribute of anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [*reversed([*parts, node.id])] if isinstance(node, ast.Name) else []
+
+
+def _numbers(timeline: Timeline, moment: Moment, node: int, aspect: str) -> Any:
+    state = moment.state(node)
+    output = state.outputs[0] if state is not None and state.outputs else None
+    value = None if output is None else output.value if aspect == "value" else output.grad
+    if value is None and output is not None and aspect == "grad":
+        return None
+    if value is None:
+        raise GvizError(f"#{node} has no {aspect} at event {moment.n}", exit_code=2)
+    array = timeline.array(value)
+    if array is None:
+        hint = "record with --values BYTES to keep larger arrays"
+        raise GvizError(f"the {aspect} of #{node} was not stored", hint=hint, exit_code=2)
+    return array if array.ndim else array[()]
+
+
+def _unknown(name: str) -> GvizError:
+    return GvizError(f"there is no {clipped(name, 40)} here", hint="the tape lists the nodes", exit_code=2)

@@ -1,0 +1,118 @@
+"""Expressions over a moment, what is watched, what changed."""
+
+import numpy as np
+import pytest
+from driving import after, app_of, transcript
+from recording import events_of
+from stories import demo, iterations
+
+import gviz.engine as torch
+from gviz.errors import GvizError
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.expressions import Names, evaluated
+from gviz.tui.widgets.node import NodePanel
+
+
+def answer(text, n=33, timeline=None):
+    timeline = demo() if timeline is None else timeline
+    return evaluated(timeline, Names(timeline), n, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "value"),
+    [
+        ("x", 33, 3.0),
+        ("x.grad", 33, -14.0),
+        ("x.grad", 30, None),
+        ("x * w - a", 9, 0.0),
+        ("#3 + #4", 33, -24.0),
+        ("norm([x.grad, w.grad]) ** 2", 33, 340.0),
+        ("max(v * 2 for v in [x, w])", 33, 6.0),
+        ("np.exp(x - 3)", 33, 1.0),
+        ("1 / 0.0 if x > 5 else x.value", 33, 3.0),
+    ],
+)
+def test_expressions(text, n, value):
+    assert answer(text, n) == (None if value is None else pytest.approx(value))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x +", "nothing", "a.b.c", "#99", "x.grad.foo", "x / 'y'", "__import__('os')", "open('x')", "lambda"]
+)
+def test_what_cannot_be_told_is_one_line(text):
+    with pytest.raises(GvizError) as error:
+        answer(text)
+    assert "\n" not in error.value.what
+
+
+def test_a_name_means_the_last_tensor_that_had_it():
+    timeline = iterations(3)
+    values = {answer("#2", n, timeline) if n < 5 else answer("y", n, timeline) for n in (3, len(timeline))}
+    assert values == {9.0}
+    assert Names(timeline).last("y", 3) != Names(timeline).last("y", len(timeline))
+
+
+def test_parameters_are_found_by_their_path():
+    def program():
+        model = torch.nn.Sequential(torch.nn.Linear(2, 1))
+        model.named = torch.nn.Linear(1, 1)
+        model(torch.ones(1, 2)).sum().backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    names = {timeline.info(node).name for node in timeline.nodes}
+    assert "named.weight" in names or "model.named.weight" in names
+    path = next(name for name in names if name.endswith("named.bias"))
+    assert np.shape(answer(f"{path} + 1", len(timeline), timeline)) == (1,)
+
+
+def test_numbers_that_were_not_stored_are_said_to_be_missing():
+    timeline = Timeline(MemoryLog(events_of(lambda: torch.ones(1000) * 2)))
+    with pytest.raises(GvizError, match="not stored"):
+        answer("#1", len(timeline), timeline)
+
+
+def test_what_is_watched_is_said_at_every_stop():
+    said = transcript(demo(), "watch x.grad", "watch norm(a)", "n", "c", "unwatch 1", "C")
+    assert "  watch: norm(a) = there is no a here\n" in said
+    assert "  watch: x.grad = -14\n  watch: norm(a) = 6\n" in said
+    assert "x.grad" not in said.rpartition("no longer watched: x.grad")[2]
+
+
+def test_the_last_change_of_a_gradient_again_and_again():
+    said = transcript(iterations(3), "goto end", "last x.grad", "", "", "")
+    assert said.count("back to event") == 3
+    assert "x.grad did not change before" in said
+
+
+def test_the_first_change():
+    assert "event 5, forward, node #3" in transcript(demo(), "goto end", "first a")
+
+
+def test_differences_between_two_moments():
+    said = transcript(demo(), "diff @12 @33")
+    assert "#1 x: grad · -> -14\n" in said
+    assert "#3" not in said.rpartition("diff")[2]
+    assert "nothing differs" in transcript(demo(), "diff @33 33")
+
+
+@pytest.mark.parametrize(
+    "command", ["diff x", "diff 1 2 3", "diff 99", "unwatch 4", "watch x +", "last nosuch", "first"]
+)
+def test_questions_that_make_no_sense_are_refused(command):
+    said = transcript(demo(), command)
+    assert "hint" in said or "did not change" in said
+
+
+async def test_what_is_watched_stands_above_the_node():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("w", *"x.grad", "enter", "greater_than_sign")
+        await pilot.pause()
+        first = "".join(text for text, _ in app.screen.query_one(NodePanel).row(0))
+        assert first == "x.grad = -14"
+
+
+async def test_p_answers_in_the_bottom_row():
+    screen = await after(demo(), "p", *"#1 * 2", "enter")
+    assert "#1 * 2 = 6" in screen.remark
