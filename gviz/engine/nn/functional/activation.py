@@ -13,12 +13,51 @@ from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Op
 from gviz.engine.ops import activations, smooth_activations
 from gviz.engine.ops.activations import hardtanh_bounds
-from gviz.engine.ops.softmax import log_softmax_front, softmax_front
 from gviz.engine.ops.shape import normal_dims, run
+from gviz.engine.ops.softmax import log_softmax_front, softmax_front
 from gviz.engine.random import uniform
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
+
+__all__ = [
+    "celu",
+    "celu_",
+    "elu",
+    "elu_",
+    "gelu",
+    "glu",
+    "gumbel_softmax",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hardtanh_",
+    "leaky_relu",
+    "leaky_relu_",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "relu_",
+    "rrelu",
+    "rrelu_",
+    "selu",
+    "selu_",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "threshold_",
+]
 
 __all__ = [
     "celu",
@@ -116,6 +155,7 @@ def _check_channels(input: Tensor, weight: Tensor) -> None:
         )
 
 
+@front("rrelu", method=False)
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -137,6 +177,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _either(activations.elu, activations.elu_written, input, inplace, alpha=alpha, scale=1, input_scale=1)
 
 
+@front("selu", method=False)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu` with the constants that keep mean and variance."""
     attrs = {"alpha": SELU_ALPHA, "scale": SELU_SCALE, "input_scale": 1}
@@ -146,6 +187,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
+@front("celu", method=False)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`input`, below zero ``alpha * (exp(input / alpha) - 1)``."""
     if alpha == 0:
@@ -153,9 +195,11 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _either(activations.celu, activations.celu_written, input, inplace, alpha=alpha)
 
 
+@front("threshold", method=False)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`input` where it is above `threshold`, else `value`."""
-    return _either(activations.threshold, activations.threshold, input, inplace, threshold=threshold, value=value)
+    attrs = {"threshold": threshold, "value": value}
+    return _either(activations.threshold, activations.threshold_written, input, inplace, **attrs)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
