@@ -1,95 +1,104 @@
-"""Tensors from data and constants."""
+"""Tensors of constants: ``zeros``, ``full``, ``ones_like``, ``Tensor.new_zeros`` and their like."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from math import prod
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from gviz import emit
-from gviz.engine import announce, dtypes, messages
+from gviz.engine import dtypes
+from gviz.engine.arguments import Options, checked, fitting, kind_of, number, sizes, typename, worded
+from gviz.engine.arguments import size as sizes_given
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.modes import thread
-from gviz.engine.ops.shape import sizes_of
+from gviz.engine.from_data import copied, made
+from gviz.engine.from_data import from_array as from_array
+from gviz.engine.from_data import from_numpy as from_numpy
+from gviz.engine.from_data import tensor as tensor
+from gviz.engine.layout import contiguous_format
 from gviz.engine.surface import front
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
 __all__ = [
-    "arange",
-    "as_tensor",
     "empty",
     "empty_like",
-    "eye",
-    "from_numpy",
     "full",
-    "linspace",
+    "full_like",
     "ones",
     "ones_like",
-    "tensor",
+    "scalar_tensor",
     "zeros",
     "zeros_like",
 ]
 
 
-def tensor(data: Any, *, dtype: DType | None = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """A tensor with a copy of `data`: numbers, nested sequences, arrays."""
-    return from_array(np.array(_elements(data, dtype)), requires_grad)
+@worded
+def scalar_tensor(s: Any, **options: Unpack[Options]) -> Tensor:
+    """A 0-dimensional tensor of a number, in the default dtype unless one is named."""
+    checked("scalar_tensor", options, refused=("memory_format", "out"))
+    return made("scalar_tensor", filled("scalar_tensor", (), s, kind_of("scalar_tensor", options), "s", 1), options)
 
 
-def as_tensor(data: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    """A tensor of `data`, sharing memory where that is possible."""
-    if isinstance(data, Tensor):
-        return data if dtype is None else data.to(dtype)
-    return from_array(_elements(data, dtype), False)
-
-
-def from_numpy(array: Array) -> Tensor:
-    """A tensor that shares memory with a numpy array."""
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    dtypes.of(array)
-    return from_array(array, False)
-
-
-def full(
-    size: Any, fill_value: Any, *, dtype: DType | None = None, requires_grad: bool = False, device: Any = None
-) -> Tensor:
+@worded
+def full(size: Any, fill_value: Any, **options: Unpack[Options]) -> Tensor:
     """A tensor of one value."""
-    shape = sizes_of((size,))
-    return from_array(thread.quietly(np.full, shape, fill_value, _elements(fill_value, dtype).dtype), requires_grad)
+    shape = sizes_given("full", size)
+    value = number("full", fill_value, "fill_value", 2)
+    kind = kind_of("full", checked("full", options, refused=("memory_format",)), _kind_of_number(value))
+    return made("full", filled("full", shape, value, kind), options)
 
 
-def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Numbers from `start` (0) up to but without `end`, `step` apart."""
-    low, high = (0, start) if end is None else (start, end)
-    whole = all(isinstance(v, int) for v in (low, high, step))
-    kind = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
-    return from_array(np.arange(low, high, step).astype(kind.numpy), requires_grad)
+def _kind_of_number(value: Any) -> DType:
+    if isinstance(value, bool):
+        return dtypes.bool_
+    if isinstance(value, int):
+        fitting(value, dtypes.int64)
+        return dtypes.int64
+    return dtypes.get_default_dtype()
 
 
-def linspace(
-    start: float, end: float, steps: int, *, dtype: DType | None = None, requires_grad: bool = False
-) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included."""
-    return from_array(np.linspace(start, end, steps).astype((dtype or dtypes.get_default_dtype()).numpy), requires_grad)
+def filled(
+    function: str, shape: tuple[int, ...], value: Any, kind: DType, name: str = "fill_value", position: int = 2
+) -> Array:
+    value = fitting(number(function, value, name, position), kind)
+    single = np.array(value if kind.is_floating_point or kind is dtypes.bool_ else int(value))
+    return allocated(np.full, shape, single.astype(kind.numpy))
 
 
-def eye(n: int, m: int | None = None, *, dtype: DType | None = None, requires_grad: bool = False) -> Tensor:
-    """Ones on the diagonal, zeros elsewhere."""
-    return from_array(np.eye(n, m, dtype=(dtype or dtypes.get_default_dtype()).numpy), requires_grad)
+def allocated(make: Callable[..., Array], shape: tuple[int, ...], *args: Any) -> Array:
+    """What `make` makes of a shape. RuntimeError, in PyTorch's words, for more than there is memory."""
+    try:
+        array: Array = make(shape, *args)
+    except (MemoryError, ValueError):
+        raise RuntimeError(_too_much(shape)) from None
+    return array
 
 
-def _factory(name: str, make: Callable[[tuple[int, ...]], Array], doc: str) -> Callable[..., Tensor]:
-    def factory(*size: Any, dtype: DType | None = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-        shape = sizes_of(size) if size else ()
-        return from_array(make(shape).astype((dtype or dtypes.get_default_dtype()).numpy), requires_grad)
+def _too_much(shape: tuple[int, ...]) -> str:
+    if prod(shape) >= 2**63:
+        return f"Storage size calculation overflowed with sizes={list(shape)}"
+    return f"DefaultCPUAllocator: can't allocate memory for a tensor of size {list(shape)}"
 
-    factory.__name__, factory.__doc__ = name, doc
+
+def _factory(name: str, make: Callable[..., Array], doc: str) -> Callable[..., Tensor]:
+    def factory(*size: Any, **options: Any) -> Tensor:
+        shape = shape_of(name, size, options)
+        kind = kind_of(name, checked(name, options))  # type: ignore[arg-type]  # it checks them
+        return made(name, allocated(make, shape, kind.numpy), options)  # type: ignore[arg-type]
+
+    factory.__name__ = factory.__qualname__ = name
+    factory.__doc__ = doc
     return factory
+
+
+def shape_of(function: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
+    if "size" not in options:
+        return sizes(function, args)
+    if args:
+        raise TypeError(f"{function}() got multiple values for argument 'size'")
+    return sizes_given(function, options.pop("size"), "")
 
 
 zeros = _factory("zeros", np.zeros, "Zeros.")
@@ -97,84 +106,65 @@ ones = _factory("ones", np.ones, "Ones.")
 empty = _factory("empty", np.zeros, "Memory nobody has written yet: zeros here, so that recordings repeat.")
 
 
-def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def like(input: Tensor, *, dtype: DType | None = None, requires_grad: bool = False) -> Tensor:
-        return make(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
+def _like(name: str, make: Callable[..., Array], doc: str) -> Callable[..., Tensor]:
+    def like(input: Tensor, **options: Unpack[Options]) -> Tensor:
+        kind = _kind_like(name, input, options)
+        return made(name, make(input._array, kind.numpy, _order(options)), options)
 
-    like.__name__, like.__doc__ = name, f"`{make.__name__}` of the shape and dtype of `input`."
-    return like
-
-
-zeros_like = _like("zeros_like", zeros)
-ones_like = _like("ones_like", ones)
-empty_like = _like("empty_like", empty)
+    like.__name__ = like.__qualname__ = name
+    like.__doc__ = doc
+    return worded(like)
 
 
-def _new(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def new(self: Tensor, *args: Any, dtype: DType | None = None, requires_grad: bool = False) -> Tensor:
-        return make(*args, dtype=dtype or self.dtype, requires_grad=requires_grad)
+def _kind_like(name: str, input: Tensor, options: Options) -> DType:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {typename(input)}")
+    return kind_of(name, checked(name, options, refused=("out",)), input.dtype)
 
-    new.__name__, new.__doc__ = name, f"`{make.__name__}` of the dtype of this tensor."
+
+def _order(options: Options) -> Literal["C", "K"]:
+    """numpy's name for the order of elements in memory."""
+    return "C" if options.get("memory_format") is contiguous_format else "K"
+
+
+zeros_like = _like("zeros_like", np.zeros_like, "Zeros, of the shape and dtype of `input`.")
+ones_like = _like("ones_like", np.ones_like, "Ones, of the shape and dtype of `input`.")
+empty_like = _like("empty_like", np.zeros_like, "`empty`, of the shape and dtype of `input`.")
+
+
+@worded
+def full_like(input: Tensor, fill_value: Any, **options: Unpack[Options]) -> Tensor:
+    """One value, in the shape and dtype of `input`."""
+    kind = _kind_like("full_like", input, options)
+    value = filled("full_like", (), fill_value, kind)
+    return made("full_like", np.full_like(input._array, value, kind.numpy, _order(options)), options)
+
+
+def _new(name: str, make: Callable[..., Array]) -> Callable[..., Tensor]:
+    def new(self: Tensor, *size: Any, **options: Any) -> Tensor:
+        shape = shape_of(name, size, options)
+        kind = kind_of(name, checked(name, options), self.dtype)  # type: ignore[arg-type]  # it checks them
+        return made(name, allocated(make, shape, kind.numpy), options)  # type: ignore[arg-type]
+
+    new.__name__, new.__qualname__ = name, name
+    new.__doc__ = "A tensor of the dtype of this one."
     return new
 
 
-for made in (tensor, full, zeros, ones, empty):
-    front(f"new_{made.__name__}", function=False)(_new(f"new_{made.__name__}", made))
+for name, make in (("new_zeros", np.zeros), ("new_ones", np.ones), ("new_empty", np.zeros)):
+    front(name, function=False)(_new(name, make))
 
 
-def _elements(data: Any, dtype: DType | None) -> Array:
-    """`data` as an array: Python floats in the default dtype, integers as int64."""
-    if isinstance(data, (list, tuple)):
-        data = _without_tensors(data)
-    array = data._array if isinstance(data, Tensor) else _as_array(data)
-    if array.dtype.kind in "SU":
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    if dtype is not None:
-        return _cast(array, dtype)
-    if not isinstance(data, (Tensor, np.ndarray, np.generic)):
-        if array.dtype.kind == "f":
-            return _cast(array, dtypes.get_default_dtype())
-        if not array.size and array.dtype.kind != "b":
-            return _cast(array, dtypes.get_default_dtype())
-    dtypes.of(array)
-    return array
+@front("new_full", function=False)
+@worded
+def new_full(self: Tensor, size: Any, fill_value: Any, **options: Unpack[Options]) -> Tensor:
+    """A tensor of one value, of the dtype of this one."""
+    kind = kind_of("new_full", checked("new_full", options), self.dtype)
+    return made("new_full", filled("new_full", sizes_given("new_full", size), fill_value, kind), options)
 
 
-def _cast(array: Array, dtype: DType) -> Array:
-    cast: Array = thread.quietly(array.astype, dtype.numpy)  # what is too large becomes inf
-    return cast
-
-
-def _as_array(data: Any) -> Array:
-    try:
-        return np.asarray(data)
-    except ValueError:
-        raise ValueError(_uneven(data, 0) or "too many dimensions") from None
-
-
-def _uneven(data: Any, dim: int) -> str:
-    """Where nested sequences differ in length, in PyTorch's words; empty if they do not."""
-    if not isinstance(data, list):
-        return ""
-    for item in data:
-        length = len(item) if isinstance(item, list) else 0
-        if isinstance(data[0], list) and length != len(data[0]):
-            return f"expected sequence of length {len(data[0])} at dim {dim + 1} (got {length})"
-    return next((text for item in data if (text := _uneven(item, dim + 1))), "")
-
-
-def _without_tensors(data: Any) -> Any:
-    if isinstance(data, (list, tuple)):
-        return [_without_tensors(item) for item in data]
-    return data.tolist() if isinstance(data, Tensor) else data
-
-
-def from_array(array: Array, requires_grad: bool) -> Tensor:
-    """A new leaf or constant around `array`. RuntimeError if it should require grad and cannot."""
-    if requires_grad and array.dtype.kind != "f":
-        raise RuntimeError(messages.FACTORY_CANNOT_REQUIRE)
-    result = new_tensor(array)
-    result._requires_grad = requires_grad
-    if emit.channel is not None:
-        announce.entered(emit.channel, result)
-    return result
+@front("new_tensor", function=False)
+@worded
+def new_tensor_method(self: Tensor, data: Any, **options: Unpack[Options]) -> Tensor:
+    """A tensor with a copy of `data`, of the dtype of this one."""
+    return copied("new_tensor", data, options, self.dtype)

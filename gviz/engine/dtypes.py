@@ -102,6 +102,11 @@ def named(name: str) -> dtype:
     return _by_name[name]
 
 
+def by_name(name: str) -> dtype | None:
+    """The dtype called `name`, which the engine may have no tensors of; None if there is none."""
+    return _by_name.get(name)
+
+
 def of(array: Array | np.generic) -> dtype:
     """The dtype of an array; TypeError for element types the engine does not have (complex, objects, text)."""
     try:

@@ -10,12 +10,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
 from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import announce, dtypes, messages
 from gviz.engine.conversions import Conversions
+from gviz.engine.device import CPU
+from gviz.engine.device import device as Device
 from gviz.engine.hooks import Hook, HookHandle, Registered
 from gviz.engine.memory import Storage
 from gviz.engine.node import AccumulateGrad, Edge, Node
@@ -67,14 +67,11 @@ class Tensor(Conversions):
     _is_number: ClassVar[bool] = False
     __array_priority__ = 1000  # numpy leaves mixed expressions to us
 
-    def __new__(cls, *data: Any) -> Tensor:
-        """``torch.Tensor(data)`` or ``torch.Tensor(2, 3)``: a float tensor of the data, or in this size."""
-        kind = dtypes.get_default_dtype().numpy
-        if len(data) == 1 and isinstance(data[0], (bool, float, str)):
-            raise TypeError(messages.NOT_A_SEQUENCE.format(name=type(data[0]).__name__))
-        if len(data) == 1 and not isinstance(data[0], (int, Size)):
-            return new_tensor(np.array(data[0], kind), cls)
-        return new_tensor(np.zeros(data[0] if data and isinstance(data[0], Size) else data or 0, kind), cls)
+    def __new__(cls, *data: Any, **options: Any) -> Tensor:
+        """``torch.Tensor(data)`` or ``torch.Tensor(2, 3)``: a tensor of the default dtype with this data or size."""
+        from gviz.engine.legacy import empty_of  # built on tensors
+
+        return empty_of(cls, data, options)
 
     # What it is
 
@@ -89,9 +86,9 @@ class Tensor(Conversions):
         return dtypes.of(self._array)
 
     @property
-    def device(self) -> str:
-        """Always ``cpu``."""
-        return "cpu"
+    def device(self) -> Device:
+        """Always the CPU."""
+        return CPU
 
     @property
     def ndim(self) -> int:
