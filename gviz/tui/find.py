@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from pathlib import PurePath
 
+from gviz import where
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
 Matches = Callable[[NodeInfo], bool]
-
-_LINE = re.compile(r"(.*):(\d{1,18})$")
 
 
 def query(timeline: Timeline, text: str) -> Matches:
@@ -29,18 +27,16 @@ def query(timeline: Timeline, text: str) -> Matches:
         return lambda info: info.node == node
     if text == "nan":
         return made_bad
-    prefix, _, rest = text.partition(":")
-    if prefix == "op" and rest:
-        return lambda info: info.op.name.lower() == rest.strip().lower()
-    at_line = _LINE.match(text)
-    if at_line is not None:
-        return lambda info: _made_at(info, at_line.group(1), int(at_line.group(2)))
+    place = where.place(text)
+    if place.kind != "word":
+        return place.fits
     return lambda info: text.lower() in f"{info.name}\n{info.op.name}\n{info.scope}".lower()
 
 
 def exactly(text: str) -> Matches:
     """Nodes called `text`: by their own name first of all, by module or operation."""
-    return lambda info: text in (info.name, info.scope) or text.lower() == info.op.name.lower()
+    place = where.Place(text, "word", word=text)
+    return place.fits
 
 
 def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
@@ -74,13 +70,6 @@ def node_number(timeline: Timeline, text: str) -> int:
     if number not in timeline:
         raise GvizError(f"there is no node #{clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
     return number
-
-
-def _made_at(info: NodeInfo, path: str, line: int) -> bool:
-    return any(
-        frame.line <= line <= frame.end_line and (not path or frame.path == path or PurePath(frame.path).name == path)
-        for frame in info.frames
-    )
 
 
 def _round(timeline: Timeline, start: int, backward: bool) -> Iterator[int]:
