@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from gviz.engine import messages
+from gviz.engine.broadcasting import in_form
 from gviz.engine.graph_pass import Pass, scalar_or_array
-from gviz.engine.node import Edge, Grad
+from gviz.engine.node import Edge, Grad, GradientEdge
+from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
+
+Place = Tensor | GradientEdge
+"""Where a pass starts, or what it is limited to: a tensor, or the place in the graph where its gradient arrives."""
+Places = Place | Sequence[Place]
 
 
 def backward(
@@ -17,7 +24,7 @@ def backward(
     gradient: Tensor | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Places | dict[str, Tensor] | None = None,
 ) -> None:
     """Compute the gradient of this tensor with respect to the leaves of its graph, and add it to their ``.grad``.
 
@@ -25,49 +32,99 @@ def backward(
     unless `retain_graph` (default: `create_graph`). With `create_graph` the gradients can be differentiated in turn.
     `inputs` limits the accumulation to these tensors. Raises RuntimeError as PyTorch does.
     """
-    backward_from([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+    backward_from([self], gradient, retain_graph, create_graph, inputs)
 
 
 def backward_from(
-    tensors: Sequence[Tensor],
-    gradients: Sequence[Tensor | None] | None,
+    roots: Sequence[Place],
+    gradients: Tensor | Sequence[Tensor | None] | None,
     retain_graph: bool | None,
     create_graph: bool,
-    inputs: Tensor | Sequence[Tensor] | None,
+    inputs: Places | dict[str, Tensor] | None,
 ) -> None:
     """``torch.autograd.backward``: several roots at once."""
-    chosen = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    if chosen is not None and not chosen:
-        raise RuntimeError(messages.EMPTY_INPUTS.format(function="backward"))
-    roots, seeds = root_edges(tensors, gradients, create_graph)
-    wanted = None if chosen is None else [_wanted_edge(t) for t in chosen]
+    chosen = None if inputs is None else places(inputs, "backward")
+    seeds = make_seeds(roots, listed(gradients, len(roots)))
+    edges = root_edges(roots, seeds)
+    wanted = None if chosen is None else [_retaining(place) for place in chosen]
     retain = create_graph if retain_graph is None else retain_graph
-    Pass(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted).run()
+    Pass(edges, plain(seeds, edges, create_graph), retain_graph=retain, create_graph=create_graph, wanted=wanted).run()
 
 
-def _wanted_edge(tensor: Tensor) -> Edge:
-    tensor.retain_grad()
-    return tensor._edge()
+def places(given: Places | dict[str, Tensor], function: str) -> list[Place]:
+    """The argument ``inputs``, one or several, as a list. RuntimeError if there are none."""
+    if isinstance(given, (Tensor, GradientEdge)):
+        return [given]
+    if type(given) is not dict and isinstance(given, Mapping):
+        raise TypeError(messages.INPUTS_MAPPING.format(function=function, name=type(given).__name__))
+    chosen: list[Place] = list(given.values() if isinstance(given, dict) else given)
+    if not chosen:
+        raise RuntimeError(messages.EMPTY_INPUTS.format(function=function))
+    return chosen
 
 
-def root_edges(
-    tensors: Sequence[Tensor], gradients: Sequence[Tensor | None] | None, create_graph: bool
-) -> tuple[list[Edge], list[Grad]]:
-    """Where a pass starts and with which gradients; one is implied for a one-element root. RuntimeError otherwise."""
-    given = [None] * len(tensors) if gradients is None else list(gradients)
-    if len(given) != len(tensors):
-        raise RuntimeError(f"got {len(tensors)} tensors and {len(given)} gradients")
-    seeds: list[Grad] = []
-    for index, (tensor, gradient) in enumerate(zip(tensors, given, strict=True)):
-        if gradient is None:
-            if tensor.requires_grad and tensor._array.size != 1:
-                raise RuntimeError(messages.NON_SCALAR_ROOT)
-            gradient = new_tensor(np.ones_like(tensor._array))
-        elif gradient.shape != tensor.shape:
-            shapes = {"grad": list(gradient.shape), "output": list(tensor.shape)}
+def listed(gradients: Tensor | Sequence[Tensor | None] | None, count: int) -> list[Tensor | None]:
+    """Given gradients, one or several, as a list; None for each root where none are given."""
+    if gradients is None:
+        return [None] * count
+    return [gradients] if isinstance(gradients, Tensor) else list(gradients)
+
+
+def make_seeds(roots: Sequence[Place], gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The gradients a pass starts with: ones where none is given for one number. RuntimeError where that is unclear."""
+    return [_seed(root, gradient, index) for index, (root, gradient) in enumerate(zip(roots, gradients, strict=False))]
+
+
+def _seed(root: Place, gradient: object, index: int) -> Tensor | None:
+    shape, kind = _form(root)
+    if isinstance(gradient, Tensor):
+        if gradient.shape != shape:
+            shapes = {"grad": list(gradient.shape), "output": list(shape)}
             raise RuntimeError(messages.GRAD_SHAPE.format(index=index, **shapes))
-        seeds.append(gradient if create_graph else scalar_or_array(gradient._array))
-    for index, tensor in enumerate(tensors):
-        if not tensor.requires_grad:
+        return gradient
+    if gradient is not None:
+        raise TypeError(messages.GRADIENT_KIND.format(name=type(gradient).__name__))
+    if isinstance(root, Tensor) and not root.requires_grad:
+        return None
+    if Size(shape).numel() != 1:
+        raise RuntimeError(messages.NON_SCALAR_ROOT)
+    return new_tensor(np.ones(shape, kind))
+
+
+def _form(root: Place) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    if isinstance(root, GradientEdge):
+        return root.node.outputs[root.output_nr]
+    if not isinstance(root, Tensor):
+        raise AssertionError(messages.ROOT_KIND)
+    return root._array.shape, root._array.dtype
+
+
+def root_edges(roots: Sequence[Place], seeds: Sequence[Tensor | None]) -> list[Edge]:
+    """Where a pass starts. RuntimeError for a root without a graph, or with no seed."""
+    if len(roots) != len(seeds):
+        raise RuntimeError(messages.SEED_COUNT.format(roots=len(roots), seeds=len(seeds)))
+    for index, root in enumerate(roots):
+        if isinstance(root, Tensor) and not root.requires_grad:
             raise RuntimeError(messages.UNTRACKED_ROOT.format(index=index))
-    return [t._edge() for t in tensors], seeds
+    return [edge_of(root) for root in roots]
+
+
+def edge_of(place: Place) -> Edge:
+    """Where the gradient of a tensor arrives, or what an edge stands for. RuntimeError for anything else."""
+    if isinstance(place, Tensor):
+        return place._edge()
+    if not isinstance(place, GradientEdge):
+        raise RuntimeError(messages.INPUT_KIND.format(name=type(place).__name__))
+    return place.node, place.output_nr
+
+
+def plain(seeds: Sequence[Tensor | None], edges: Sequence[Edge], create_graph: bool) -> list[Grad]:
+    """Seeds as the pass has gradients, in the dtypes of their roots."""
+    present = [in_form(seed, edge) for seed, edge in zip(seeds, edges, strict=True) if seed is not None]
+    return present if create_graph else [scalar_or_array(seed._array) for seed in present]
+
+
+def _retaining(place: Place) -> Edge:
+    if isinstance(place, Tensor):
+        place.retain_grad()
+    return edge_of(place)

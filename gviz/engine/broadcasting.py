@@ -28,6 +28,12 @@ def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
     return part if part.dtype == kind else part.astype(kind)
 
 
+def in_form(seed: Tensor, edge: Edge) -> Tensor:
+    """A gradient given by the program in the dtype of what it belongs to."""
+    _, kind = edge[0].outputs[edge[1]]
+    return seed if seed._array.dtype == kind else seed.to(dtypes.of_numpy(kind))
+
+
 def reducible(wide: Shape, narrow: Shape) -> bool:
     """Whether `narrow` broadcasts to `wide`."""
     extra = len(wide) - len(narrow)

@@ -21,7 +21,8 @@ from gviz.engine.hooks import Extras
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Grad, Node
 from gviz.engine.run_hooks import as_tensor as as_tensor
-from gviz.engine.run_hooks import run_accumulated_hooks, run_posthooks, run_prehooks, run_tensor_hooks
+from gviz.engine.run_hooks import run_accumulated_hooks, run_posthooks, run_prehooks, run_tensor_hooks, shown
+from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
 
@@ -47,7 +48,7 @@ class Pass:
         self.retain_graph = retain_graph
         self.create_graph = create_graph
         self.wanted = wanted
-        self.captures: dict[Edge, Grad] = {}
+        self.captures: dict[Edge, Tensor | None] = {}
         self._capturing = set(wanted or ()) if capture else set()
         self._waiting: dict[Node, int] = {}
         self._arrived: dict[Node, list[Grad | None]] = {}
@@ -210,16 +211,18 @@ class Pass:
         self, node: Node, extras: Extras, grads: list[Grad | None], parts: Sequence[Grad | None]
     ) -> Sequence[Grad | None]:
         """Run the hooks that come after a node's rule, on the gradients as its inputs have them."""
-        fit = [
-            None if part is None or edge is None or not self._is_wanted(edge) else conformed(part, node, slot, edge)
-            for slot, (part, edge) in enumerate(zip(parts, node.next_edges, strict=True))
-        ]
+        slots = enumerate(zip(parts, node.next_edges, strict=True))
+        fit = [self._fitted(part, node, slot, edge) for slot, (part, edge) in slots]
         result = run_posthooks(node, extras.after, fit, grads, self.create_graph, self._report)
         thread.grad_enabled = self.create_graph  # whatever a hook made of it
         return result
 
-    def _is_wanted(self, edge: Edge) -> bool:
-        return self._needed is None or edge[0] in self._needed or edge in self._capturing
+    def _fitted(self, part: Grad | None, node: Node, slot: int, edge: Edge | None) -> Grad | None:
+        """A gradient as its input has it; None where this pass does not go on."""
+        if part is None or edge is None:
+            return part
+        goes_on = self._needed is None or edge[0] in self._needed or edge in self._capturing
+        return conformed(part, node, slot, edge) if goes_on else None
 
     def _accumulate(self, node: AccumulateGrad, grads: list[Grad | None]) -> None:
         """Add to a leaf's ``.grad`` and run the hooks that wait for it; nothing if no gradient came."""
@@ -248,7 +251,7 @@ class Pass:
         for output_nr, grad in enumerate(grads):
             edge = (node, output_nr)
             if edge in self._capturing and grad is not None:
-                self.captures[edge] = grad
+                self.captures[edge] = shown(node, grads, output_nr)
                 if self._report is not None:
                     self._report.captured(edge, grad)
 

@@ -51,6 +51,25 @@ UNTRACKED_INPUT = "One of the differentiated Tensors does not require grad"
 MATERIALIZE_UNUSED = (
     "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
 )
+MATERIALIZE_EDGE = "materialize_grads cannot be used when the given input is a GradientEdge"
+ROOT_KIND = "Expected output to be a torch.Tensor"
+GRADIENT_KIND = "gradients can be either Tensors or None, but got {name}"
+SEED_COUNT = "got {roots} tensors and {seeds} gradients"
+INPUT_KIND = "all inputs have to be Tensors or GradientEdges, but got {name}"
+INPUTS_MAPPING = (
+    "`inputs` argument to `{function}()` must be a dict, not {name}. Other Mapping types are not supported."
+)
+ONLY_INPUTS = (
+    "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts "
+    "of the graph, please use torch.autograd.backward."
+)
+GRAD_VARIABLES = "`grad_variables` is deprecated. Use `grad_tensors` instead."
+BOTH_GRAD_VARIABLES = (
+    "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+    "`grad_tensors`."
+)
+BATCH_OF_EDGE = "Batched grads are not supported with GradientEdge"
+BATCH_WITHOUT_ROWS = "is_grads_batched=True needs grad_outputs whose first dimension counts the gradients"
 EMPTY_INPUTS = "`inputs` argument to `{function}()` cannot be empty."
 DTYPE_CANNOT_REQUIRE = "only Tensors of floating point and complex dtype can require gradients"
 FACTORY_CANNOT_REQUIRE = "Only Tensors of floating point and complex dtype can require gradients"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -179,6 +179,14 @@ class Node:
         kind = dtypes.of(tensor._array).tensor_type
         shape, version = tensor._array.shape, tensor._counter[0]
         return messages.modified_in_place(kind, shape, origin, version, self.versions[position])
+
+
+class GradientEdge(NamedTuple):
+    """The place in a graph where the gradient of one tensor arrives; `ownership_token` keeps nothing alive here."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Node | None = None
 
 
 @dataclass(frozen=True, slots=True)

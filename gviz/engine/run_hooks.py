@@ -30,8 +30,7 @@ def run_tensor_hooks(
 ) -> None:
     """Let the hooks of a node's outputs see, and replace, what has arrived; then outputs keep what they retain."""
     for output_nr, hooks in extras.of_tensors.items():
-        grad = grads[output_nr]
-        value = None if grad is None else as_tensor(grad)
+        value = shown(node, grads, output_nr)
         for hook in list(hooks.values()):
             before = _version(value)
             given = hook(value)
@@ -40,7 +39,7 @@ def run_tensor_hooks(
             if report is not None:
                 changed = given is not None or _version(value) != before
                 report.hook_ran(node, output_nr, "tensor", hook, value if changed else None)
-        grads[output_nr] = _plain(value, create_graph)
+        _put(node, grads, output_nr, value, create_graph)
     if extras.retained:
         _retain(node, extras, grads, report)
 
@@ -49,15 +48,15 @@ def run_prehooks(
     node: Node, hooks: Registered, grads: list[Grad | None], create_graph: bool, report: PassReport | None
 ) -> None:
     """Let a node's own hooks see, and replace, all that has arrived, before its rule runs."""
-    count = len(node.outputs)
-    values: Values = tuple([None if g is None else as_tensor(g) for g in grads[:count]])
+    values: Values = tuple([shown(node, grads, output_nr) for output_nr in range(len(node.outputs))])
     for hook in list(hooks.values()):
         given = hook(values)
         replaced = given is not None and given is not values
         values = _checked_all(given, values, hook) if replaced else values
         if report is not None:
             report.node_hook_ran(node, "pre", hook, values if replaced else ())
-    grads[:count] = [_plain(value, create_graph) for value in values]
+    for output_nr, value in enumerate(values):
+        _put(node, grads, output_nr, value, create_graph)
 
 
 def run_posthooks(
@@ -71,7 +70,7 @@ def run_posthooks(
     """Let a node's hooks see, and replace, what its rule gave for the inputs of the operation."""
     places = node.places(range(len(parts)))
     outgoing: Values = tuple([None if p is None or parts[p] is None else as_tensor(parts[p]) for p in places])
-    incoming: Values = tuple([None if g is None else as_tensor(g) for g in grads[: len(node.outputs)]])
+    incoming: Values = tuple([shown(node, grads, output_nr) for output_nr in range(len(node.outputs))])
     for hook in list(hooks.values()):
         given = hook(outgoing, incoming)
         replaced = given is not None and given is not outgoing
@@ -108,6 +107,24 @@ def _retain(node: Node, extras: Extras, grads: list[Grad | None], report: PassRe
         tensor._set_grad(kept if tensor._grad is None else tensor._grad + kept)
         if report is not None and tensor._grad is not None:
             report.retained(node, output_nr, tensor._grad)
+
+
+def shown(node: Node, grads: Sequence[Grad | None], output_nr: int) -> Tensor | None:
+    """What has arrived at an output as hooks see it; a leaf's gradient tells how often it was added to in place."""
+    grad = grads[output_nr]
+    if grad is None:
+        return None
+    value = as_tensor(grad)
+    if node.__class__ is AccumulateGrad and value is not grad:
+        value._counter[0] = len(grads) - 1
+    return value
+
+
+def _put(node: Node, grads: list[Grad | None], output_nr: int, value: Tensor | None, create_graph: bool) -> None:
+    """Put back what hooks saw or gave."""
+    grads[output_nr] = _plain(value, create_graph)
+    if node.__class__ is AccumulateGrad and not create_graph:
+        grads[1:] = [None] * _version(value)
 
 
 def _version(value: Tensor | None) -> int:

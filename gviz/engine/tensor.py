@@ -59,7 +59,7 @@ class Tensor(Conversions):
     _storage: Storage
     # Few tensors have these, so they are not slots: making a tensor must be cheap.
     _accumulator: weakref.ref[AccumulateGrad] | None = None
-    _hooks: dict[int, Registered] | None = None
+    _hooks: Registered | None = None  # of the present grad_fn, or of a leaf
     _accumulated_hooks: Registered | None = None
     _grad_of: weakref.ref[Tensor] | None = None
     _retained: bool = False
@@ -206,13 +206,12 @@ class Tensor(Conversions):
 
     def register_hook(self, hook: Hook) -> HookHandle:
         """Call `hook` with the gradient of this tensor when it is complete; what it returns replaces the gradient."""
-        if not self.requires_grad:
+        if not (self._requires_grad or self.requires_grad):
             raise RuntimeError(messages.CANNOT_HOOK)
-        node, output_nr = self._edge()
-        of_tensors = node.with_extras().of_tensors
-        if isinstance(node, AccumulateGrad):
-            self._hooks = of_tensors  # the accumulator may die with its graph, a leaf's hooks may not
-        return HookHandle(of_tensors.setdefault(output_nr, {}), hook)
+        if self._hooks is None:
+            node, output_nr = self._edge()
+            self._hooks = node.with_extras().of_tensors.setdefault(output_nr, {})
+        return HookHandle(self._hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> HookHandle:
         """Call ``hook(leaf)`` whenever a backward pass has added to the ``.grad`` of this leaf."""
@@ -233,7 +232,7 @@ class Tensor(Conversions):
         if accumulator is None:
             accumulator = AccumulateGrad(self)
             if self._hooks is not None:
-                accumulator.with_extras().of_tensors = self._hooks
+                accumulator.with_extras().of_tensors[0] = self._hooks  # it may have died, a leaf's hooks do not
             self._accumulator = weakref.ref(accumulator)
         return accumulator, 0
 

@@ -202,6 +202,8 @@ def _give_history(node: Node, tensor: Tensor, output_nr: int = 0) -> None:
     if tensor._retained and before is not None and before.extras is not None:
         del before.extras.retained[tensor._output_nr]
     tensor._grad_fn, tensor._output_nr, tensor._requires_grad = node, output_nr, True
+    if tensor._hooks is not None:
+        tensor._hooks = None
     if tensor._retained:
         tensor._retained = False
         tensor.retain_grad()

@@ -2,76 +2,172 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 
 from gviz.engine import messages
-from gviz.engine.backward import backward_from, root_edges
-from gviz.engine.graph_pass import Pass, as_tensor
-from gviz.engine.node import Grad
+from gviz.engine.backward import (
+    Place,
+    Places,
+    backward_from,
+    edge_of,
+    listed,
+    make_seeds,
+    places,
+    plain,
+    root_edges,
+)
+from gviz.engine.graph_pass import Pass
+from gviz.engine.node import Edge, GradientEdge
+from gviz.engine.surface import FUNCTIONS
 from gviz.engine.tensor import Tensor, new_tensor
 
-Tensors = Tensor | Sequence[Tensor]
+Gradients = Tensor | Sequence[Tensor | None] | None
+Results = tuple[Tensor | None, ...]
 
 
 def backward(
-    tensors: Tensors,
-    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    tensors: Places,
+    grad_tensors: Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Tensors | None = None,
+    grad_variables: Gradients = None,
+    inputs: Places | dict[str, Tensor] | None = None,
 ) -> None:
     """Accumulate the gradients of `tensors` into the leaves of their graphs."""
-    given = [grad_tensors] if isinstance(grad_tensors, Tensor) else grad_tensors
-    backward_from(_listed(tensors), given, retain_graph, create_graph, inputs)
+    if grad_variables is not None:
+        warnings.warn(messages.GRAD_VARIABLES, FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(messages.BOTH_GRAD_VARIABLES)
+        grad_tensors = grad_variables
+    backward_from(_roots(tensors), grad_tensors, retain_graph, create_graph, inputs)
+
+
+@overload
+def grad(
+    outputs: Places,
+    inputs: Places,
+    grad_outputs: Gradients = ...,
+    retain_graph: bool | None = ...,
+    create_graph: bool = ...,
+    only_inputs: bool = ...,
+    allow_unused: bool | None = ...,
+    is_grads_batched: bool = ...,
+    materialize_grads: bool = ...,
+) -> Results: ...
+
+
+@overload
+def grad(
+    outputs: Places,
+    inputs: dict[str, Tensor],
+    grad_outputs: Gradients = ...,
+    retain_graph: bool | None = ...,
+    create_graph: bool = ...,
+    only_inputs: bool = ...,
+    allow_unused: bool | None = ...,
+    is_grads_batched: bool = ...,
+    materialize_grads: bool = ...,
+) -> dict[str, Tensor | None]: ...
 
 
 def grad(
-    outputs: Tensors,
-    inputs: Tensors,
-    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    outputs: Places,
+    inputs: Places | dict[str, Tensor],
+    grad_outputs: Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> Results | dict[str, Tensor | None]:
     """The gradients of `outputs` with respect to `inputs`, as results; no ``.grad`` changes.
 
     For an input that was not used the result is None if `allow_unused`, zeros if `materialize_grads`; otherwise that is
-    a RuntimeError.
+    a RuntimeError. The results are a tuple, or a dict if `inputs` are. With `is_grads_batched` every row of
+    `grad_outputs` is a gradient of its own, and the results have as many rows.
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(messages.MATERIALIZE_UNUSED)
-    roots, chosen = _listed(outputs), _listed(inputs)
-    if not chosen:
-        raise RuntimeError(messages.EMPTY_INPUTS.format(function="grad"))
-    given = [grad_outputs] if isinstance(grad_outputs, Tensor) else grad_outputs
-    edges, seeds = root_edges(roots, given, create_graph)
-    if not all(t.requires_grad for t in chosen):
-        raise RuntimeError(messages.UNTRACKED_INPUT)
-    wanted = [t._edge() for t in chosen]
+    roots, chosen = _roots(outputs), places(inputs, "grad")
+    if not only_inputs:
+        warnings.warn(messages.ONLY_INPUTS, FutureWarning, stacklevel=2)
     retain = create_graph if retain_graph is None else retain_graph
-    run = Pass(edges, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted, capture=True)
+    given = listed(grad_outputs, len(roots))
+    take = _batch if is_grads_batched else _gradients
+    results = take(roots, chosen, given, retain, create_graph, bool(allow_unused or materialize_grads))
+    if materialize_grads:
+        results = [_materialized(*pair, create_graph) for pair in zip(results, chosen, strict=True)]
+    return dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else tuple(results)
+
+
+def _gradients(
+    roots: Sequence[Place],
+    chosen: Sequence[Place],
+    given: Sequence[Tensor | None],
+    retain_graph: bool,
+    create_graph: bool,
+    allow_unused: bool,
+) -> list[Tensor | None]:
+    seeds = make_seeds(roots, given)
+    edges = root_edges(roots, seeds)
+    wanted = [_differentiated(place) for place in chosen]
+    modes = {"retain_graph": retain_graph, "create_graph": create_graph}
+    run = Pass(edges, plain(seeds, edges, create_graph), wanted=wanted, capture=True, **modes)
     run.run()
     captured = [run.captures.get(edge) for edge in wanted]
     unused = [index for index, gradient in enumerate(captured) if gradient is None]
-    if unused and not (allow_unused or materialize_grads):
+    if unused and not allow_unused:
         raise RuntimeError(messages.UNUSED_INPUT.format(index=unused[0]))
-    return tuple(_result(g, t, materialize_grads) for g, t in zip(captured, chosen, strict=True))
+    return captured
 
 
-def _result(captured: Grad | None, tensor: Tensor, materialize: bool) -> Tensor | None:
-    if captured is not None:
-        return as_tensor(captured)
-    return new_tensor(np.zeros_like(tensor._array)) if materialize else None
+def _batch(
+    roots: Sequence[Place],
+    chosen: Sequence[Place],
+    given: Sequence[Tensor | None],
+    retain_graph: bool,
+    create_graph: bool,
+    allow_unused: bool,
+) -> list[Tensor | None]:
+    """As above, one pass for each row of the given gradients."""
+    if any(isinstance(root, GradientEdge) for root in roots):
+        raise RuntimeError(messages.BATCH_OF_EDGE)
+    if not given or any(gradient is None or not gradient.ndim for gradient in given):
+        raise ValueError(messages.BATCH_WITHOUT_ROWS)
+    rows = [list(row) for row in zip(*(FUNCTIONS["unbind"](gradient) for gradient in given), strict=True)]
+    kept = [True] * (len(rows) - 1) + [retain_graph]
+    results = [
+        _gradients(roots, chosen, row, keep, create_graph, allow_unused) for row, keep in zip(rows, kept, strict=True)
+    ]
+    stack = FUNCTIONS["stack"]
+    return [None if None in column else stack(column) for column in zip(*results, strict=True)]
+
+
+def _differentiated(place: Place) -> Edge:
+    edge = edge_of(place) if not isinstance(place, Tensor) or place.requires_grad else None
+    if edge is None:
+        raise RuntimeError(messages.UNTRACKED_INPUT)
+    return edge
+
+
+def _materialized(gradient: Tensor | None, place: Place, requires_grad: bool) -> Tensor:
+    if gradient is not None:
+        return gradient
+    if not isinstance(place, Tensor):
+        raise RuntimeError(messages.MATERIALIZE_EDGE)
+    return new_tensor(np.zeros_like(place._array)).requires_grad_(requires_grad)
+
+
+def _roots(given: Places) -> list[Place]:
+    return [given] if isinstance(given, (Tensor, GradientEdge)) else list(given)
 
 
 def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
     """The old name for a tensor that may require grad."""
     result = data.detach()
     return result.requires_grad_(requires_grad)
-
-
-def _listed(tensors: Tensors) -> list[Tensor]:
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
