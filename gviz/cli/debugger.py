@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,11 +22,13 @@ def debug(
     title: str,
     at: str | None = None,
     lesson: bool = False,
+    opening: Sequence[str] = (),
     commands: Iterable[str] | None = None,
 ) -> None:
     """Open the debugger on a trace, at the moment `at`, else at the program's failure, else at the first event.
 
-    A `lesson` begins with its own text. Line by line, `commands` are carried out instead of what is typed.
+    A `lesson` begins with its own text. The commands of `opening` are carried out before anybody types. Line by line,
+    `commands` are carried out instead of what is typed.
     """
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
@@ -34,7 +36,7 @@ def debug(
     with open_trace(trace) as log:
         timeline = Timeline(log)
         start = moment(timeline, at) if at else None
-        _debug(timeline, settings, title, start, lesson=lesson, commands=commands)
+        _debug(timeline, settings, title, start, lesson=lesson, opening=opening, commands=commands)
 
 
 def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None) -> None:
@@ -73,16 +75,18 @@ def _debug(
     at: int | None,
     *,
     lesson: bool = False,
+    opening: Sequence[str] = (),
     commands: Iterable[str] | None = None,
 ) -> None:
     from gviz import tui
     from gviz.tui import plain
 
     if terminal.why_plain(settings):
-        plain.debug(timeline, commands, sys.stdin, sys.stdout, at=at, lesson=lesson)
+        plain.debug(timeline, commands, sys.stdin, sys.stdout, at=at, lesson=lesson, opening=opening)
     else:
         ascii = terminal.needs_ascii(settings)
-        tui.debug(timeline, title=title, at=at, ascii=ascii, theme=settings.theme, lesson=lesson)
+        theme = settings.theme
+        tui.debug(timeline, title=title, at=at, ascii=ascii, theme=theme, lesson=lesson, opening=opening)
 
 
 def _steps(timeline: Timeline) -> Iterator[str]:

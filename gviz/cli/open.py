@@ -8,6 +8,7 @@ import click
 
 from gviz.cli.debugger import debug
 from gviz.cli.settings import Settings, display_options
+from gviz.cli.stops import takes_opening
 from gviz.errors import GvizError
 from gviz.trace import places
 
@@ -15,12 +16,13 @@ from gviz.trace import places
 @click.command("open")
 @click.argument("trace", type=click.Path(path_type=Path), required=False)
 @click.option("--at", metavar="MOMENT", help="Open at an event number, start, end, nan, error, fwd, bwd or a node.")
+@takes_opening
 @display_options
 @click.pass_obj
-def command(settings: Settings, trace: Path | None, at: str | None) -> None:
+def command(settings: Settings, trace: Path | None, at: str | None, opening: tuple[str, ...]) -> None:
     """Open the debugger on a trace; without TRACE on the newest one in the cache folder."""
     path = trace or _newest()
-    debug(path, settings, title=path.name, at=at)
+    debug(path, settings, title=path.name, at=at, opening=opening)
 
 
 def _newest() -> Path:

@@ -62,13 +62,16 @@ _OPTIONS = (
     click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="SCRIPT [ARGS]..."),
 )  # fmt: skip
 
+_RECORDING = ("argv", "as_module", "engine", "output", "force", "limit")
+
 
 def takes_program(command: _Command) -> Callable[..., Any]:
     """Give a command ``[-m] SCRIPT [ARGS]...`` and the options of recording, all as one `Program`."""
 
     @wraps(command)
     def with_program(*arguments: Any, no_source: bool, **options: Any) -> Any:
-        return command(*arguments, Program(**options, keep_source=not no_source))
+        recording = {name: options.pop(name) for name in _RECORDING}
+        return command(*arguments, Program(**recording, keep_source=not no_source), **options)
 
     for option in reversed(_OPTIONS):
         with_program = option(with_program)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from textual.app import App, SystemCommand
@@ -37,7 +37,15 @@ class DebuggerApp(App[None]):
     ENABLE_COMMAND_PALETTE = True
 
     def __init__(
-        self, timeline: Timeline, *, title: str, at: int, ascii: bool, theme: str | None, lesson: bool = False
+        self,
+        timeline: Timeline,
+        *,
+        title: str,
+        at: int,
+        ascii: bool,
+        theme: str | None,
+        lesson: bool = False,
+        opening: Sequence[str] = (),
     ) -> None:
         if not os.environ.get("NO_COLOR", "set"):
             del os.environ["NO_COLOR"]  # an empty one means nothing, but Textual takes it for a wish
@@ -49,7 +57,7 @@ class DebuggerApp(App[None]):
         ScrollBar.renderer = WholeCells
         self.ascii_only = ascii
         self.set_class(ascii, "-ascii")
-        self._start = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson)
+        self._start = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson, opening=opening)
         self.failure: BaseException | None = None
 
     def get_default_screen(self) -> Screen[None]:
@@ -88,15 +96,16 @@ def debug(
     ascii: bool = False,
     theme: str | None = None,
     lesson: bool = False,
+    opening: Sequence[str] = (),
 ) -> None:
     """Open the terminal debugger and stay until the user leaves.
 
     Without `at` it opens where the program failed, else at the first event; for a `lesson` the text at the program's
-    top comes first. Raises GvizError (exit code 70) if gviz
+    top comes first. The commands of `opening` are carried out before any key. Raises GvizError (exit code 70) if gviz
     itself fails.
     """
     start = start_of(timeline) if at is None else at
-    app = DebuggerApp(timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson)
+    app = DebuggerApp(timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening)
     app.run()
     if app.failure is not None:
         raise crash(app.failure) from app.failure

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TextIO
 
 from gviz.errors import GvizError
@@ -58,8 +59,10 @@ def debug(
     *,
     at: int | None = None,
     lesson: bool = False,
+    opening: Sequence[str] = (),
 ) -> None:
-    """Debug line by line: carry out `commands`, or what is read from `input` until it ends or says ``quit``.
+    """Debug line by line: carry out `opening`, then `commands` or what is read from `input` until it ends or says
+    ``quit``.
 
     Without `at` it begins where the program failed, else at the first event; for a `lesson` with its text.
     """
@@ -68,14 +71,20 @@ def debug(
     for text in (*(_lesson(session, "") if lesson else ()), *_greeting(session)):
         print(text, file=output)
     last = Command("step")
-    given = commands if commands is not None else _typed(input, output)
-    for text in given:
-        if commands is not None or not _interactive(input):
-            print(f"{'' if commands is None else PROMPT}{shown(text.strip())}", file=output)
+    for text in chain(
+        _echoed(opening, output), _typed(input, output) if commands is None else _echoed(commands, output)
+    ):
         command = _carry_out(session, text, last, output)
         if command.name == "quit":
             return
         last = command if command.name in _REPEATED else last
+
+
+def _echoed(commands: Iterable[str], output: TextIO) -> Iterator[str]:
+    """Commands that nobody types, shown as if somebody had."""
+    for text in commands:
+        print(f"{PROMPT}{shown(text.strip())}", file=output)
+        yield text
 
 
 def _carry_out(session: Session, text: str, last: Command, output: TextIO) -> Command:
@@ -273,7 +282,9 @@ def _typed(input: TextIO, output: TextIO) -> Iterator[str]:
         if not text:
             output.write("\n")
             return
-        yield text.rstrip("\n")
+        text = text.rstrip("\n")
+        print(shown(text.strip()), file=output)
+        yield text
 
 
 def _edited(output: TextIO) -> Iterator[str]:

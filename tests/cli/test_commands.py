@@ -231,3 +231,33 @@ def test_demo_carries_out_the_commands_of_a_pipe(tmp_path):
     assert "(gviz) goto 5\nevent 5, " in out
     assert "(gviz) n" not in out
     assert "wrote" not in err
+
+
+def test_stops_and_commands_from_the_command_line(folder):
+    code, out, _ = gviz("open", "program.gviz", "--plain", "--break", "b if value > 3", "-c", "eval a * 2", cwd=folder)
+    assert code == 0
+    assert "breakpoint 1: b if value > 3" in out
+    assert "event 3, forward, node #3 b = Add" in out
+    assert "breakpoint 1." in out
+    assert out.index("breakpoint 1.") < out.index("a * 2 = 6")
+
+
+def test_a_program_opens_at_its_first_stop(folder, tmp_path):
+    code, out, _ = gviz("run", "--plain", "--on", "accumulate", "failing.py", cwd=folder, env=alone(tmp_path))
+    assert code == 1
+    assert ".grad was None, is now 7" in out
+    assert "second time" not in out.partition("breakpoint 1.")[0].partition("event 0")[2]
+
+
+@pytest.mark.parametrize("option", [("--break", "x if"), ("--on", "sundays"), ("--break", "x if nothing > 3")])
+def test_what_is_no_stop_is_wrong_usage_before_anything_runs(folder, tmp_path, option):
+    code, out, err = gviz("run", "--plain", *option, "program.py", cwd=folder, env=alone(tmp_path))
+    assert code == 2
+    assert "grad tensor" not in out
+    assert err.startswith("gviz: error: ")
+
+
+def test_quit_from_the_command_line_leaves(folder):
+    code, out, _ = gviz("open", "program.gviz", "--plain", "-c", "s", "-c", "quit", "-c", "s", cwd=folder)
+    assert code == 0
+    assert out.count("(gviz)") == 2

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import events
@@ -55,9 +56,18 @@ class DebuggerScreen(Screen[None]):
     breaks: reactive[int] = reactive(0)
     watched: reactive[tuple[str, ...]] = reactive(())
 
-    def __init__(self, timeline: Timeline, title: str, position: int, glyphs: Glyphs, *, lesson: bool = False) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        title: str,
+        position: int,
+        glyphs: Glyphs,
+        *,
+        lesson: bool = False,
+        opening: Sequence[str] = (),
+    ) -> None:
         super().__init__()
-        self._lesson = lesson
+        self._opening = (*opening, *(["lesson"] if lesson else []))
         self.timeline = timeline
         self.cursor = Cursor(timeline, position)
         self.program = title
@@ -92,8 +102,8 @@ class DebuggerScreen(Screen[None]):
         failed = self.cursor.position in self.timeline.failures
         self._show(Stop(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
         self.call_after_refresh(self.panels.fit)
-        if self._lesson:
-            self.run_command(Command("lesson"))
+        for text in self._opening:
+            self._attempt(partial(self._run, text))
 
     def on_resize(self) -> None:
         """Another size may show other panels."""
@@ -104,6 +114,9 @@ class DebuggerScreen(Screen[None]):
         self._attempt(
             lambda: self._show(self.cursor.run(command)) if command.name in FOLLOWS else carry_out(self, command)
         )
+
+    def _run(self, text: str) -> None:
+        self.run_command(parse(text))
 
     def _attempt(self, act: Callable[[], None]) -> None:
         self.remark = ""
@@ -301,7 +314,7 @@ class DebuggerScreen(Screen[None]):
         if message.sign == "/" and text:
             self.run_command(Command("find", 1, text))
         elif message.sign == ":" and text:
-            self._attempt(lambda: self.run_command(parse(text)))
+            self._attempt(partial(self._run, text))
 
     def _play_on(self) -> None:
         stop = self.cursor.travel("step")
