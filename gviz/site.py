@@ -1,25 +1,29 @@
 """Where in the user's program something happened: whole call stacks, caught cheaply, read exactly.
 
 Catching must cost well under a microsecond, so it only walks frames and keeps ``(code object, instruction offset)``
-pairs (`f_lineno` is linear in the length of a function, `f_lasti` is not). Reading turns a pair into line *and
-column*, through the position table every code object carries (PEP 657).
+pairs (`f_lineno` is linear in the length of a function, `f_lasti` is not), the code object as its `id` (its hash is
+made of everything in it). Reading turns a pair into line *and column*, through the position table every code object
+carries (PEP 657).
 """
 
 from __future__ import annotations
 
 import sys
-from itertools import islice
+from collections.abc import Iterable
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from types import CodeType, FrameType
 
 import msgspec
 
-StackKey = tuple[CodeType | int, ...]
-"""``(code, offset, code, offset, ...)``, innermost frame first; hashable, compares by identity of the code."""
+StackKey = tuple[int, ...]
+"""``(id of code, offset, id of code, offset, ...)``, innermost frame first."""
 
 _PACKAGE = str(Path(__file__).parent) + "/"
 _SAMPLES = _PACKAGE + "samples/"  # the lessons travel inside the package, and are users' programs all the same
-_hidden: dict[str, bool] = {}
+_codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own
+_hidden: dict[int, bool] = {}
 _hidden_prefixes: list[str] = [_PACKAGE, "<frozen "]
 
 
@@ -41,41 +45,53 @@ def hide(prefix: str) -> None:
     """Leave out frames of files whose path starts with `prefix` (a framework's own code)."""
     _hidden_prefixes.append(prefix)
     _hidden.clear()
+    is_hidden.cache_clear()
 
 
+@cache
 def is_hidden(path: str) -> bool:
     """Whether frames of this file belong to gviz or a framework, not to the user's program."""
-    known = _hidden.get(path)
-    if known is None:
-        known = any(path.startswith(p) for p in _hidden_prefixes) and not path.startswith(_SAMPLES)
-        _hidden[path] = known
-    return known
+    return any(path.startswith(p) for p in _hidden_prefixes) and not path.startswith(_SAMPLES)
 
 
 def stack(depth: int = 1) -> StackKey:
     """The user's call stack as seen from `depth` frames above the caller, innermost first."""
     frame: FrameType | None = sys._getframe(depth)
-    key: list[CodeType | int] = []
+    key: list[int] = []
     hidden = _hidden
     while frame is not None:
         code = frame.f_code
-        skip = hidden.get(code.co_filename)
+        number = id(code)
+        skip = hidden.get(number)
         if skip is None:
-            skip = is_hidden(code.co_filename)
+            skip = _meet(code)
         if not skip:
-            key.append(code)
+            key.append(number)
             key.append(frame.f_lasti)
         frame = frame.f_back
     return tuple(key)
 
 
+def stack_of(places: Iterable[tuple[CodeType, int]]) -> StackKey:
+    """The stack of frames that were caught elsewhere, innermost first, as code objects and offsets."""
+    return tuple(chain.from_iterable((id(code), offset) for code, offset in places if not _meet(code)))
+
+
+def codes(key: StackKey) -> list[CodeType]:
+    """The code objects of a stack, innermost frame first."""
+    return [_codes[number] for number in key[::2]]
+
+
 def frames(key: StackKey) -> tuple[Frame, ...]:
     """A caught stack, resolved to lines and columns, innermost first."""
-    return tuple(
-        _frame(code, offset)
-        for code, offset in zip(key[::2], key[1::2], strict=True)
-        if isinstance(code, CodeType) and isinstance(offset, int)
-    )
+    return tuple(map(_frame, codes(key), key[1::2]))
+
+
+def _meet(code: CodeType) -> bool:
+    """Keep a code object; whether frames of it are hidden."""
+    _codes[id(code)] = code
+    _hidden[id(code)] = hidden = is_hidden(code.co_filename)
+    return hidden
 
 
 def _frame(code: CodeType, offset: int) -> Frame:

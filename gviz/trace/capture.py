@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, TextIO
 
 from gviz import emit, site
@@ -96,9 +97,8 @@ def overhearing_warnings(channel: Channel) -> Iterator[None]:
 def _caller() -> site.StackKey:
     """The stack that warned, without the frames of Python's own machinery for warnings."""
     key = site.stack(3)
-    while key and getattr(key[0], "co_filename", "") == warnings.__file__:
-        key = key[2:]
-    return key
+    ours = takewhile(lambda code: code.co_filename == warnings.__file__, site.codes(key))
+    return key[2 * len(list(ours)) :]
 
 
 def _say(channel: Channel, event: Event) -> None:

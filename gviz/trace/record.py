@@ -12,7 +12,7 @@ import traceback
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 
 from gviz import emit, site
 from gviz.emit import Channel
@@ -193,15 +193,12 @@ def _traceback(error: BaseException) -> str:
 
 def _raised_at(trace: TracebackType | None) -> site.StackKey:
     """The user's stack at the point where an exception was raised, innermost frame first."""
-    key: list[site.StackKey] = []
+    places: list[tuple[CodeType, int]] = []
     outer = trace.tb_frame.f_back if trace is not None else None
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if not site.is_hidden(code.co_filename):
-            key.insert(0, (code, trace.tb_lasti))
+        places.insert(0, (trace.tb_frame.f_code, trace.tb_lasti))
         trace = trace.tb_next
     while outer is not None:
-        if not site.is_hidden(outer.f_code.co_filename):
-            key.append((outer.f_code, outer.f_lasti))
+        places.append((outer.f_code, outer.f_lasti))
         outer = outer.f_back
-    return tuple(part for pair in key for part in pair)
+    return site.stack_of(places)
