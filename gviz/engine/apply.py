@@ -161,7 +161,9 @@ def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | Non
 
 def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
     """Tie outputs to the memory of `base`: its version counter, and for views the tensor they are views of."""
-    made = "no_grad" if not thread.grad_enabled else "multi" if op.several else "default"
+    made = "multi" if op.several else "default"
+    if not thread.grad_enabled:
+        made = "inference" if thread.inference else "no_grad"
     if made == "default" and base._base is not None:
         made = base._creation  # a view of a view that must not be written must not be written either
     for output in outputs:

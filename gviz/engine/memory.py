@@ -66,7 +66,7 @@ def _lies_in(tensor: Tensor, storage: Storage) -> bool:
 
 def output(channel: Channel, tensor: Tensor, view_of: int) -> Output:
     """A tensor as an output of the node that made it: its value, and which elements of its memory it shows."""
-    array, storage, version = tensor._array, tensor._storage.number, tensor._counter[0]
+    array, storage, version = tensor._array, tensor._storage.number, max(tensor._counter[0], 0)
     value = channel.value(array)
     if array.base is None and array.flags.c_contiguous:
         return Output(value, storage, version, view_of)

@@ -1,4 +1,4 @@
-"""Whether autograd records, per thread: ``no_grad``, ``enable_grad``, ``set_grad_enabled``; and where the thread is."""
+"""Whether autograd records, per thread: ``no_grad``, ``inference_mode`` and the like; and where the thread is."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ import numpy as np
 
 __all__ = [
     "enable_grad",
+    "inference_mode",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
     "no_grad",
     "set_grad_enabled",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+has_inferred = False
+"""Whether any thread has ever entered ``inference_mode``; until then making a tensor costs no look at the thread."""
 
 
 class ThreadState(threading.local):
@@ -32,6 +37,7 @@ class ThreadState(threading.local):
     """
 
     grad_enabled: bool = True
+    inference: bool = False
     during: tuple[int, int] = (0, 0)
 
     def __init__(self) -> None:
@@ -49,6 +55,11 @@ def is_grad_enabled() -> bool:
     return thread.grad_enabled
 
 
+def is_inference_mode_enabled() -> bool:
+    """Whether tensors made now in this thread are for inference only."""
+    return thread.inference
+
+
 class _GradMode:
     """A grad mode as context manager and as decorator (also of generator functions, mode kept between yields)."""
 
@@ -59,7 +70,7 @@ class _GradMode:
 
     def __enter__(self) -> None:
         self._before.append(thread.grad_enabled)
-        thread.grad_enabled = self._enabled
+        thread.grad_enabled = self._enabled and not thread.inference
 
     def __exit__(self, *exc: object) -> None:
         thread.grad_enabled = self._before.pop()
@@ -120,6 +131,33 @@ class enable_grad(_GradMode):
         return super().__new__(cls) if function is None else cls()(function)
 
 
+class inference_mode(_GradMode):
+    """Like `no_grad`, but no recorded operation may ever save a tensor made inside; ``mode=False`` ends that."""
+
+    def __new__(cls, mode: Callable[..., Any] | bool = True) -> Any:
+        """Also usable without parentheses: ``@inference_mode``."""
+        return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self._mode = mode
+        self._was: list[bool] = []
+
+    def __enter__(self) -> None:
+        global has_inferred
+        has_inferred = has_inferred or self._mode
+        self._before.append(thread.grad_enabled)
+        self._was.append(thread.inference)
+        thread.grad_enabled, thread.inference = not self._mode, self._mode
+
+    def __exit__(self, *exc: object) -> None:
+        thread.grad_enabled, thread.inference = self._before.pop(), self._was.pop()
+
+    def _fresh(self) -> inference_mode:
+        fresh: inference_mode = type(self)(self._mode)
+        return fresh
+
+
 class set_grad_enabled(_GradMode):
     """Turn recording on or off: at once when called as a function, until the end as a context manager."""
 
@@ -127,11 +165,11 @@ class set_grad_enabled(_GradMode):
         super().__init__()
         self._enabled = bool(mode)
         self._at_call = thread.grad_enabled
-        thread.grad_enabled = self._enabled
+        thread.grad_enabled = self._enabled and not thread.inference
 
     def __enter__(self) -> None:
         self._before.append(self._at_call)
-        thread.grad_enabled = self._enabled
+        thread.grad_enabled = self._enabled and not thread.inference
 
     def __call__(self, function: F) -> F:
         thread.grad_enabled = self._at_call  # a decorator changes nothing until the function is called

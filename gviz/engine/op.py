@@ -33,11 +33,12 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from gviz.engine import messages
 from gviz.engine.apply import NO_ATTRS, Attrs, Memory, apply
 from gviz.engine.node import Edge, Grad, Node
 from gviz.engine.return_types import results_type
 from gviz.engine.rule import SIZES, Call, Example, Rule, picker
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
 from gviz.engine.variant import forward_without, rules_without
 from gviz.events import OpSeen
 
@@ -207,6 +208,8 @@ class Op:
             saved = tuple([t if n in wanted else None for n, t in zip(self.saved_names, saved, strict=True)])
         node.saved = saved
         node.versions = [0 if t is None else t._counter[0] for t in saved]
+        if UNCOUNTED in node.versions:
+            raise RuntimeError(messages.INFERENCE_SAVED)
 
     def sizes(self, tensors: Sequence[Tensor]) -> Attrs:
         """The shapes of inputs that rules ask for, under the names they ask by."""

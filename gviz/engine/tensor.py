@@ -12,16 +12,20 @@ from typing import Any, ClassVar
 
 from gviz import emit
 from gviz.emit import Seen
-from gviz.engine import announce, dtypes, messages
+from gviz.engine import announce, dtypes, messages, modes
 from gviz.engine.conversions import Conversions
 from gviz.engine.device import CPU
 from gviz.engine.device import device as Device
 from gviz.engine.hooks import Hook, HookHandle, Registered
 from gviz.engine.memory import Storage
+from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Node
 from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
 from gviz.values import Array
+
+UNCOUNTED = -1
+"""The version of an inference tensor, whatever is written to it."""
 
 
 class Tensor(Conversions):
@@ -115,17 +119,21 @@ class Tensor(Conversions):
     @property
     def _version(self) -> int:
         """How often its memory was written in place."""
+        if self.is_inference():
+            raise RuntimeError(messages.INFERENCE_VERSION)
         return self._counter[0]
+
+    def is_inference(self) -> bool:
+        """Whether it was made in ``inference_mode``: its writes are not counted, no recorded operation may save it."""
+        return self._counter[0] == UNCOUNTED
 
     # What autograd does with it
 
     @property
     def requires_grad(self) -> bool:
         """Whether gradients flow to it: a leaf that asked for one, or the result of a recorded operation."""
-        if self._base is not None:
-            self._refresh()
-            return self._requires_grad or self._base._requires_grad
-        return self._requires_grad
+        base = self._base
+        return self._requires_grad or (base is not None and base._requires_grad)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -146,6 +154,8 @@ class Tensor(Conversions):
         return self
 
     def _set_requires_grad(self, value: bool) -> None:
+        if value and self.is_inference() and not thread.inference:
+            raise RuntimeError(messages.INFERENCE_FLAG)
         changed = self._requires_grad is not value
         self._requires_grad = value
         if changed and emit.channel is not None:
@@ -286,6 +296,8 @@ def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__ne
     t._requires_grad = False
     t._output_nr = 0
     t._counter = [0]
+    if modes.has_inferred and thread.inference:
+        t._counter = [UNCOUNTED]
     return t
 
 

@@ -83,6 +83,8 @@ def refresh(view: Tensor) -> None:
 def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     """Run `op` and write its result into the memory of the first tensor, which is returned."""
     target = tensors[0]
+    if target.is_inference() and not thread.inference:
+        raise RuntimeError(messages.INFERENCE_IN_PLACE)
     if thread.grad_enabled and any(_wants_grad(t) for t in tensors):
         check_in_place(target)
     untracked = why_untracked(tensors)
@@ -94,7 +96,8 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     edges = [] if channel is None else announce.edges(channel, [written, *tensors[1:]])
     inner = None if untracked else _start_in_place(op, tensors, attrs)
     thread.quietly(target._array.__setitem__, ..., result)
-    target._counter[0] += 1
+    if not target.is_inference():
+        target._counter[0] += 1
     node = None if inner is None else _rebase(op, inner, target)
     if channel is not None:
         announce.in_place(channel, op, target, edges, attrs, node, untracked)
@@ -110,7 +113,7 @@ def check_in_place(target: Tensor) -> None:
     """Refuse a recorded write to a leaf, to a view of a leaf, or to a view that must not be written."""
     base = target._base
     if base is not None:
-        if target._creation != "default" and (base._requires_grad or target._creation == "multi"):
+        if target._creation != "default":
             raise RuntimeError(_forbidden(target, "is being modified inplace"))
         if base._requires_grad and base._grad_fn is None:
             raise RuntimeError(messages.LEAF_VIEW_IN_PLACE)
@@ -121,13 +124,15 @@ def check_in_place(target: Tensor) -> None:
 def _forbidden(view: Tensor, how: str) -> str:
     node = view._grad_fn
     if node is None:
-        origin = messages.VIEW_OF_NO_GRAD.format(how=how)
+        made = messages.VIEW_OF_INFERENCE if view._creation == "inference" else messages.VIEW_OF_NO_GRAD
+        origin = made.format(how=how)
     else:
         origin = messages.VIEW_OF_OUTPUT.format(output_nr=view._output_nr, name=plain_name(node), how=how)
     return origin + _WHY_FORBIDDEN[view._creation]
 
 
 _WHY_FORBIDDEN = {
+    "inference": messages.INFERENCE_VIEW,
     "no_grad": messages.NO_GRAD_VIEW,
     "multi": messages.MULTI_OUTPUT_VIEW,
     "function": messages.CUSTOM_FUNCTION_VIEW,

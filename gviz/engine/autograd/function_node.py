@@ -12,7 +12,7 @@ import numpy as np
 from gviz.engine import messages
 from gviz.engine.graph_pass import as_tensor, scalar_or_array
 from gviz.engine.node import Grad, Metadata, Node
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
 from gviz.events import OpSeen
 
 if TYPE_CHECKING:
@@ -148,6 +148,8 @@ class FunctionNode(Node):
                 tensor = tensor._alias()
             saved.append(tensor)
         self.saved, self.versions = saved, [0 if t is None else t._counter[0] for t in saved]
+        if UNCOUNTED in self.versions:
+            raise RuntimeError(messages.INFERENCE_SAVED)
 
     @property
     def saved_outputs(self) -> dict[int, int]:

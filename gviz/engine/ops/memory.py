@@ -161,6 +161,18 @@ def is_contiguous(self: Tensor) -> bool:
     return bool(self._array.flags.c_contiguous)
 
 
+@front("is_inference", method=False)
+def is_inference(input: Tensor) -> bool:
+    """Whether `input` was made in ``inference_mode``."""
+    return input.is_inference()
+
+
+@front("_is_view", function=False)
+def is_view(self: Tensor) -> bool:
+    """Whether it is a view that autograd keeps in step with its base."""
+    return self._base is not None
+
+
 @front("stride", function=False)
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements apart neighbours are, per dimension or along one."""
