@@ -19,6 +19,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -41,7 +42,8 @@ class Channel:
         self, listener: Listener, *, limit: int = INLINE_BYTES, read_source: Callable[[str], str | None] | None = None
     ) -> None:
         self._listener = listener
-        self._limit = max(limit, INLINE_BYTES)
+        self.value: Callable[[Array | np.generic], Value] = partial(capture, limit=max(limit, INLINE_BYTES))
+        """Captures an array or numpy scalar under this recording's limit."""
         self._read_source = read_source or (lambda path: None)
         self._freed: deque[_End] = deque()
         self._ends: dict[int, _End] = {}
@@ -64,13 +66,11 @@ class Channel:
             self._listener(NodeFreed(node))
         self._listener(event)
 
-    def value(self, array: Array | np.generic) -> Value:
-        """Capture an array or numpy scalar under this recording's limit."""
-        return capture(array, self._limit)
-
     def stack(self, depth: int = 1) -> int:
         """The number of the user's current call stack, as seen from `depth` frames above the caller."""
-        return self.stack_number(site.stack(depth + 1))
+        key = site.stack(depth + 1)
+        number = self._stacks.get(key)
+        return self._see_stack(key) if number is None else number
 
     def stack_number(self, key: site.StackKey) -> int:
         """The number of a stack that was caught elsewhere: the one an exception came through."""

@@ -95,7 +95,9 @@ def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
 def capture(array: Array | np.generic, limit: int = INLINE_BYTES) -> Value:
     """The value of `array` now: its bytes up to `limit` bytes, else its statistics (0.05 µs against 3 µs if small)."""
     if array.nbytes <= limit:
-        return Value(_NAMES[array.dtype], array.shape, array.tobytes())
+        # `tobytes` of a numpy scalar makes an array first
+        data = array.tobytes() if array.__class__ is np.ndarray else array.data.tobytes()
+        return Value(_NAMES[array.dtype], array.shape, data)
     return Value(_NAMES[array.dtype], array.shape, None, statistics(np.asarray(array)))
 
 
@@ -105,7 +107,7 @@ def statistics(array: Array) -> Stats:
     if wide.size == 0:
         missing = float("nan")
         return Stats(missing, missing, missing, missing, 0, 0, 0)
-    low, high = float(np.minimum.reduce(wide)), float(np.maximum.reduce(wide))
+    low, high = float(wide[wide.argmin()]), float(wide[wide.argmax()])  # faster than `min` and `max`
     zero = 0 if low > 0 or high < 0 else int(np.count_nonzero(wide == 0))
     if isfinite(low) and isfinite(high):  # a nan anywhere would be both
         largest = max(-low, high)

@@ -88,7 +88,13 @@ def operation(
 
 def edges(channel: Channel, tensors: Sequence[Tensor]) -> list[Edge]:
     """The tensors as inputs of an operation, as they are now."""
-    return [(seen(channel, t).node, t._output_nr) for t in tensors]
+    found = []
+    for t in tensors:
+        mark = t._seen
+        if mark is None or mark.channel is not channel:
+            mark = seen(channel, t)
+        found.append((mark.node, t._output_nr))
+    return found
 
 
 def in_place(
@@ -208,7 +214,11 @@ def _enter(channel: Channel, tensor: Tensor) -> Seen:
     if tensor._requires_grad:
         kind = "parameter" if tensor._is_parameter else "leaf"
     described = (output(channel, tensor, origin),)
-    _say_node(channel, mark.node, channel.op("tensor", _tensor_op), kind, (), described, attrs, tensor._requires_grad)
+    number, scope = channel.op("tensor", _tensor_op), thread.scopes[-1] if thread.scopes else 0
+    stack, during = channel.stack(), thread.during
+    channel.say(
+        NodeCreated(mark.node, number, kind, (), described, attrs, tensor._requires_grad, "", stack, scope, during)
+    )
     if tensor._grad is not None:
         grad_set(channel, tensor, "assigned")
     return mark
@@ -247,28 +257,15 @@ def _say_operation(
     outputs: tuple[Output, ...],
     untracked: str,
 ) -> None:
-    _say_node(channel, node, op, "op", inputs, outputs, plain_attrs(attrs), not untracked, untracked)
-
-
-def _say_node(
-    channel: Channel,
-    node: int,
-    op: int,
-    kind: NodeKind,
-    inputs: tuple[Edge, ...],
-    outputs: tuple[Output, ...],
-    attrs: Attrs,
-    requires_grad: bool,
-    untracked: str = "",
-) -> None:
-    scope = thread.scopes[-1] if thread.scopes else 0
-    during, stack = thread.during, channel.stack()
-    channel.say(NodeCreated(node, op, kind, inputs, outputs, attrs, requires_grad, untracked, stack, scope, during))
+    described = plain_attrs(attrs) if attrs else ()
+    stack, scopes, during = channel.stack(3), thread.scopes, thread.during  # two more frames are the engine's
+    scope = scopes[-1] if scopes else 0
+    channel.say(NodeCreated(node, op, "op", inputs, outputs, described, not untracked, untracked, stack, scope, during))
 
 
 def plain_attrs(attrs: dict[str, Any]) -> Attrs:
-    """Attributes as plain data; empty for most operations, which is the fast way."""
-    return tuple([(name, _plain(value)) for name, value in attrs.items()]) if attrs else ()
+    """Attributes as plain data."""
+    return tuple([(name, _plain(value)) for name, value in attrs.items()])
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -47,17 +48,8 @@ def subject(event: Event) -> Subject:
 
 def values(event: Event) -> list[Value]:
     """Every value an event holds, in the order of its fields."""
-    found = []
-    for name in _VALUE_FIELDS[type(event)]:
-        held = getattr(event, name)
-        if held.__class__ is Value:
-            found.append(held)
-        elif held is not None:
-            for item in held:
-                value = item.value if item.__class__ is Output else item
-                if value is not None:
-                    found.append(value)
-    return found
+    held = HELD_VALUES.get(event.__class__)
+    return [value for value in held(event) if value is not None] if held is not None else []
 
 
 def with_values(event: Any, change: Callable[[Value], Value]) -> Any:
@@ -112,6 +104,23 @@ def _subject_reader(kind: type[Event]) -> Callable[[Any], Subject]:
     return lambda event: (0, 0, 0)
 
 
+def _value_reader(kind: type[Event]) -> Callable[[Any], Sequence[Value | None]] | None:
+    match [(field.name, field.type) for field in msgspec.structs.fields(kind) if _mentions_values(field.type)]:
+        case []:
+            return None
+        case [(name, annotation)] if not _is_series(annotation):
+            one = attrgetter(name)
+            return lambda event: (one(event),)
+        case [("outputs", _)]:
+            return lambda event: [output.value for output in event.outputs]
+        case fields:
+            return attrgetter(*(name for name, _ in fields))
+
+
+def _is_series(annotation: object) -> bool:
+    return getattr(annotation, "__origin__", None) is tuple
+
+
 def _value_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(field.name for field in msgspec.structs.fields(kind) if _mentions_values(field.type))
 
@@ -121,6 +130,9 @@ def _mentions_values(annotation: object) -> bool:
         return True
     return any(_mentions_values(part) for part in getattr(annotation, "__args__", ()))
 
+
+HELD_VALUES = {kind: reader for kind in KINDS if (reader := _value_reader(kind))}
+"""What reads the values, or None in their places, out of an event, by its class; those without any are not in it."""
 
 _SUBJECTS = {kind: _subject_reader(kind) for kind in KINDS}
 _STRUCTS: tuple[type[msgspec.Struct], ...] = (*KINDS, Output)

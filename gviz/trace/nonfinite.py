@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import islice
 
 import numpy as np
 
 from gviz.events import KINDS, Event
-from gviz.trace.codec import values
+from gviz.trace.codec import HELD_VALUES, values
 from gviz.trace.log import EventLog
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Value
 
@@ -32,15 +33,17 @@ def first_place(events: Iterable[Event]) -> int:
     All small values of one dtype are tested as one array, because almost always there is nothing to find.
     """
     events = list(events)
-    kept: dict[str, list[bytes]] = {name: [] for name in _CAN_BE_NONFINITE}
+    kept: defaultdict[str, list[bytes]] = defaultdict(list)
     for event in events:
-        for value in values(event):
-            if value.data is None:
-                if value.stats is not None and (value.stats.nan or value.stats.inf):
-                    return _exact_place(events)
-            elif value.dtype in kept:
+        held = HELD_VALUES.get(event.__class__)
+        for value in () if held is None else held(event):
+            if value is None:
+                continue
+            if value.data is not None:
                 kept[value.dtype].append(value.data)
-    found = any(data and not _finite(dtype, b"".join(data)) for dtype, data in kept.items())
+            elif value.stats is not None and (value.stats.nan or value.stats.inf):
+                return _exact_place(events)
+    found = any(not _finite(dtype, b"".join(kept[dtype])) for dtype in kept if dtype in _CAN_BE_NONFINITE)
     return _exact_place(events) if found else 0
 
 
