@@ -1,10 +1,18 @@
 """``torch.nn.modules``: where PyTorch keeps its modules, for programs that look for them there."""
 
-from gviz.engine.missing import lookup_in
-from gviz.engine.nn import module as module
-from gviz.engine.nn.containers import ModuleDict as ModuleDict
-from gviz.engine.nn.containers import ModuleList as ModuleList
-from gviz.engine.nn.containers import Sequential as Sequential
-from gviz.engine.nn.module import Module as Module
+from typing import Any
 
-__getattr__ = lookup_in(__name__)
+from gviz.engine import nn
+from gviz.engine.nn import batchnorm as batchnorm
+from gviz.engine.nn import conv as conv
+from gviz.engine.nn import dropout as dropout
+from gviz.engine.nn import linear as linear
+from gviz.engine.nn import loss as loss
+from gviz.engine.nn import module as module
+from gviz.engine.nn import normalization as normalization
+from gviz.engine.nn import padding as padding
+from gviz.engine.nn import pooling as pooling
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(nn, name)
