@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from gviz.engine.missing import lookup_in
 from gviz.engine.nn.functional.activation import *
+from gviz.engine.nn.functional.convolution import *
 from gviz.engine.ops.loss import mse_loss as mse_loss
 from gviz.engine.ops.matrix import linear as linear
+from gviz.engine.ops.padding import pad as pad
 
 __getattr__ = lookup_in(__name__)

@@ -1,0 +1,212 @@
+"""Convolution and its transpose, in any number of dimensions: blocks of the input times the weight as one matrix.
+
+Three operations are each other's gradients: the convolution, the transposed one, and the gradient of the weight. So
+gradients of any order stay among them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops.examples import normal
+from gviz.engine.ops.reduction import sum_dim
+from gviz.engine.ops.selecting import narrow
+from gviz.engine.ops.windows import (
+    Windows,
+    added_under,
+    blocks_of,
+    counted,
+    in_columns,
+    inner,
+    padded,
+    room_for_columns,
+)
+from gviz.values import Array
+
+Shape = tuple[int, ...]
+
+
+def _grouped(matrix: Array, groups: int, dim: int) -> Array:
+    """One dimension cut into groups."""
+    return matrix.reshape(*matrix.shape[:dim], groups, matrix.shape[dim] // groups, *matrix.shape[dim + 1 :])
+
+
+def _around(size: Shape, padding: Shape) -> Shape:
+    return tuple([n + 2 * p for n, p in zip(size, padding, strict=True)])
+
+
+def _blocks(input: Array, windows: Windows, padding: Shape, groups: int) -> Array:
+    """``(batch, groups, channels of a group * places, columns)``."""
+    blocks = blocks_of(padded(input, padding, padding), windows)
+    batch, channels, places, columns = blocks.shape
+    return blocks.reshape(batch, groups, channels // groups * places, columns)
+
+
+def _rows(weight: Array, groups: int) -> Array:
+    """The weight as one matrix per group: ``(groups, first channels of a group, other channels * places)``."""
+    return weight.reshape(groups, weight.shape[0] // groups, prod(weight.shape[1:]))
+
+
+def _convolve(input: Array, weight: Array, stride: Shape, padding: Shape, dilation: Shape, groups: int) -> Array:
+    size, kernel = _around(input.shape[2:], padding), weight.shape[2:]
+    windows = Windows(size, counted(size, kernel, stride, dilation), kernel, stride, dilation)
+    columns, room = room_for_columns((len(input), groups, len(weight) // groups), windows, input.dtype)
+    np.matmul(_rows(weight, groups), _blocks(input, windows, padding, groups), out=columns)
+    return np.ascontiguousarray(room).reshape(len(input), len(weight), *windows.count)
+
+
+def _convolve_transposed(
+    input: Array, weight: Array, stride: Shape, padding: Shape, dilation: Shape, output_padding: Shape, groups: int
+) -> Array:
+    size = transposed_size(input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
+    windows = Windows(_around(size, padding), input.shape[2:], weight.shape[2:], stride, dilation)
+    per_group = _grouped(in_columns(input, windows), groups, 1)
+    blocks = np.matmul(_rows(weight, groups).swapaxes(1, 2), per_group)
+    channels = groups * weight.shape[1]
+    whole = added_under(blocks.reshape(len(input), channels, prod(weight.shape[2:]), windows.columns), windows)
+    return np.ascontiguousarray(whole[inner(size, padding)])
+
+
+def transposed_size(
+    count: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, output_padding: Shape
+) -> Shape:
+    """The spatial size of what a transposed convolution makes."""
+    geometry = zip(count, kernel, stride, padding, dilation, output_padding, strict=True)
+    return tuple([(n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, k, s, p, d, o in geometry])
+
+
+def _convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Shape,
+    padding: Shape,
+    dilation: Shape,
+    transposed: bool,
+    output_padding: Shape,
+    groups: int,
+) -> Array:
+    if transposed:
+        result = _convolve_transposed(input, weight, stride, padding, dilation, output_padding, groups)
+    else:
+        result = _convolve(input, weight, stride, padding, dilation, groups)
+    if bias is not None:
+        result += bias.reshape(-1, *[1] * (result.ndim - 2))
+    return result
+
+
+def _for_weight(
+    input: Array, grad_output: Array, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
+) -> Array:
+    windows = Windows(_around(input.shape[2:], padding), grad_output.shape[2:], kernel, stride, dilation)
+    blocks = _blocks(input, windows, padding, groups)
+    products = np.matmul(_grouped(in_columns(grad_output, windows), groups, 1), blocks.swapaxes(2, 3))
+    summed: Array = np.add.reduce(products, axis=0)
+    return summed.reshape(grad_output.shape[1], input.shape[1] // groups, *kernel)
+
+
+def _back(g: Any, weight: Any, size: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int) -> Any:
+    """The transposed convolution of `g` that gives exactly this spatial size."""
+    least = transposed_size(g.shape[2:], weight.shape[2:], stride, padding, dilation, (0,) * len(size))
+    missing = tuple([n - m for n, m in zip(size, least, strict=True)])
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    return convolution(g, weight, None, **geometry, transposed=True, output_padding=missing)
+
+
+def _forth(input: Any, weight: Any, size: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int) -> Any:
+    """The convolution of `input`, cut to this spatial size."""
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    result = convolution(input, weight, None, **geometry, transposed=False, output_padding=(0,) * len(size))
+    for dim, n in enumerate(size, 2):
+        if result.shape[dim] != n:
+            result = narrow(result, dim=dim, start=0, end=n, step=1)
+    return result
+
+
+def _through_input(
+    g: Any,
+    weight: Any,
+    input_sym_sizes: Shape,
+    stride: Shape,
+    padding: Shape,
+    dilation: Shape,
+    transposed: bool,
+    groups: int,
+) -> Any:
+    way = _forth if transposed else _back
+    return way(g, weight, input_sym_sizes[2:], stride, padding, dilation, groups)
+
+
+def _through_weight(
+    g: Any,
+    input: Any,
+    weight_sym_sizes: Shape,
+    stride: Shape,
+    padding: Shape,
+    dilation: Shape,
+    transposed: bool,
+    groups: int,
+) -> Any:
+    wide, narrow = (g, input) if transposed else (input, g)
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    return convolution_weight(wide, narrow, kernel=weight_sym_sizes[2:], **geometry)
+
+
+_plain: dict[str, Any] = {"stride": (1,), "padding": (0,), "dilation": (1,), "groups": 1}
+_bent: dict[str, Any] = {"stride": (2, 1), "padding": (1, 2), "dilation": (1, 2), "groups": 2}
+
+
+def _examples() -> list[Example]:
+    forth, back = {"transposed": False}, {"transposed": True}
+    return [
+        Example((normal(2, 2, 5), normal(3, 2, 3), normal(3)), _plain | forth | {"output_padding": (0,)}),
+        Example((normal(1, 4, 4, 5), normal(2, 2, 2, 2), None), _bent | forth | {"output_padding": (0, 0)}),
+        Example((normal(2, 2, 3), normal(2, 3, 2), normal(3)), _plain | back | {"output_padding": (0,)}),
+        Example((normal(1, 2, 3, 4), normal(2, 2, 2, 2), None), _bent | back | {"output_padding": (1, 1)}),
+    ]
+
+
+convolution: Op = Op(
+    "convolution(input, weight, bias?, *, stride, padding, dilation, transposed, output_padding, groups)",
+    grad_fn="ConvolutionBackward0",
+    formula="weight slid over input, products summed, + bias",
+    forward=_convolution,
+    rules=(
+        Rule("input", "g, convolved with weight the other way", _through_input),
+        Rule("weight", "sum of g * what of input lay under it", _through_weight),
+        Rule("bias", "g, summed per channel", lambda g: sum_dim(g, dim=(0, *range(2, g.ndim)), keepdim=False)),
+    ),
+    public=False,
+    examples=_examples,
+)
+convolution_weight: Op = Op(
+    "convolution_backward(input, grad_output, *, kernel, stride, padding, dilation, groups)",
+    grad_fn="ConvolutionBackwardBackward0",
+    formula="sum of grad_output * what of input lies under it",
+    forward=_for_weight,
+    rules=(
+        Rule(
+            "input",
+            "grad_output, convolved with g the other way",
+            lambda g, grad_output, input_sym_sizes, stride, padding, dilation, groups: _back(
+                grad_output, g, input_sym_sizes[2:], stride, padding, dilation, groups
+            ),
+        ),
+        Rule(
+            "grad_output",
+            "input, convolved with g",
+            lambda g, input, grad_output_sym_sizes, stride, padding, dilation, groups: _forth(
+                input, g, grad_output_sym_sizes[2:], stride, padding, dilation, groups
+            ),
+        ),
+    ),
+    public=False,
+    examples=lambda: [
+        Example((normal(2, 2, 5), normal(2, 3, 3)), _plain | {"kernel": (3,)}),
+        Example((normal(1, 4, 4, 5), normal(1, 2, 3, 7)), _bent | {"kernel": (2, 2)}),
+    ],
+)
