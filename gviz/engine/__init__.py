@@ -4,10 +4,21 @@
 
 from __future__ import annotations
 
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
+
+from gviz.engine import accelerator as accelerator
 from gviz.engine import autograd as autograd
+from gviz.engine import backends as backends
+from gviz.engine import cuda as cuda
+from gviz.engine import mps as mps
 from gviz.engine import nn as nn
 from gviz.engine import optim as optim
 from gviz.engine import random as random
+from gviz.engine import version as version
+from gviz.engine import xpu as xpu
 from gviz.engine.creation import *
 from gviz.engine.device import device as device
 from gviz.engine.dtypes import *
@@ -20,12 +31,17 @@ from gviz.engine.layout import *
 from gviz.engine.legacy import *
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import *
+from gviz.engine.printing import *
 from gviz.engine.promotion import *
 from gviz.engine.random import *
 from gviz.engine.ranges import *
 from gviz.engine.sampling import *
+from gviz.engine.settings import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
 from gviz.engine.type_info import *
+from gviz.engine.version import __version__ as __version__
+
+newaxis = None
 
 __getattr__ = lookup_in(__name__)

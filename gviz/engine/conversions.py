@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gviz.engine import messages
-from gviz.engine.methods import Methods
+from gviz.engine.placement import Placement
 from gviz.values import Array
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
 
 
-class Conversions(Methods):
+class Conversions(Placement):
     """The part of `Tensor` that reads its elements out."""
 
     __slots__ = ()

@@ -6,6 +6,7 @@ from gviz.engine import backward
 from gviz.engine.nn import functional as functional
 from gviz.engine.ops import arithmetic as arithmetic
 from gviz.engine.ops import axes as axes
+from gviz.engine.ops import casting as casting
 from gviz.engine.ops import comparison as comparison
 from gviz.engine.ops import division as division
 from gviz.engine.ops import exponential as exponential

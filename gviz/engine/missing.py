@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from types import FrameType
 from typing import NoReturn
 
 
@@ -15,9 +17,22 @@ def lookup_in(module: str) -> Callable[[str], NoReturn]:
     def __getattr__(name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        present = [known for known in vars(sys.modules[module]) if not known.startswith("_")]
-        near = get_close_matches(name, present, 3)
-        nearest = f"; it has {', '.join(near)}" if near else ""
-        raise AttributeError(f"gviz's built-in engine has no {shaped}.{name} yet{nearest}")
+        text = sentence(f"{shaped}.{name}", vars(sys.modules[module]))
+        if _is_import(sys._getframe(1)):
+            raise ImportError(text, name=name)  # Python would replace an AttributeError by words of its own
+        raise AttributeError(text, name=name)
 
     return __getattr__
+
+
+def sentence(path: str, present: Iterable[str]) -> str:
+    """That the engine lacks what is at `path`, and the names nearest to it among the present ones."""
+    name = path.rpartition(".")[2]
+    near = get_close_matches(name, [known for known in present if not known.startswith("_")], 3)
+    nearest = f"; it has {', '.join(near)}" if near else ""
+    return f"gviz's built-in engine has no {path} yet{nearest}"
+
+
+def _is_import(frame: FrameType) -> bool:
+    """Whether a frame is in the middle of ``from ... import name``."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"

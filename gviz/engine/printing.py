@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +16,59 @@ from gviz.values import Array
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
 
-LINE = 80
-MANY = 1000
-EDGE = 3
-"""Of a long axis, this many elements are shown at either end; a tensor is long from `MANY` elements on."""
+__all__ = ["get_printoptions", "printoptions", "set_printoptions"]
+
+
+@dataclass(slots=True)
+class Options:
+    """How tensors are printed. Of a long axis `edgeitems` elements are shown at either end; a tensor of more than
+    `threshold` elements is long. `sci_mode` None leaves the choice to the numbers.
+    """
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES: dict[str, dict[str, Any]] = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": inf, "edgeitems": 3, "linewidth": 80},
+}
+_now = Options()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Change how tensors are printed from now on; what is None stays, but for `sci_mode`."""
+    own = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    told = _PROFILES.get(profile or "", {}) | {name: value for name, value in own.items() if value is not None}
+    for name, value in (told | {"sci_mode": sci_mode}).items():
+        setattr(_now, name, value)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The present options, as arguments of `set_printoptions`."""
+    return asdict(_now)
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Print with other options for a while."""
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
 
 
 def tensor_text(tensor: Tensor) -> str:
@@ -35,7 +87,7 @@ def elements(array: Array, indent: int) -> str:
     """The elements in brackets, columns aligned, long axes shortened."""
     if not array.size:
         return "[]"
-    shorten = array.size > MANY
+    shorten = array.size > _now.threshold
     text, width = _format(_ends(array) if shorten else array)
     return _nested(array, indent, shorten, text, width)
 
@@ -53,7 +105,7 @@ def _origin(tensor: Tensor) -> list[str]:
 def _with_notes(text: str, notes: list[str]) -> str:
     length = len(text) - text.rfind("\n") + 1
     for note in notes:
-        if length + len(note) + 2 > LINE:
+        if length + len(note) + 2 > _now.linewidth:
             text += ",\n" + " " * len("tensor(") + note
             length = len("tensor(") + len(note)
         else:
@@ -68,29 +120,31 @@ def _nested(array: Array, indent: int, shorten: bool, text: Callable[[Any], str]
     if array.ndim == 1:
         return _row(array, indent, shorten, text, width)
     parts = [_nested(part, indent + 1, shorten, text, width) for part in _shown(array, shorten)]
-    if shorten and len(array) > 2 * EDGE:
-        parts.insert(EDGE, "...")
+    if shorten and len(array) > 2 * _now.edgeitems:
+        parts.insert(_now.edgeitems, "...")
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
 def _row(array: Array, indent: int, shorten: bool, text: Callable[[Any], str], width: int) -> str:
     words = [text(value) for value in _shown(array, shorten)]
-    if shorten and len(array) > 2 * EDGE:
-        words.insert(EDGE, " ...")
-    per_line = max(1, (LINE - indent) // (width + 2))
+    if shorten and len(array) > 2 * _now.edgeitems:
+        words.insert(_now.edgeitems, " ..." if _now.edgeitems else "...")
+    per_line = max(1, (_now.linewidth - indent) // (width + 2))
     lines = [", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
 def _shown(array: Array, shorten: bool) -> list[Any]:
-    return [*array[:EDGE], *array[-EDGE:]] if shorten and len(array) > 2 * EDGE else list(array)
+    edge = _now.edgeitems
+    return [*array[:edge], *array[len(array) - edge :]] if shorten and len(array) > 2 * edge else list(array)
 
 
 def _ends(array: Array) -> Array:
     """What is left of an array when long axes are shortened: it alone decides the format."""
+    edge = _now.edgeitems
     for axis, length in enumerate(array.shape):
-        if length > 2 * EDGE:
-            array = np.take(array, [*range(EDGE), *range(length - EDGE, length)], axis)
+        if length > 2 * edge:
+            array = np.take(array, [*range(edge), *range(length - edge, length)], axis)
     return array
 
 
@@ -99,7 +153,7 @@ def _format(array: Array) -> tuple[Callable[[Any], str], int]:
     if array.dtype.kind == "f":
         return _float_format(array)
     plain = bool if array.dtype.kind == "b" else int
-    width = max(len(str(plain(v))) for v in array.reshape(-1))
+    width = max((len(str(plain(v))) for v in array.reshape(-1)), default=1)
     return lambda v: str(plain(v)).rjust(width), width
 
 
@@ -108,10 +162,15 @@ def _float_format(array: Array) -> tuple[Callable[[Any], str], int]:
     told = array[np.isfinite(array) & (array != 0)].astype(np.float64)
     whole = bool((told == np.ceil(told)).all())
     sizes = np.abs(told)
-    wide = bool(told.size) and (sizes.max() / sizes.min() > 1000 or sizes.max() > 1e8)
-    if wide or (told.size and not whole and sizes.min() < 1e-4):
-        spec, point = ".4e", ""
-    else:
-        spec, point = (".0f", ".") if whole else (".4f", "")
+    spec, point = _notation(whole, sizes)
     width = max((len(format(v, spec)) + len(point) for v in told), default=1)
     return lambda v: (format(float(v), spec) + (point if np.isfinite(v) else "")).rjust(width), width
+
+
+def _notation(whole: bool, sizes: Array) -> tuple[str, str]:
+    """The format of numbers of these sizes, and what follows the whole ones."""
+    extreme = bool(sizes.size) and bool(sizes.max() / sizes.min() > 1000 or sizes.max() > 1e8 or sizes.min() < 1e-4)
+    scientific = extreme if _now.sci_mode is None or not sizes.size else _now.sci_mode
+    if scientific:
+        return f".{_now.precision}e", ""
+    return (".0f", ".") if whole else (f".{_now.precision}f", "")

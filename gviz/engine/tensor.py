@@ -14,10 +14,10 @@ from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import announce, dtypes, messages, modes
 from gviz.engine.conversions import Conversions
-from gviz.engine.device import CPU
-from gviz.engine.device import device as Device
 from gviz.engine.hooks import Hook, HookHandle, Registered
 from gviz.engine.memory import Storage
+from gviz.engine.modes import thread
+from gviz.engine.missing import sentence
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Node
 from gviz.engine.printing import tensor_text
@@ -35,6 +35,7 @@ class Tensor(Conversions):
     `_base` (never itself a view), the version at which its `_grad_fn` is valid, and how it was made.
     """
 
+    __module__ = "torch"
     __slots__ = (
         "__dict__",
         "__weakref__",
@@ -88,11 +89,6 @@ class Tensor(Conversions):
     def dtype(self) -> dtypes.dtype:
         """The type of the elements."""
         return dtypes.of(self._array)
-
-    @property
-    def device(self) -> Device:
-        """Always the CPU."""
-        return CPU
 
     @property
     def ndim(self) -> int:
@@ -272,6 +268,13 @@ class Tensor(Conversions):
         from gviz.engine.views import refresh  # the one place where a tensor needs the ops built on it
 
         refresh(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what it does not have, which is often something PyTorch has."""
+        text = f"'{type(self).__name__}' object has no attribute '{name}'"
+        if not name.startswith("_"):
+            text += ": " + sentence(f"torch.Tensor.{name}", dir(Tensor))
+        raise AttributeError(text, name=name, obj=self)
 
     __hash__ = object.__hash__
 

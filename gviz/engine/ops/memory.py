@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, dtypes, messages
+from gviz.engine import announce, messages
 from gviz.engine.apply import apply, broadcast_error
-from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.surface import Number, attribute, derive, front
@@ -35,16 +34,6 @@ clone_in_order: Op = Op(
     public=False,
     examples=lambda: [Example((normal(2, 3),), {})],
 )
-to_copy: Op = Op(
-    "to(self, *, dtype)",
-    grad_fn="ToCopyBackward0",
-    formula="self as dtype",
-    forward=lambda self, dtype: self.astype(dtypes.named(dtype).numpy),
-    rules=(Rule("self", "g", lambda g: g),),  # the engine brings a gradient to its input's dtype
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {"dtype": "float64"})],
-)
-to_whole: Op = Op("to(self, *, dtype)", grad_fn="", formula="self as dtype", forward=to_copy.forward, public=False)
 detach: Op = Op(
     "detach(self)",
     grad_fn="",
@@ -190,33 +179,6 @@ def strides_of(array: Array) -> tuple[int, ...]:
     if array.size or any(array.strides):
         return tuple([s // array.itemsize for s in array.strides])
     return tuple([prod(max(n, 1) for n in array.shape[d + 1 :]) for d in range(array.ndim)])
-
-
-@front("to", function=False)
-def to(self: Tensor, target: DType | str | Tensor | None = None, *, dtype: DType | None = None, **_: Any) -> Tensor:
-    """This tensor as another dtype; itself if it has that dtype already. The only device is the CPU."""
-    wanted = dtype or (target if isinstance(target, DType) else target.dtype if isinstance(target, Tensor) else None)
-    if isinstance(target, str) and target.partition(":")[0] != "cpu":
-        raise RuntimeError(f"the built-in engine runs on the CPU; there is no device '{target}'")
-    if wanted is None or wanted is self.dtype:
-        return self
-    op = to_copy if wanted.is_floating_point else to_whole
-    result: Tensor = apply(op, (self,), {"dtype": wanted.name})
-    return result
-
-
-def _converter(target: DType) -> Any:
-    def convert(self: Tensor) -> Tensor:
-        return to(self, target)
-
-    convert.__doc__ = f"This tensor as {target.name}."
-    return convert
-
-
-for name, target in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16)):
-    front(name, function=False)(_converter(target))
-for name, target in (("int", dtypes.int32), ("long", dtypes.int64), ("bool", dtypes.bool_)):
-    front(name, function=False)(_converter(target))
 
 
 def _get_data(self: Tensor) -> Tensor:

@@ -6,10 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.ops.memory import to
+from gviz.engine.arguments import integer, typename
 from gviz.engine.ops.shape import normal_dims
-from gviz.engine.surface import front
+from gviz.engine.surface import attribute, front
 from gviz.engine.tensor import Tensor
+
+
+def _tensor(function: str, value: object) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {typename(value)}")
 
 
 @front("is_tensor", method=False)
@@ -18,20 +24,54 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, Tensor)
 
 
+@front("is_storage", method=False)
+def is_storage(obj: object) -> bool:
+    """Whether `obj` is a storage: the engine has none."""
+    return False
+
+
 @front("is_floating_point")
-def is_floating_point(self: Tensor) -> bool:
+def is_floating_point(input: Tensor) -> bool:
     """Whether the elements are floating-point numbers."""
-    return self.dtype.is_floating_point
+    return _tensor("is_floating_point", input).dtype.is_floating_point
+
+
+@front("is_complex")
+@front("is_conj")
+@front("is_neg")
+def is_complex(input: Tensor) -> bool:
+    """Whether the elements are complex, or conjugated or negated when read: never."""
+    _tensor("is_complex", input)
+    return False
+
+
+@front("is_signed")
+def is_signed(input: Tensor) -> bool:
+    """Whether the elements can be negative."""
+    return _tensor("is_signed", input).dtype.is_signed
+
+
+@front("is_nonzero")
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not 0."""
+    return bool(_tensor("is_nonzero", input))
+
+
+@front("is_same_size")
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have one shape."""
+    return input.shape == other.shape
 
 
 @front("numel")
 @front("nelement", function=False)
-def numel(self: Tensor) -> int:
+def numel(input: Tensor) -> int:
     """The number of elements."""
-    return self._array.size
+    return _tensor("numel", input)._array.size
 
 
 @front("dim", function=False)
+@front("ndimension", function=False)
 def dim(self: Tensor) -> int:
     """The number of dimensions."""
     return self._array.ndim
@@ -40,13 +80,21 @@ def dim(self: Tensor) -> int:
 @front("size", function=False)
 def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or the size of one dimension."""
-    return self.shape if dim is None else self.shape[normal_dims(dim, self.ndim)[0]]
+    return self.shape if dim is None else self.shape[normal_dims(integer("size", dim, "dim", 1), self.ndim)[0]]
 
 
 @front("element_size", function=False)
 def element_size(self: Tensor) -> int:
     """The number of bytes of one element."""
     return self._array.itemsize
+
+
+@front("storage_offset", function=False)
+def storage_offset(self: Tensor) -> int:
+    """How many elements of its base's memory lie before its first."""
+    base = self if self._base is None else self._base
+    bytes_before = self._array.ctypes.data - base._array.ctypes.data if self._array.size else 0
+    return int(bytes_before) // self._array.itemsize
 
 
 @front("equal")
@@ -61,7 +109,20 @@ def allclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     return bool(np.allclose(self._array, other._array, rtol, atol, equal_nan))
 
 
-@front("type", function=False)
-def type_front(self: Tensor, dtype: object = None) -> Tensor | str:
-    """The name of the tensor's type; with `dtype`, this tensor in that type."""
-    return f"torch.{self.dtype.tensor_type}Tensor" if dtype is None else to(self, dtype)  # type: ignore[arg-type]
+@front("real", method=False)
+@front("conj")
+@front("resolve_conj")
+@front("resolve_neg")
+def real(input: Tensor) -> Tensor:
+    """The tensor itself: its elements are real."""
+    return _tensor("real", input)
+
+
+@front("imag", method=False)
+def imag(input: Tensor) -> Tensor:
+    """Refused: there are no complex tensors."""
+    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+
+
+attribute("real", real)
+attribute("imag", imag)

@@ -1,0 +1,73 @@
+"""Where a tensor's memory is and how it lies: always on the CPU, always with strides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gviz.engine.device import CPU
+from gviz.engine.device import check as check_device
+from gviz.engine.device import device as Device
+from gviz.engine.layout import check as check_layout
+from gviz.engine.layout import layout as Layout
+from gviz.engine.layout import strided
+from gviz.engine.methods import Methods
+from gviz.values import Array
+
+if TYPE_CHECKING:
+    from gviz.engine.tensor import Tensor
+
+
+class Placement(Methods):
+    """The part of `Tensor` that answers questions about memory and devices."""
+
+    __slots__ = ()
+    _array: Array
+    is_cpu = True
+    is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = False
+    is_quantized = is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
+
+    @property
+    def device(self) -> Device:
+        """Always the CPU."""
+        return CPU
+
+    @property
+    def layout(self) -> Layout:
+        """Always ``torch.strided``."""
+        return strided
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of one element."""
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return self._array.nbytes
+
+    def get_device(self) -> int:
+        """The number of the GPU it is on: -1, none."""
+        return -1
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._array.ctypes.data) if self._array.size else 0
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether the memory is pinned for a GPU: never."""
+        return False
+
+    def is_shared(self) -> bool:
+        """Whether the memory is shared between processes: never."""
+        return False
+
+    def cpu(self, memory_format: Any = None) -> Tensor:
+        """The tensor itself."""
+        check_layout(memory_format)
+        return self  # type: ignore[return-value]  # it is a `Tensor`
+
+    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+        """Refused: there is only the CPU."""
+        check_device("cuda" if device is None else device, "cuda")
+        raise AssertionError("Torch not compiled with CUDA enabled")

@@ -1,0 +1,18 @@
+"""``torch.xpu``, where there is none."""
+
+from __future__ import annotations
+
+from gviz.engine.missing import lookup_in
+
+
+def is_available() -> bool:
+    """Whether there is one: never."""
+    return False
+
+
+def device_count() -> int:
+    """How many there are: none."""
+    return 0
+
+
+__getattr__ = lookup_in(__name__)
