@@ -189,6 +189,17 @@ INVALID_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {kind})"
 )
 AMBIGUOUS_BOOL = "Boolean value of Tensor with {count} is ambiguous"
+OUT_WITH_GRADIENT = (
+    "{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+    "requires grad."
+)
+OUT_RESIZED = (
+    "An output with one or more elements was resized since it had shape {before}, which does not match the required "
+    "output shape {wanted}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "
+    "unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
+    "elements with t.resize_(0)."
+)
+OUT_DTYPE = "Expected out tensor to have dtype {made}, but got {wanted} instead"
 RESULT_CAST = "result type {source} can't be cast to the desired output type {target}"
 OUTPUT_SHAPE = "output with shape {own} doesn't match the broadcast shape {result}"
 BROADCAST = "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"

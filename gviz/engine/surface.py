@@ -17,6 +17,7 @@ from gviz.engine.apply import Attrs, apply
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.engine.op import REQUIRED, Op
+from gviz.engine.out import WITH_OUT, taking_out
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
@@ -36,7 +37,7 @@ def front(*names: str, method: bool = True, function: bool = True) -> Callable[[
     def offer(implementation: F) -> F:
         for name in names:
             if function:
-                FUNCTIONS[name] = implementation
+                FUNCTIONS[name] = taking_out(name, implementation) if name in WITH_OUT else implementation
             if method:
                 setattr(Methods, name, implementation)
         return implementation

@@ -88,7 +88,7 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     if thread.grad_enabled and any(_wants_grad(t) for t in tensors):
         check_in_place(target)
     untracked = why_untracked(tensors)
-    _check_overlap(target, tensors[1:])
+    check_overlap(target, tensors[1:])
     result = np.asarray(compute(op, tensors, attrs))
     _check_fit(result, target._array)
     channel = emit.channel
@@ -139,7 +139,7 @@ _WHY_FORBIDDEN = {
 }
 
 
-def _check_overlap(target: Tensor, others: Sequence[Tensor]) -> None:
+def check_overlap(target: Tensor, others: Sequence[Tensor]) -> None:
     """Refuse to write one place twice, or to places that are read as other elements."""
     array = target._array
     if array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:

@@ -11,8 +11,9 @@ def test_the_stub_is_current():
 
 
 def test_derived_functions_have_the_signature_of_their_op():
-    shown = {f: str(inspect.signature(f)) for f in (torch.exp, torch.mul, torch.Tensor.mul_, torch.logit)}
-    assert shown[torch.exp] == "(input: 'Tensor') -> 'Tensor'"
-    assert shown[torch.mul] == shown[torch.Tensor.mul_] == "(input: 'Tensor', other: 'Tensor | Number') -> 'Tensor'"
-    assert shown[torch.logit] == "(input: 'Tensor', eps: 'Number | None' = None) -> 'Tensor'"
+    shown = {f: str(inspect.signature(f)) for f in (torch.exp, torch.mul, torch.Tensor.mul_, torch.Tensor.logit)}
+    assert shown[torch.exp] == "(input: 'Tensor', *, out: 'Any' = None) -> 'Tensor'"
+    assert shown[torch.mul] == "(input: 'Tensor', other: 'Tensor | Number', *, out: 'Any' = None) -> 'Tensor'"
+    assert shown[torch.Tensor.mul_] == "(input: 'Tensor', other: 'Tensor | Number') -> 'Tensor'"
+    assert shown[torch.Tensor.logit] == "(input: 'Tensor', eps: 'Number | None' = None) -> 'Tensor'"
     assert "    def logit_(self, eps: Number | None = None) -> Tensor" in stub.text()

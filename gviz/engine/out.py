@@ -1,0 +1,168 @@
+"""``out=``: results of functions written into tensors that are there.
+
+The function runs as ever, and what it gives is copied: a recording shows the operation and the write.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce, messages
+from gviz.engine.dtypes import dtype as DType
+from gviz.engine.modes import no_grad, thread
+from gviz.engine.return_types import Results, results_type
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.views import apply_in_place, check_overlap
+
+WITH_OUT = frozenset((
+    "abs", "absolute", "acos", "acosh", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "all",
+    "amax", "amin", "aminmax", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
+    "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atan2", "atanh", "baddbmm", "bitwise_and",
+    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bmm", "bucketize",
+    "cat", "ceil", "chain_matmul", "cholesky", "clamp", "clamp_max", "clamp_min", "clip", "column_stack", "concat",
+    "concatenate", "copysign", "cos", "cosh", "cross", "cummax", "cummin", "cumprod", "cumsum", "deg2rad", "diag",
+    "diff", "digamma", "div", "divide", "dot", "dstack", "eq", "erf", "erfc", "erfinv", "exp", "exp2", "expm1",
+    "fix", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "gather", "gcd", "ge", "ger",
+    "greater", "greater_equal", "gt", "heaviside", "histc", "hstack", "hypot", "i0", "index_add", "index_select",
+    "inner", "inverse", "isin", "isneginf", "isposinf", "kron", "kthvalue", "lcm", "ldexp", "le", "lerp", "less",
+    "less_equal", "lgamma", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2",
+    "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logsumexp", "lt",
+    "masked_select", "matmul", "matrix_power", "max", "maximum", "mean", "median", "min", "minimum", "mm", "mode",
+    "msort", "mul", "multinomial", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum",
+    "ne", "neg", "negative", "nextafter", "nonzero", "norm", "not_equal", "outer", "pow", "prod", "quantile",
+    "rad2deg", "reciprocal", "remainder", "renorm", "round", "row_stack", "rsqrt", "scatter", "scatter_add",
+    "searchsorted", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sqrt", "square",
+    "stack", "std", "sub", "subtract", "sum", "take", "take_along_dim", "tan", "tanh", "tensordot", "topk", "tril",
+    "triu", "true_divide", "trunc", "var", "vdot", "vstack", "where", "xlogy",
+))  # fmt: skip
+"""The functions of ``torch`` that take ``out``."""
+
+_CASTS_ALL = frozenset(["sum", "nansum", "prod", "cumsum", "cumprod"])
+_JOINS = frozenset(["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack", "column_stack"])
+_EXACT = frozenset((
+    "mm", "bmm", "mv", "matmul", "addmm", "addmv", "baddbmm", "outer", "ger", "inner", "tensordot", "argmax",
+    "argmin", "argsort", "gather", "index_select", "take", "tril", "triu", "softmax", "log_softmax", "sort", "topk",
+    "kthvalue", "max", "min", "median", "mode", "cummax", "cummin", "masked_select", "searchsorted", "bucketize",
+    "nonzero", "scatter", "scatter_add",
+))  # fmt: skip
+_ORDER = "bif"
+_C_NAMES = {
+    "float16": "c10::Half",
+    "float32": "float",
+    "float64": "double",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+}
+
+
+def taking_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, offered under `name`, with the keyword ``out``."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is None:
+            return function(*args, **kwargs)
+        outs = _checked(name, out)
+        inputs = list(_tensors([*args, *kwargs.values()]))
+        _refuse_gradients(name, [*inputs, *outs])
+        with no_grad():
+            result = function(*args, **kwargs)
+            results = result if isinstance(result, tuple) else (result,)
+            for target, made in zip(outs, results, strict=True):
+                _write(name, target, made, inputs)
+        return _as_returned(name, result, outs)
+
+    plain = inspect.signature(function)
+    keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+    wrapper.__signature__ = _with_keyword(plain, keyword)  # type: ignore[attr-defined]  # every function may have one
+    return wrapper
+
+
+def _with_keyword(signature: inspect.Signature, keyword: inspect.Parameter) -> inspect.Signature:
+    parameters = list(signature.parameters.values())
+    at = next((i for i, p in enumerate(parameters) if p.kind is p.VAR_KEYWORD), len(parameters))
+    return signature.replace(parameters=[*parameters[:at], keyword, *parameters[at:]])
+
+
+def _checked(name: str, out: Any) -> tuple[Tensor, ...]:
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    for target in outs:
+        if not isinstance(target, Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    return outs
+
+
+def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from _tensors(value)
+
+
+def _refuse_gradients(name: str, tensors: Sequence[Tensor]) -> None:
+    if thread.grad_enabled and any(t.requires_grad for t in tensors):
+        raise RuntimeError(messages.OUT_WITH_GRADIENT.format(name=name))
+
+
+def _write(name: str, target: Tensor, made: Tensor, inputs: Sequence[Tensor]) -> None:
+    """Copy a result into a tensor of the same shape, or of one that has to be changed."""
+    from gviz.engine.ops.memory import copy  # built on this surface
+
+    _check_cast(name, made.dtype, target.dtype)
+    if target.shape != made.shape:
+        _resize(target, made.shape)
+    check_overlap(target, inputs)
+    apply_in_place(copy, (target, made), {})
+
+
+def _check_cast(name: str, made: DType, wanted: DType) -> None:
+    if made is wanted or name in _CASTS_ALL:
+        return
+    if name in _EXACT:
+        names = {"made": _c_name(made), "wanted": _c_name(wanted)}
+        raise RuntimeError(messages.OUT_DTYPE.format(**names))
+    if name == "where":
+        raise RuntimeError(f"Expected out type to be {made.tensor_type} but got {wanted.tensor_type}")
+    if name in ("clamp", "clip"):
+        raise RuntimeError(f"Found dtype {wanted.tensor_type} but expected {made.tensor_type}")
+    if _rank(made) <= _rank(wanted):
+        return
+    if name in _JOINS:
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {wanted.tensor_type}")
+    raise RuntimeError(messages.RESULT_CAST.format(source=made.tensor_type, target=wanted.tensor_type))
+
+
+def _c_name(kind: DType) -> str:
+    return _C_NAMES.get(kind.name, kind.name)
+
+
+def _rank(kind: DType) -> int:
+    return _ORDER.index(kind.numpy.kind.replace("u", "i"))
+
+
+def _resize(target: Tensor, shape: tuple[int, ...]) -> None:
+    """Give `target` memory of another shape; whatever shared the old one keeps that."""
+    if target.numel():
+        before, wanted = list(target.shape), list(shape)
+        warnings.warn(messages.OUT_RESIZED.format(before=before, wanted=wanted), stacklevel=4)
+    replaced = new_tensor(np.zeros(shape, target._array.dtype))
+    if emit.channel is not None:
+        announce.data_set(emit.channel, target, replaced)
+    target._array = replaced._array
+
+
+def _as_returned(name: str, result: Any, outs: tuple[Tensor, ...]) -> Any:
+    if isinstance(result, Results):
+        return results_type(f"{name}_out", type(result).names)(outs)
+    return outs if isinstance(result, tuple) else outs[0]
