@@ -1,4 +1,4 @@
-"""Optimizers, against PyTorch: every update bit by bit, in float32."""
+"""Optimizers, against PyTorch: those of SGD bit by bit, in float32, the others but for rounding."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,53 @@ for i in range(7):
     see(w, b, optimizer.state_dict()["state"])
 """
 
+OTHERS = """
+Adam() Adam(lr=0.1) Adam(lr=0.1,amsgrad=True) Adam(lr=0.1,weight_decay=0.1,betas=(0.5,0.7)) Adam(lr=0.1,maximize=True,eps=0.01)
+AdamW(lr=0.1) AdamW(lr=0.1,weight_decay=0.3,amsgrad=True) RMSprop() RMSprop(lr=0.1,momentum=0.9,centered=True) RMSprop(lr=0.1,weight_decay=0.1,alpha=0.5)
+RMSprop(lr=0.1,momentum=0.5,maximize=True) Adagrad() Adagrad(lr=0.1,lr_decay=0.1,weight_decay=0.1,initial_accumulator_value=0.5) Adagrad(lr=0.1,maximize=True)
+Adadelta() Adadelta(lr=0.5,rho=0.7,weight_decay=0.1) Adadelta(maximize=True) Adamax() Adamax(lr=0.1,weight_decay=0.1,maximize=True) NAdam() NAdam(lr=0.1,weight_decay=0.1,momentum_decay=0.1)
+NAdam(lr=0.1,weight_decay=0.1,decoupled_weight_decay=True) RAdam() RAdam(lr=0.1,weight_decay=0.1,betas=(0.5,0.6)) RAdam(lr=0.1,weight_decay=0.1,decoupled_weight_decay=True,maximize=True)
+SGD(lr=torch.tensor(0.1),momentum=0.5) Adam(lr=torch.tensor(0.1),foreach=False)
+""".split()  # fmt: skip
+
+TRAIN_OTHERS = """
+w = torch.tensor([0.5, -1.25, 2., 0.], requires_grad=True); b = torch.tensor(0.75, requires_grad=True); unused = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.{name}([w, b, unused], {options})
+for i in range(9):
+    optimizer.zero_grad(); loss = ((w - torch.arange(4.) * b) ** 2).sum() + w[1] * 2; loss.backward(); optimizer.step()
+    see(w, b, unused, optimizer.state_dict()["state"])
+print(optimizer); see(optimizer.state_dict()["param_groups"], optimizer.defaults)
+again = torch.optim.{name}([w, b, unused], {options}); again.load_state_dict(optimizer.state_dict())
+loss = (w * b).sum(); loss.backward(); again.step(); see(w, again.state_dict()["state"])
+double = torch.ones(4, dtype=torch.float64, requires_grad=True); other = torch.optim.{name}([double, b, unused], {options})
+other.load_state_dict(optimizer.state_dict()); (double * 2).sum().backward(); other.step(); see(double, other.state_dict()["state"])
+"""
+
 PROGRAMS = {
+    "hooks": """
+w = torch.ones(2, requires_grad=True); o = torch.optim.Adam([w], lr=0.1); w.sum().backward()
+o.register_step_pre_hook(lambda opt, args, kwargs: see("pre", type(opt).__name__, len(args), kwargs)); h = o.register_step_post_hook(lambda *a: see("post", len(a)))
+o.step(); h.remove(); o.step(closure=None); o.register_state_dict_post_hook(lambda opt, s: {**s, "more": 1}); see(o.state_dict()["more"])
+o.register_state_dict_pre_hook(lambda opt: see("saving")); o.register_load_state_dict_pre_hook(lambda opt, s: see(sorted(s))); o.register_load_state_dict_post_hook(lambda opt: see("loaded"))
+o.load_state_dict(o.state_dict())
+""",
+    "an optimizer of one's own": """
+class Plain(torch.optim.Optimizer):
+    def __init__(self, params, lr): super().__init__(params, dict(lr=lr))
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None: p -= group["lr"] * p.grad; self.state[p]["n"] = self.state[p].get("n", 0) + 1
+w = torch.ones(2, requires_grad=True); o = Plain([w], 0.5); (w * w).sum().backward(); o.step(); o.step(); see(w, o.state_dict()); print(o)
+""",
+    "names": """
+w = torch.ones(2, requires_grad=True); b = torch.ones(1, requires_grad=True); c = torch.ones(1, requires_grad=True)
+o = torch.optim.SGD([("w", w), ("b", b)], lr=0.1); see(o.param_groups[0]["param_names"], o.state_dict()["param_groups"]); print(o)
+attempt(lambda: o.add_param_group({"params": [c]})); attempt(lambda: torch.optim.SGD([("w", w), b])); attempt(lambda: torch.optim.SGD([{"params": {w, b}}])); attempt(lambda: o.add_param_group([c]))
+import copy, pickle
+o2 = copy.deepcopy(o); see(o2.state_dict())
+""",
     "groups and state": """
 w = torch.ones(2, requires_grad=True); b = torch.ones(1, requires_grad=True); u = torch.ones(1, requires_grad=True)
 optimizer = torch.optim.SGD([{"params": [w]}, {"params": b, "lr": 0.5}], lr=0.1, momentum=0.9)
@@ -41,6 +87,10 @@ optimizer.param_groups[0]["lr"] = 1.0; optimizer.step(); see(w)
 w = torch.ones(2, requires_grad=True)
 for wrong in ("[]", "w", "[w * 2]", "[1]", "[w], lr=-1", "[w], momentum=-1", "[w], weight_decay=-1", "[w], nesterov=True"):
     attempt(lambda: eval(f"torch.optim.SGD({wrong})"))
+for name in ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta"):
+    for wrong in ("lr=-1", "eps=-1", "weight_decay=-1", "lr=torch.ones(2)"): attempt(lambda: eval(f"torch.optim.{name}([w], {wrong})"))
+for wrong in ("Adam([w], betas=(1., 0.))", "Adam([w], betas=(0.5, -1.))", "Adam([w], betas=(0.5, 0))", "RMSprop([w], alpha=-1)", "RMSprop([w], momentum=-1)", "Adagrad([w], lr_decay=-1)", "Adadelta([w], rho=2)", "NAdam([w], momentum_decay=-1)", "Adagrad([w], initial_accumulator_value=-1)"):
+    attempt(lambda: eval(f"torch.optim.{wrong}"))
 """,
     "zero_grad and closures": """
 w = torch.ones(2, requires_grad=True); u = torch.ones(1, requires_grad=True)
@@ -63,6 +113,13 @@ def test_every_update_is_pytorchs_bit_by_bit(options):
     program = TRAIN.format(w=rng.normal(size=37).tolist(), b=float(rng.normal()), options=options)
     for expected, got in zip(run(program, "torch"), run(program, "gviz.engine"), strict=True):
         assert_same(expected, got, options, 0, 0)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("call", OTHERS)
+def test_every_algorithm_is_pytorchs(call):
+    name, _, options = call.removesuffix(")").partition("(")
+    compare(TRAIN_OTHERS.format(name=name, options=options), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.torch

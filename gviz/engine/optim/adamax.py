@@ -1,0 +1,63 @@
+"""Adamax (Kingma and Ba, 2014): Adam with the largest gradient in place of the mean square."""
+
+from __future__ import annotations
+
+from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
+from gviz.engine.optim.options import (
+    Betas,
+    check,
+    check_betas,
+    check_kind,
+    check_lr,
+    counted,
+    counter,
+    decayed,
+    scalar,
+    zeros,
+)
+from gviz.engine.surface import FUNCTIONS
+from gviz.engine.tensor import Tensor
+
+
+class Adamax(Optimizer):
+    """Steps scaled by a running mean of the gradient over its largest size, which fades."""
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 2e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(eps=eps)
+        check_betas(betas)
+        check(weight_decay=weight_decay)
+        check_kind(foreach, None, capturable, differentiable)
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(
+            params, {**options, "foreach": foreach, "differentiable": differentiable, "capturable": capturable}
+        )
+
+    def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
+        """One step."""
+        memory = self.state[parameter] or self._begin(parameter)
+        beta1, beta2 = group["betas"]
+        steps = counted(memory)
+        grad = decayed(parameter, grad, group)
+        memory["exp_avg"].lerp_(grad, 1 - beta1)
+        largest: Tensor = memory["exp_inf"].mul_(beta2)
+        largest.copy_(FUNCTIONS["maximum"](largest, grad.abs().add_(group["eps"])))
+        size = scalar(group["lr"]) / (1 - beta1**steps)
+        parameter.addcdiv_(memory["exp_avg"], largest, value=-size)
+
+    def _begin(self, parameter: Tensor) -> Memory:
+        memory = self.state[parameter]
+        memory.update(step=counter(), exp_avg=zeros(parameter), exp_inf=zeros(parameter))
+        return memory

@@ -1,0 +1,72 @@
+"""RAdam (Liu and others, 2019): Adam whose first steps are not scaled yet."""
+
+from __future__ import annotations
+
+from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
+from gviz.engine.optim.options import (
+    Betas,
+    check,
+    check_betas,
+    check_kind,
+    check_lr,
+    counted,
+    counter,
+    decayed,
+    scalar,
+    zeros,
+)
+from gviz.engine.tensor import Tensor
+
+
+class RAdam(Optimizer):
+    """`Adam` that scales its steps only once it has seen enough."""
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(eps=eps)
+        check_betas(betas)
+        check(weight_decay=weight_decay)
+        check_kind(foreach, None, capturable, differentiable)
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        ways = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable}
+        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay, **ways})
+
+    def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
+        """One step."""
+        memory = self.state[parameter] or self._begin(parameter)
+        beta1, beta2 = group["betas"]
+        steps = counted(memory)
+        grad = decayed(parameter, grad, group)
+        memory["exp_avg"].lerp_(grad, 1 - beta1)
+        square = memory["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        change = memory["exp_avg"] / (1 - beta1**steps) * scalar(group["lr"])
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * steps * beta2**steps / (1 - beta2**steps)
+        if length > 5.0:
+            change = change * ((1 - beta2**steps) ** 0.5 / square.sqrt().add_(group["eps"])) * _rect(length, longest)
+        parameter.add_(change, alpha=-1.0)
+
+    def _begin(self, parameter: Tensor) -> Memory:
+        memory = self.state[parameter]
+        memory.update(step=counter(), exp_avg=zeros(parameter), exp_avg_sq=zeros(parameter))
+        return memory
+
+
+def _rect(length: float, longest: float) -> float:
+    """How much a mean over so few squares is to be trusted."""
+    seen = (length - 4) * (length - 2) * longest
+    rect: float = (seen / ((longest - 4) * (longest - 2) * length)) ** 0.5
+    return rect
