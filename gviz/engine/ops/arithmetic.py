@@ -213,7 +213,7 @@ def rsub_front(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> T
 
 
 @front("__sub__", function=False)
-def minus(self: Tensor, other: Any) -> Any:
+def minus(self: Tensor, other: Tensor | Number) -> Any:
     """``self - other``."""
     if self._array.dtype is BOOL or other is True or other is False or _is_boolean(other):
         _refuse_booleans(self, other)
@@ -221,7 +221,7 @@ def minus(self: Tensor, other: Any) -> Any:
 
 
 @front("__rsub__", function=False)
-def minus_from(self: Tensor, other: Any) -> Any:
+def minus_from(self: Tensor, other: Number) -> Any:
     """``other - self`` for a number."""
     if self._array.dtype is BOOL or other is True or other is False:
         _refuse_booleans(self, other)

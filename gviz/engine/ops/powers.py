@@ -167,11 +167,11 @@ def pow_in_place(self: Tensor, exponent: Tensor | Number) -> Tensor:
 
 
 @front("__pow__", function=False)
-def pow_operator(self: Tensor, exponent: object) -> Any:
+def pow_operator(self: Tensor, exponent: Tensor | Number) -> Any:
     """``self ** exponent``."""
     if not isinstance(exponent, (Tensor, bool, int, float, np.number)):
         return NotImplemented
-    return _raised(apply, self, exponent)  # type: ignore[arg-type]  # numpy's numbers are numbers, too
+    return _raised(apply, self, exponent)
 
 
 @front("__rpow__", function=False)

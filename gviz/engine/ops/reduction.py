@@ -1,252 +1,192 @@
-"""Sums, means and extremes over all elements or along dimensions."""
+"""Sums and means, of all elements or along dimensions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any
 
 import numpy as np
 
-from gviz.engine.apply import apply
+from gviz.engine import dtypes
+from gviz.engine.apply import zeros
 from gviz.engine.broadcasting import summed_dims
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal, spaced
-from gviz.engine.ops.gathering import scatter_along
-from gviz.engine.ops.larger import maximum, minimum
-from gviz.engine.ops.shape import expand, normal_dims, unsqueeze_dims
-from gviz.engine.surface import front
+from gviz.engine.ops.comparison import isnan, where_op
+from gviz.engine.ops.dims import Dims, applied, numpy_names, reduced_dims, spread
+from gviz.engine.ops.examples import normal
+from gviz.engine.ops.shape import expand
+from gviz.engine.surface import checked, front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
-Dims = int | Sequence[int] | None
+Shape = tuple[int, ...]
 
 
-def _spread(g: Any, sizes: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> Any:
-    """A reduced gradient repeated over the dimensions it was reduced along."""
-    return expand(g if keepdim else unsqueeze_dims(g, dims=dim), size=sizes)
+def in_dtype(self: Array, dtype: str | None) -> Array:
+    """`self` in the dtype of this name, if one is given."""
+    return self if dtype is None else self.astype(dtypes.named(dtype).numpy, copy=False)
 
 
-sum_all: Op = Op(
-    "sum(self)",
-    grad_fn="SumBackward0",
-    formula="sum of self",
-    forward=lambda self: np.add.reduce(self, axis=None, dtype=_accumulator(self)),
-    rules=(Rule("self", "g for every element", lambda g, self_sym_sizes: expand(g, size=self_sym_sizes)),),
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {}), Example((normal(),), {}), Example((normal(0),), {})],
-)
-sum_dim: Op = Op(
-    "sum(self, *, dim, keepdim=False)",
-    grad_fn="SumBackward1",
-    formula="sum of self over dim",
-    forward=lambda self, dim, keepdim: np.add.reduce(self, axis=dim, keepdims=keepdim, dtype=_accumulator(self)),
-    rules=(
-        Rule(
-            "self",
-            "g for every element of dim",
-            lambda g, self_sym_sizes, dim, keepdim: _spread(g, self_sym_sizes, dim, keepdim),
-        ),
-    ),
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {"dim": (1,), "keepdim": False})],
-)
-mean_all: Op = Op(
-    "mean(self)",
-    grad_fn="MeanBackward0",
-    formula="mean of self",
-    forward=lambda self: _mean(self, None, False),
-    rules=(
-        Rule(
-            "self",
-            "g / number of elements",
-            lambda g, self_sym_sizes: expand(g / int(np.prod(self_sym_sizes)), size=self_sym_sizes),
-        ),
-    ),
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {}), Example((normal(),), {})],
-)
-mean_dim: Op = Op(
-    "mean(self, *, dim, keepdim=False)",
-    grad_fn="MeanBackward1",
-    formula="mean of self over dim",
-    forward=lambda self, dim, keepdim: _mean(self, dim, keepdim),
-    rules=(
-        Rule(
-            "self",
-            "g / size of dim",
-            lambda g, self_sym_sizes, dim, keepdim: _spread(
-                g / int(np.prod([self_sym_sizes[d] for d in dim])), self_sym_sizes, dim, keepdim
-            ),
-        ),
-    ),
-    public=False,
-    examples=lambda: [Example((normal(2, 3),), {"dim": (0,), "keepdim": True})],
-)
+def name_of(dtype: DType | None) -> str | None:
+    """How an attribute holds a dtype."""
+    return None if dtype is None else dtype.name
 
 
-def _back_to_indices(g: Any, indices: Any, self_sym_sizes: tuple[int, ...], dim: int, keepdim: bool) -> Any:
-    if not self_sym_sizes:
-        return g
-    if not keepdim:
-        g, indices = unsqueeze_dims(g, dims=(dim,)), unsqueeze_dims(indices, dims=(dim,))
-    return scatter_along(g, indices, size=self_sym_sizes, dim=dim)
+def _sum(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None = None) -> Any:
+    self = in_dtype(self, dtype)
+    if self.dtype == np.float16:  # summed in float32, as PyTorch does
+        return np.add.reduce(self, axis=dim, keepdims=keepdim, dtype=np.float32).astype(np.float16)
+    whole = None if dtype is not None or self.dtype.kind == "f" else np.int64
+    return np.add.reduce(self, axis=dim, keepdims=keepdim, dtype=whole or self.dtype)
 
 
-def _extreme(best: Any, pick: Any, name: str, grad_fn: str) -> Op:
-    """``max`` or ``min`` along one dimension: values and where they were found."""
-
-    def forward(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
-        if not self.ndim:
-            return self.copy(), np.zeros((), np.int64)
-        indices = np.expand_dims(pick(self, axis=dim), dim)
-        values = np.take_along_axis(self, indices, dim)
-        return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
-
-    return Op(
-        f"{name}(self, *, dim, keepdim=False)",
-        grad_fn=grad_fn,
-        formula=f"{name} of self over dim",
-        forward=forward,
-        rules=(
-            Rule(
-                "self",
-                "g at indices, else 0",
-                _back_to_indices,
-            ),
-        ),
-        outputs=("values", "indices"),
-        differentiable_outputs=1,
-        public=False,
-        examples=lambda: [Example((spaced(*shape),), {"dim": 0, "keepdim": False}) for shape in ((2, 3), ())],
-    )
-
-
-max_dim = _extreme(np.max, np.argmax, "max", "MaxBackward0")
-min_dim = _extreme(np.min, np.argmin, "min", "MinBackward0")
-tied: Op = Op(
-    "tied(self, result)",
-    grad_fn="",
-    formula="1 where self is result (a nan is a nan), shared among ties",
-    forward=lambda self, result: _shared(self == result if result == result else np.isnan(self), self.dtype),
-    public=False,
-)
-
-
-def _extreme_of_all(name: str, pick: Callable[[Array], Any], grad_fn: str) -> Op:
-    """``max`` or ``min`` of all elements; tied ones share the gradient."""
-    return Op(
-        f"{name}(self)",
-        grad_fn=grad_fn,
-        formula=f"{name} of self",
-        forward=pick,
-        rules=(
-            Rule("self", "g where self is result, shared among ties", lambda g, self, result: g * tied(self, result)),
-        ),
-        public=False,
-        examples=lambda: [Example((spaced(2, 3),), {})],
-    )
-
-
-max_all = _extreme_of_all("max", np.max, "MaxBackward1")
-min_all = _extreme_of_all("min", np.min, "MinBackward1")
-argmax_op: Op = Op(
-    "argmax(self)", grad_fn="", formula="where self is largest", forward=lambda self: np.argmax(self), public=False
-)
-
-
-class Extremes(NamedTuple):
-    """The largest or smallest elements along a dimension, and where they are."""
-
-    values: Tensor
-    indices: Tensor
-
-
-def _shared(where: Array, kind: Any) -> Array:
-    share: Array = (where / where.sum()).astype(kind)
-    return share
-
-
-def _mean(self: Array, dim: tuple[int, ...] | None, keepdim: Any) -> Any:
+def _mean(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None = None) -> Any:
+    self = in_dtype(self, dtype)
     if self.size:
         return np.mean(self, axis=dim, keepdims=keepdim)
     return np.add.reduce(self, axis=dim, keepdims=keepdim) * self.dtype.type(np.nan)  # np.mean would warn
 
 
-def _accumulator(array: Array) -> Any:
-    """Sums of integers and booleans are int64."""
-    return np.int64 if array.dtype.kind in "bui" else None
+sum_all: Op = Op(
+    "sum(self, *, dtype=None)",
+    grad_fn="SumBackward0",
+    formula="sum of self",
+    forward=_sum,
+    rules=(Rule("self", "g for every element", lambda g, self_sym_sizes: expand(g, size=self_sym_sizes)),),
+    public=False,
+    torch="sum",
+    examples=lambda: [Example((normal(2, 3),), {}), Example((normal(),), {}), Example((normal(0),), {})],
+)
+sum_dim: Op = Op(
+    "sum(self, *, dim, keepdim=False, dtype=None)",
+    grad_fn="SumBackward1",
+    formula="sum of self over dim",
+    forward=_sum,
+    rules=(
+        Rule(
+            "self",
+            "g for every element of dim",
+            lambda g, self_sym_sizes, dim, keepdim: spread(g, self_sym_sizes, dim, keepdim),
+        ),
+    ),
+    public=False,
+    torch="sum",
+    examples=lambda: [
+        Example((normal(2, 3),), {"dim": (1,), "keepdim": False}),
+        Example((normal(2, 3),), {"dim": (0, 1), "keepdim": True}),
+        Example((normal(),), {"dim": (), "keepdim": False}),
+    ],
+)
+mean_all: Op = Op(
+    "mean(self, *, dtype=None)",
+    grad_fn="MeanBackward0",
+    formula="mean of self",
+    forward=_mean,
+    rules=(
+        Rule(
+            "self",
+            "g / number of elements",
+            lambda g, self_sym_sizes: expand(g / prod(self_sym_sizes), size=self_sym_sizes),
+        ),
+    ),
+    public=False,
+    torch="mean",
+    examples=lambda: [Example((normal(2, 3),), {}), Example((normal(),), {})],
+)
+mean_dim: Op = Op(
+    "mean(self, *, dim, keepdim=False, dtype=None)",
+    grad_fn="MeanBackward1",
+    formula="mean of self over dim",
+    forward=_mean,
+    rules=(
+        Rule(
+            "self",
+            "g / size of dim",
+            lambda g, self_sym_sizes, dim, keepdim: spread(
+                g / prod([self_sym_sizes[d] for d in dim]), self_sym_sizes, dim, keepdim
+            ),
+        ),
+    ),
+    public=False,
+    torch="mean",
+    examples=lambda: [
+        Example((normal(2, 3),), {"dim": (0,), "keepdim": True}),
+        Example((normal(2, 3),), {"dim": (0, 1), "keepdim": False}),
+    ],
+)
+
+
+def _nansum(self: Array, dim: Shape, keepdim: bool, dtype: str | None = None) -> Any:
+    self = in_dtype(self, dtype)
+    return _sum(np.where(np.isnan(self), np.zeros((), self.dtype), self), dim, keepdim, dtype)
+
+
+def _through_nansum(g: Any, self: Any, dim: Shape, keepdim: bool) -> Any:
+    return where_op(isnan(self), zeros(g, ()), spread(g, self.shape, dim, keepdim))
+
+
+nansum_op: Op = Op(
+    "nansum(self, *, dim, keepdim=False, dtype=None)",
+    grad_fn="NansumBackward0",
+    formula="sum of what is a number in self",
+    forward=_nansum,
+    rules=(Rule("self", "g for every element that is a number", _through_nansum),),
+    public=False,
+    torch="nansum",
+    examples=lambda: [
+        Example((normal(2, 3),), {"dim": (0,), "keepdim": False}),
+        Example((normal(2, 3),), {"dim": (0, 1), "keepdim": True}),
+    ],
+)
 
 
 @front("sum")
-def sum_front(self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+@numpy_names
+def sum_front(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The sum of all elements, or over `dim`."""
-    tensor = self if dtype is None else self.to(dtype)
-    return _reduced(sum_all, sum_dim, tensor, dim, keepdim)
+    return _reduced(sum_all, sum_dim, input, dim, keepdim, dtype)
 
 
 @front("mean")
-def mean_front(self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+@numpy_names
+def mean_front(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The mean of all elements, or over `dim`. RuntimeError for integers, which have none."""
-    tensor = self if dtype is None else self.to(dtype)
-    if not tensor.dtype.is_floating_point:
+    kind, which = (checked(mean_all, input, 1).dtype, "Input") if dtype is None else (dtype, "Optional")
+    if not kind.is_floating_point:
         raise RuntimeError(
-            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-            f"Got: {tensor.dtype.tensor_type}"
+            f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
+            f"Got: {kind.tensor_type}"
         )
-    return _reduced(mean_all, mean_dim, tensor, dim, keepdim)
+    return _reduced(mean_all, mean_dim, input, dim, keepdim, dtype)
 
 
-def _reduced(whole: Op, along: Op, self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+@front("nansum")
+@numpy_names
+def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The sum of the elements that are numbers."""
+    dims = reduced_dims(dim, checked(nansum_op, input, 1).ndim)
+    return applied(nansum_op, input, dim=dims, keepdim=keepdim, dtype=name_of(dtype))
+
+
+@front("nanmean")
+@numpy_names
+def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The mean of the elements that are numbers."""
+    if not checked(nansum_op, input, 1).dtype.is_floating_point:
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.tensor_type}"
+        )
+    count = isnan(input.detach()).logical_not().sum(dim, keepdim)
+    result: Tensor = nansum(input, dim, keepdim, dtype=dtype) / count
+    return result
+
+
+def _reduced(whole: Op, along: Op, self: Tensor, dim: Dims, keepdim: bool, dtype: DType | None) -> Tensor:
     if dim is None and not keepdim:
-        return apply_one(whole, self)
-    dims = tuple(range(self.ndim)) if dim is None else normal_dims(dim, self.ndim)
-    dims = dims if self.ndim else ()  # a tensor without dimensions counts as having one, as long as it is not used
-    result: Tensor = apply(along, (self,), {"dim": dims, "keepdim": keepdim})
-    return result
-
-
-def apply_one(op: Op, self: Tensor) -> Tensor:
-    """Run an op of one tensor and no arguments."""
-    result: Tensor = apply(op, (self,))
-    return result
-
-
-@front("max")
-def max_front(
-    self: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None
-) -> Any:
-    """The largest element; with `dim`, values and indices along it; with another tensor, the larger of the two."""
-    return _extreme_of(max_all, max_dim, maximum, self, dim if other is None else other, keepdim)
-
-
-@front("min")
-def min_front(
-    self: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None
-) -> Any:
-    """The smallest element; with `dim`, values and indices along it; with another tensor, the smaller of the two."""
-    return _extreme_of(min_all, min_dim, minimum, self, dim if other is None else other, keepdim)
-
-
-def _extreme_of(whole: Op, along: Op, of_two: Op, self: Tensor, dim: int | Tensor | None, keepdim: bool) -> Any:
-    if isinstance(dim, Tensor):
-        return apply(of_two, (self, dim))
-    return apply_one(whole, self) if dim is None else _extremes(along, self, dim, keepdim)
-
-
-def _extremes(op: Op, self: Tensor, dim: int, keepdim: bool) -> Extremes:
-    (axis,) = normal_dims(dim, self.ndim)
-    if self.ndim and not self.shape[axis]:
-        raise IndexError(f"{op.name}(): Expected reduction dim {axis} to have non-zero size.")
-    return Extremes(*apply(op, (self,), {"dim": axis, "keepdim": keepdim}))
-
-
-@front("argmax")
-def argmax_front(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Where the largest element is."""
-    if dim is None:
-        return apply_one(argmax_op, self)
-    return _extremes(max_dim, self.detach(), dim, keepdim).indices
+        return applied(whole, checked(whole, self, 1), dtype=name_of(dtype))
+    dims = reduced_dims(dim, checked(along, self, 1).ndim)
+    return applied(along, self, dim=dims, keepdim=keepdim, dtype=name_of(dtype))
 
 
 @front("sum_to_size", function=False)

@@ -1,0 +1,73 @@
+"""Areas under sampled curves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops.dims import applied, one_dim
+from gviz.engine.ops.examples import normal
+from gviz.engine.surface import Number, front
+from gviz.engine.tensor import Tensor
+
+
+def _by_number(name: str, grad_fn: str, sign: str, forward: Any) -> Op:
+    """A product or quotient by a number that PyTorch's own code takes, which makes another node."""
+    return Op(
+        f"{name}(self, *, other)",
+        grad_fn=grad_fn,
+        formula=f"self {sign} other",
+        forward=forward,
+        rules=(Rule("self", f"g {sign} other", forward),),
+        public=False,
+        examples=lambda: [Example((normal(2, 3),), {"other": 2.5})],
+    )
+
+
+scaled = _by_number("mul", "MulBackward1", "*", lambda g, other: g * other)
+divided = _by_number("div", "DivBackward1", "/", lambda g, other: g / other)
+
+
+def _pair_sums(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """All but the first along `axis`, and all but the last."""
+    size = y.shape[axis]
+    return y.narrow(axis, 1, size - 1), y.narrow(axis, 0, size - 1)
+
+
+@front("trapezoid", "trapz", method=False)
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
+    """The area under `y`, sampled at `x` or at distances `dx`, by straight lines between the samples."""
+    axis = _axis("trapezoid", y, dim)
+    if not y.shape[axis]:
+        return y.sum(axis)
+    if x is None:
+        ends = (y.select(axis, 0) + y.select(axis, -1)) * 1.0
+        whole = y.sum(axis) - applied(scaled, ends, other=0.5)
+        return applied(scaled, whole, other=float(1 if dx is None else dx))
+    right, left = _pair_sums(y, axis)
+    return applied(divided, (_steps(x, y, axis) * (right + left)).sum(axis), other=2.0)
+
+
+@front("cumulative_trapezoid", method=False)
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
+    """The area under `y` up to each of its samples but the first."""
+    axis = _axis("cumulative_trapezoid", y, dim)
+    right, left = _pair_sums(y, axis)
+    if x is None:
+        return applied(scaled, right + left, other=float(1 if dx is None else dx) / 2).cumsum(axis)
+    return applied(divided, (_steps(x, y, axis) * (right + left)).cumsum(axis), other=2.0)
+
+
+def _steps(x: Tensor, y: Tensor, axis: int) -> Tensor:
+    if x.ndim == 1 and y.ndim > 1:
+        if x.shape[0] != y.shape[axis]:
+            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+        x = x.reshape(*[-1 if d == axis else 1 for d in range(y.ndim)])
+    after, before = _pair_sums(x, axis if x.ndim == y.ndim else one_dim(-1, x.ndim))
+    return after - before
+
+
+def _axis(name: str, y: Tensor, dim: int) -> int:
+    if not y.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    return one_dim(dim, y.ndim)
