@@ -39,6 +39,7 @@ from gviz.engine.ops import products as products
 from gviz.engine.ops import quantiles as quantiles
 from gviz.engine.ops import questions as questions
 from gviz.engine.ops import random as random
+from gviz.engine.ops import ranking as ranking
 from gviz.engine.ops import reduction as reduction
 from gviz.engine.ops import repeating as repeating
 from gviz.engine.ops import rounding as rounding
