@@ -173,11 +173,16 @@ def _other_ways(
 ) -> Iterator[Link]:
     """The ways of gradients that no data went: a write in place into a view sends its gradient to the base."""
     known = {(link.target, link.slot) for link in links if link.kind == "gradient"}
-    for state in filter(None, timeline.at(iteration.end).states(list(infos))):
-        for output_nr, output in enumerate(state.outputs):
-            for part in output.parts:
-                if part.source in infos and (box_key(part.source), part.slot) not in known:
-                    yield Link(box_key(state.node), box_key(part.source), "gradient", output_nr, part.slot)
+    nodes = list(infos)
+    before_ends = [end - 1 for end in timeline.pass_ends(iteration)]  # while it runs it is the pass a node is seen in
+    for moment in (*before_ends, iteration.end):
+        for state in filter(None, timeline.at(moment).states(nodes)):
+            for output_nr, output in enumerate(state.outputs):
+                for part in output.parts:
+                    way = (box_key(part.source), part.slot)
+                    if part.source in infos and way not in known:
+                        known.add(way)
+                        yield Link(box_key(state.node), way[0], "gradient", output_nr, part.slot)
 
 
 def _place(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int], *, backward: bool) -> Place:

@@ -193,6 +193,11 @@ class Timeline:
         """The events that say that an optimizer has stepped."""
         return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.OptimizerStepped]).tolist())
 
+    def pass_ends(self, iteration: Iteration) -> list[int]:
+        """The moments of an iteration at which a backward pass is over, also one that ran within another."""
+        finished = self._index.lists["kind"]
+        return finished.between(KIND_NUMBERS[e.BackwardFinished], iteration.start, iteration.end + 1)
+
     @cached_property
     def failures(self) -> tuple[int, ...]:
         """The events that say that the program failed."""
