@@ -19,6 +19,7 @@ from gviz.engine import optim as optim
 from gviz.engine import random as random
 from gviz.engine import version as version
 from gviz.engine import xpu as xpu
+from gviz.engine.anomaly import *
 from gviz.engine.creation import *
 from gviz.engine.device import device as device
 from gviz.engine.dtypes import *

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, dtypes, messages
+from gviz.engine import announce, dtypes, messages, watching
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Node, next_sequence_nr
+from gviz.engine.saved import pack
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
@@ -29,7 +30,7 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
 
     Returns a tensor, or for an op of several outputs what it `returns`, a tuple of them.
     """
-    if op.is_plain and emit.channel is None:
+    if op.is_plain and emit.channel is None and not watching.watchers:
         return _apply_plain(op, tensors)
     result = compute(op, tensors, attrs)
     if op.several:
@@ -43,6 +44,8 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
     if channel is not None:
         untracked = "" if node is not None else op.untracked or why_untracked(tensors)
         announce.operation(channel, op, tensors, attrs, outputs, node, untracked)
+    if node is not None and watching.watchers:
+        pack(node)
     return op.returns(outputs) if op.several else outputs[0]
 
 

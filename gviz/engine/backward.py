@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.broadcasting import in_form
 from gviz.engine.graph_pass import Pass, scalar_or_array
-from gviz.engine.node import Edge, Grad, GradientEdge
+from gviz.engine.node import Edge, Grad, GradientEdge, Metadata
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
 
@@ -76,7 +75,7 @@ def make_seeds(roots: Sequence[Place], gradients: Sequence[Tensor | None]) -> li
 
 
 def _seed(root: Place, gradient: object, index: int) -> Tensor | None:
-    shape, kind = _form(root)
+    shape, kind = form(root)
     if isinstance(gradient, Tensor):
         if gradient.shape != shape:
             shapes = {"grad": list(gradient.shape), "output": list(shape)}
@@ -91,7 +90,8 @@ def _seed(root: Place, gradient: object, index: int) -> Tensor | None:
     return new_tensor(np.ones(shape, kind))
 
 
-def _form(root: Place) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def form(root: Place) -> Metadata:
+    """The shape and dtype of a gradient that arrives there."""
     if isinstance(root, GradientEdge):
         return root.node.outputs[root.output_nr]
     if not isinstance(root, Tensor):

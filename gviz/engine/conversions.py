@@ -44,6 +44,9 @@ class Conversions(Placement):
     def __int__(self) -> int:
         return int(self._number())
 
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
     def _number(self) -> Any:
         if self._array.size != 1:
             raise ValueError(messages.TO_NUMBER)
@@ -58,15 +61,33 @@ class Conversions(Placement):
         """The elements as nested lists of Python numbers."""
         return self._array.tolist()
 
-    def numpy(self) -> Array:
-        """The array itself, sharing memory. RuntimeError if the tensor requires grad."""
-        if self.requires_grad:
+    def numpy(self, *, force: bool = False) -> Array:
+        """The array itself, sharing memory. RuntimeError if the tensor requires grad, unless by `force`."""
+        if not isinstance(force, bool):
+            raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
+        if self.requires_grad and not force:
             raise RuntimeError(messages.NUMPY_OF_TRACKED)
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self.numpy()
         return array.astype(dtype) if dtype is not None and array.dtype != dtype else array.copy() if copy else array
+
+    def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """What numpy's functions give when they were called with a tensor: a tensor, booleans as uint8."""
+        from gviz.engine.from_data import from_numpy  # built on tensors
+
+        return from_numpy(array.astype("uint8") if array.dtype.kind == "b" else array)
+
+    def __contains__(self, element: object) -> bool:
+        if not isinstance(element, (Conversions, bool, int, float)):
+            raise RuntimeError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+            )
+        return bool((self._array == (element._array if isinstance(element, Conversions) else element)).any())
+
+    def __reversed__(self) -> Tensor:
+        return self.flip(tuple(range(self._array.ndim))) if self._array.ndim else self  # type: ignore[return-value]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:

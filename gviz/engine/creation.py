@@ -157,14 +157,15 @@ for name, make in (("new_zeros", np.zeros), ("new_ones", np.ones), ("new_empty",
 
 @front("new_full", function=False)
 @worded
-def new_full(self: Tensor, size: Any, fill_value: Any, **options: Unpack[Options]) -> Tensor:
+def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
     """A tensor of one value, of the dtype of this one."""
-    kind = kind_of("new_full", checked("new_full", options), self.dtype)
-    return made("new_full", filled("new_full", sizes_given("new_full", size), fill_value, kind), options)
+    kind = kind_of("new_full", checked("new_full", options), self.dtype)  # type: ignore[arg-type]  # it checks them
+    array = filled("new_full", sizes_given("new_full", size), fill_value, kind)
+    return made("new_full", array, options)  # type: ignore[arg-type]
 
 
 @front("new_tensor", function=False)
 @worded
-def new_tensor_method(self: Tensor, data: Any, **options: Unpack[Options]) -> Tensor:
+def new_tensor_method(self: Tensor, data: Any, **options: Any) -> Tensor:
     """A tensor with a copy of `data`, of the dtype of this one."""
-    return copied("new_tensor", data, options, self.dtype)
+    return copied("new_tensor", data, options, self.dtype)  # type: ignore[arg-type]  # it checks them

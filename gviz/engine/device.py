@@ -45,7 +45,7 @@ class device:  # PyTorch's own spelling: users write torch.device
         return hash((self.type, self.index))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return device, (str(self),)
+        return _restored, (str(self),)
 
     def __enter__(self) -> device:
         refuse(self)
@@ -53,6 +53,10 @@ class device:  # PyTorch's own spelling: users write torch.device
 
     def __exit__(self, *exc: object) -> None:
         pass
+
+
+def _restored(text: str) -> device:
+    return device(text)
 
 
 def _parsed(kind: object, index: int | None) -> tuple[str, int | None]:

@@ -7,6 +7,7 @@ node; what failed leaves the rest as it is. Nothing here recurses, so a chain of
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -14,6 +15,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from gviz import emit
+from gviz.engine import anomaly, messages
 from gviz.engine.accumulation import accumulate, adds_in_place
 from gviz.engine.announce_pass import PassReport
 from gviz.engine.broadcasting import conformed
@@ -56,6 +58,7 @@ class Pass:
         self._leaves: deque[Node] = deque()
         self._needed: set[Node] | None = None
         self._report: PassReport | None = None
+        self._refuses_nan = False
 
     def run(self) -> None:
         """Run to the end. Raises what a rule or hook raises; what ran by then stays freed and accumulated."""
@@ -64,8 +67,9 @@ class Pass:
             self._report = PassReport(channel)
             modes = {"retain_graph": self.retain_graph, "create_graph": self.create_graph}
             self._report.started(self.roots, self.seeds, self.wanted or (), **modes)
-        before = thread.grad_enabled, thread.during
-        thread.grad_enabled = self.create_graph
+        self._refuses_nan = anomaly.mode.enabled and anomaly.mode.check_nan
+        before = thread.grad_enabled, thread.during, running.innermost, anomaly.evaluated.node
+        thread.grad_enabled, running.innermost = self.create_graph, self
         error = "interrupted"
         try:
             with np.errstate(all="ignore"):  # PyTorch, too, says nothing of 0/0
@@ -77,9 +81,18 @@ class Pass:
             error = str(raised) or type(raised).__name__
             raise
         finally:
-            thread.grad_enabled, thread.during = before
+            thread.grad_enabled, thread.during, running.innermost, anomaly.evaluated.node = before
             if self._report is not None and emit.channel is channel:
                 self._report.finished(error)
+
+    def will_run(self, node: Node) -> bool:
+        """Whether this pass runs a node or takes a result there. RuntimeError for a leaf of which it is a result."""
+        if node not in self._waiting:
+            return False
+        captured = any((node, output_nr) in self._capturing for output_nr in range(len(node.outputs)))
+        if captured and node.__class__ is AccumulateGrad:
+            raise RuntimeError(messages.LEAF_OF_GRAD)
+        return captured or self._needed is None or node in self._needed
 
     def _count_edges(self) -> None:
         waiting = self._waiting
@@ -138,18 +151,26 @@ class Pass:
 
     def _drain(self) -> None:
         leaves, ready, arrived = self._leaves, self._ready, self._arrived
-        every_node = self._needed is None
-        while leaves or ready:
-            node = leaves.popleft() if leaves else heappop(ready)[1]
-            grads = arrived.pop(node, None) or [None] * len(node.outputs)
-            if not (every_node or self._is_needed(node, grads)):
-                continue
-            if node.extras is not None:
-                self._before(node, node.extras, grads)
-            if node.__class__ is AccumulateGrad:
-                self._accumulate(node, grads)
-            else:
-                self._step(node, grads)
+        every_node, watched = self._needed is None, anomaly.mode.enabled
+        node: Node | None = None
+        try:
+            while leaves or ready:
+                node = leaves.popleft() if leaves else heappop(ready)[1]
+                if watched:
+                    anomaly.evaluated.node = node
+                grads = arrived.pop(node, None) or [None] * len(node.outputs)
+                if not (every_node or self._is_needed(node, grads)):
+                    continue
+                if node.extras is not None:
+                    self._before(node, node.extras, grads)
+                if node.__class__ is AccumulateGrad:
+                    self._accumulate(node, grads)
+                else:
+                    self._step(node, grads)
+        except Exception:
+            if anomaly.mode.enabled and node is not None:
+                anomaly.warn_of(node)
+            raise
 
     def _before(self, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
         """Run the hooks that come before a node's rule."""
@@ -170,9 +191,11 @@ class Pass:
             number = report.step_started(node, grads)
             thread.during = (report.number, number)
         parts = node.vjp(grads, self.create_graph)
-        if node.extras is not None and node.extras.after:
-            parts = self._after(node, node.extras, grads, parts)
+        if self._refuses_nan or (node.extras is not None and node.extras.after):
+            parts = self._after(node, grads, parts)
         freed = not self.retain_graph and node.release()
+        if self._refuses_nan:
+            anomaly.refuse_nan(node, parts)
         waiting, arrived, slot = self._waiting, self._arrived, -1
         for edge in node.next_edges:
             slot += 1
@@ -207,13 +230,13 @@ class Pass:
         if report is not None:
             report.step_finished(number, freed=freed)
 
-    def _after(
-        self, node: Node, extras: Extras, grads: list[Grad | None], parts: Sequence[Grad | None]
-    ) -> Sequence[Grad | None]:
-        """Run the hooks that come after a node's rule, on the gradients as its inputs have them."""
+    def _after(self, node: Node, grads: list[Grad | None], parts: Sequence[Grad | None]) -> Sequence[Grad | None]:
+        """What a node's rule gave as its inputs have it, after the hooks that come then."""
         slots = enumerate(zip(parts, node.next_edges, strict=True))
         fit = [self._fitted(part, node, slot, edge) for slot, (part, edge) in slots]
-        result = run_posthooks(node, extras.after, fit, grads, self.create_graph, self._report)
+        if node.extras is None or not node.extras.after:
+            return fit
+        result = run_posthooks(node, node.extras.after, fit, grads, self.create_graph, self._report)
         thread.grad_enabled = self.create_graph  # whatever a hook made of it
         return result
 
@@ -254,6 +277,15 @@ class Pass:
                 self.captures[edge] = shown(node, grads, output_nr)
                 if self._report is not None:
                     self._report.captured(edge, grad)
+
+
+class _Running(threading.local):
+    """The innermost pass that a thread is in."""
+
+    innermost: Pass | None = None
+
+
+running = _Running()
 
 
 def scalar_or_array(array: Array) -> Grad:

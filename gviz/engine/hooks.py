@@ -41,10 +41,11 @@ class Extras:
     """What few nodes have: hooks, outputs that keep their gradient, notes of whoever uses the graph.
 
     `of_tensors` are the hooks of the node's outputs by output number, `before` and `after` its own; `retained` are the
-    outputs that keep their gradient; `metadata` is free for anybody's notes, anomaly mode's among them.
+    outputs that keep their gradient; `metadata` is free for anybody's notes, anomaly mode's among them. `place` puts a
+    saved output at its place in the graph if that is not an output of the node itself.
     """
 
-    __slots__ = ("after", "before", "metadata", "of_tensors", "retained")
+    __slots__ = ("after", "before", "metadata", "of_tensors", "place", "retained")
 
     def __init__(self) -> None:
         self.of_tensors: dict[int, Registered] = {}
@@ -52,6 +53,7 @@ class Extras:
         self.before: Registered = {}
         self.after: Registered = {}
         self.metadata: dict[str, Any] = {}
+        self.place: Callable[[Tensor], Tensor] | None = None
 
 
 def hook_name(hook: object) -> str:

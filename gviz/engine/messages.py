@@ -85,6 +85,12 @@ BOTH_GRAD_VARIABLES = (
     "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
     "`grad_tensors`."
 )
+BATCH_SHAPE = (
+    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes "
+    "of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+    "grad_output[{index}] has a shape of torch.Size({grad}) and output[{index}] has a shape of torch.Size({output}). If "
+    "you only want some tensors in `grad_output` to be considered batched, consider using vmap."
+)
 BATCH_OF_EDGE = "Batched grads are not supported with GradientEdge"
 BATCH_WITHOUT_ROWS = "is_grads_batched=True needs grad_outputs whose first dimension counts the gradients"
 EMPTY_INPUTS = "`inputs` argument to `{function}()` cannot be empty."
@@ -164,7 +170,106 @@ DIRTY_VIEW_OF_SEVERAL = (
     "operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
 )
 LEAF_WRITTEN = "a leaf Variable that requires grad has been used in an in-place operation."
+REENTRANT_NOT_GIVEN = (
+    "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
+    "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "
+    "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+    "differences between the two variants."
+)
+SEQUENTIAL_REENTRANT_NOT_GIVEN = (
+    "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version "
+    "2.9 we will raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need "
+    "to preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+    "differences between the two variants."
+)
+CHECKPOINT_IN_LIMITED_PASS = (
+    "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+    ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing "
+    "the `inputs` argument."
+)
+CHECKPOINT_UNPACKED_TWICE = (
+    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
+    "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details on your "
+    "use case."
+)
+CHECKPOINT_SAVES_MORE = (
+    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n"
+)
+CHECKPOINT_COUNT = (
+    "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+    "Number of tensors saved during forward: {forward}\n"
+    "Number of tensors saved during recomputation: {again}.\n"
+)
+CHECKPOINT_FORMS = (
+    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+    "forward pass.\n{different}.\n"
+)
+CHECKPOINT_TIP = """
+Tip: To see a more detailed error message, either pass `debug=True` to
+`torch.utils.checkpoint.checkpoint(...)` or wrap the code block
+with `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to
+enable checkpoint\u2011debug mode globally.
+
+If this error occurs under torch.compile with automatic_dynamic_shapes enabled,
+it may be because the recomputation selected a different compiled graph than the
+forward pass (e.g., a dynamic graph instead of the original static graph).
+To fix this, either:
+  - Use torch._dynamo.mark_dynamic() to explicitly mark varying dimensions as
+    dynamic upfront, avoiding the static-to-dynamic transition.
+  - Call torch._C._dynamo.eval_frame._set_lru_cache(False) to disable LRU cache
+    reordering, which can change which graph is checked first between forward
+    and recompute.
+See https://github.com/pytorch/pytorch/issues/166926 for more details and
+workaround examples.
+"""
 TWICE_DIFFERENTIATED = "trying to differentiate twice a function that was marked with @once_differentiable"
+SAVED_HOOKS_CALLABLE = (
+    "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types are "
+    "supported:\n    1. (arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None\n\n"
+    "Invoked with: {pack}, {unpack}"
+)
+PACK_IN_PLACE = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+    "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
+    "perform in-place operations on the input to a pack hook."
+)
+UNPACK_TYPE = "Output of saved tensor unpack_hook expected to be a Tensor but got result of type {name}"
+SAVED_FREED = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
+    "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved variables after calling backward."
+)
+SAVED_NONE = "Calling register_hooks on a saved tensor with value None is forbidden"
+SAVED_HOOKS_TWICE = (
+    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
+    "allowed at a time."
+)
+ANOMALY_ENABLED = (
+    "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
+)
+ANOMALY = "Error detected in {name}. "
+ANOMALY_TRACE = "Traceback of forward call that caused the error:\n"
+ANOMALY_NO_TRACE = (
+    "No forward pass information available. Enable detect anomaly during forward pass for more information."
+)
+ANOMALY_PARENT = (
+    "\n\nPrevious calculation was induced by {name}. Traceback of forward call that induced the previous "
+    "calculation:\n"
+)
+NAN_GRADIENT = "Function '{name}' returned nan values in its {position}th output."
+NO_EDGE = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+NOT_IN_GRAPH = "Expected gradient function to be set"
+HOOK_MODE = "Expects mode to be one of ('all', 'any') but got {mode}"
+LEAF_OF_GRAD = (
+    "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is "
+    "currently not supported."
+)
+NO_MUTATION = (
+    "gviz's built-in engine has no torch.autograd.graph.allow_mutation_on_saved_tensors; clone a tensor before writing "
+    "to it if its old value is still needed"
+)
+VERSION_OF_TENSORS = "increment_version expect a Iterable[Tensor] as input"
+VERSION_OF_EACH = "increment_version expects each element of the iterable to be a tensor"
 HOOK_SIZE = "hook '{name}' has changed the size of value"
 HOOK_TYPE = "expected Variable, but hook returned '{name}'"
 HOOK_TUPLE = "expected tuple, but hook returned '{name}'"
@@ -205,12 +310,23 @@ OUTPUT_SHAPE = "output with shape {own} doesn't match the broadcast shape {resul
 BROADCAST = "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
 
 
-def modified_in_place(tensor_type: str, shape: tuple[int, ...], origin: str, version: int, expected: int) -> str:
+ANOMALY_HINT = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+ANOMALY_SHOWS = (
+    "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+    "question was changed in there or anywhere later. Good luck!"
+)
+
+
+def modified_in_place(
+    tensor_type: str, shape: tuple[int, ...], origin: str, version: int, expected: int, hint: str
+) -> str:
     """A saved tensor is not what it was when it was saved; `origin` as in ``output 0 of Add``, empty for a leaf."""
     which = f", which is {origin}," if origin else ""
     return (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[torch.{tensor_type}Tensor {list(shape)}]{which} is at version {version}; expected version {expected} "
-        "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        f"instead. {hint}"
     )

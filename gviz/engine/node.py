@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gviz.emit import Seen
-from gviz.engine import dtypes, messages
+from gviz.engine import anomaly, dtypes, messages
 from gviz.engine.hooks import Extras, HookHandle
+from gviz.engine.saved import Packed, Packing, SavedTensor, in_order
 from gviz.events import OpSeen
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Node:
     def _begin(self, sequence_nr: int) -> None:
         self.sequence_nr = sequence_nr
         self.extras = None
+        if anomaly.mode.enabled:
+            anomaly.remember(self)
         self.next_edges = self.saved = self.versions = ()
         self.attrs = {}
 
@@ -116,8 +119,14 @@ class Node:
         return self.sequence_nr
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_"):
-            return self.op.saved_attribute(self, name.removeprefix("_saved_"))
+        op: Op | None = getattr(type(self), "op", None)
+        prefix, _, saved = name.partition("saved_")
+        if op is not None and prefix in ("_", "_raw_"):
+            if saved in op.saved_names:
+                position = op.saved_names.index(saved)
+                return self.saved_tensor(position) if prefix == "_" else SavedTensor(self, position)
+            if prefix == "_":
+                return op.saved_attribute(self, saved)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
@@ -141,27 +150,52 @@ class Node:
         saved = self.saved
         if saved is None:
             raise RuntimeError(messages.SECOND_BACKWARD)
+        if saved.__class__ is Packing:
+            return saved.arrays(self)
         arrays: list[Any] = []
         for tensor, version in zip(saved, self.versions):
             if tensor is None:
                 arrays.append(None)
             elif tensor._counter[0] != version:
-                raise RuntimeError(self._modified(tensor, len(arrays)))
+                return [self.saved_tensor(position) for position in self.order_of_saved()]  # the first one raises
             else:
                 array = tensor._array
                 arrays.append(array if array.ndim else array[()])  # scalar arithmetic is ten times as fast
         return arrays
 
     def saved_tensors(self) -> list[Tensor | None]:
-        """The saved tensors for a pass that builds a graph; a saved output leads back to this node."""
+        """The saved tensors for a pass that builds a graph. RuntimeError if freed or modified since."""
+        saved = self.saved
+        if saved.__class__ is Packing:
+            return saved.tensors(self)
         self.saved_arrays()
-        restored = []
-        for position, tensor in enumerate(self.saved or ()):
-            output_nr = self.saved_outputs.get(position)
-            if tensor is not None and output_nr is not None:
-                tensor = tensor._as_output_of(self, output_nr)
-            restored.append(tensor)
-        return restored
+        return [self.saved_tensor(position) for position in range(len(saved or ()))]
+
+    def saved_tensor(self, position: int) -> Tensor | None:
+        """One saved tensor; an output leads back to this node. RuntimeError if freed or modified since."""
+        if self.saved is None:
+            raise RuntimeError(messages.SECOND_BACKWARD)
+        tensor = self.saved[position]
+        if tensor is None:
+            return None
+        if isinstance(tensor, Packed):
+            return tensor.restored(self)
+        if tensor._counter[0] != self.versions[position]:
+            raise RuntimeError(self._modified(tensor, position))
+        output_nr = self.saved_outputs.get(position)
+        return tensor if output_nr is None else self.placed(tensor, output_nr)
+
+    def placed(self, tensor: Tensor, output_nr: int) -> Tensor:
+        """A saved output, kept without its place in the graph, at this place."""
+        place = None if self.extras is None else self.extras.place
+        return tensor._as_output_of(self, output_nr) if place is None else place(tensor)
+
+    def order_of_saved(self) -> Sequence[int]:
+        """The positions of what is saved, in the order in which PyTorch packs and unpacks it."""
+        op: Op | None = getattr(type(self), "op", None)
+        if op is None:
+            return range(len(self.saved or ()))
+        return in_order(op.saved_names, self.saved_outputs)
 
     def release(self) -> bool:
         """Free the saved tensors; whether there was anything to free."""
@@ -178,7 +212,8 @@ class Node:
             origin = "output 0 of AsStrided"  # what PyTorch would make it now; a message should not make nodes
         kind = dtypes.of(tensor._array).tensor_type
         shape, version = tensor._array.shape, tensor._counter[0]
-        return messages.modified_in_place(kind, shape, origin, version, self.versions[position])
+        hint = messages.ANOMALY_SHOWS if anomaly.mode.enabled else messages.ANOMALY_HINT
+        return messages.modified_in_place(kind, shape, origin, version, self.versions[position], hint)
 
 
 class GradientEdge(NamedTuple):

@@ -174,6 +174,8 @@ def operator(op: Op, with_number: Op | None = None) -> Callable[[Tensor, Any], A
     def method(self: Tensor, other: Tensor | Number) -> Any:
         if isinstance(other, Tensor):
             return apply(op, (self, other))
+        if isinstance(other, np.ndarray) and op.name == "eq":  # only this one takes arrays, in PyTorch too
+            return apply(op, (self, new_tensor(other)))
         if not isinstance(other, (bool, int, float, np.number)):
             return NotImplemented
         return apply(beside_number, (self, number(other, self._array)))

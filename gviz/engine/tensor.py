@@ -83,7 +83,7 @@ class Tensor(Conversions):
     @property
     def shape(self) -> Size:
         """The size of each dimension."""
-        return Size(self._array.shape)
+        return tuple.__new__(Size, self._array.shape)
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -281,11 +281,16 @@ class Tensor(Conversions):
     def __repr__(self) -> str:
         return tensor_text(self)
 
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Pickled and copied as a leaf: memory, class, whether it requires grad."""
+        kind = None if type(self) is Tensor else type(self)
+        return _restored, (self._array, self.requires_grad, kind)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self.grad_fn is not None:
             raise RuntimeError(messages.DEEPCOPY)
-        copy = memo[id(self)] = new_tensor(self._array.copy(), type(self))
-        copy._requires_grad = self._requires_grad
+        kind = None if type(self) is Tensor else type(self)
+        copy = memo[id(self)] = _restored(self._array.copy(), self._requires_grad, kind)
         if self._grad is not None:
             copy._set_grad(self._grad.__deepcopy__(memo))
         return copy
@@ -302,6 +307,13 @@ def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__ne
     if modes.has_inferred and thread.inference:
         t._counter = [UNCOUNTED]
     return t
+
+
+def _restored(array: Array, requires_grad: bool, cls: type[Tensor] | None) -> Tensor:
+    restored = new_tensor(array, cls or Tensor)
+    restored._requires_grad = requires_grad
+    restored._counter[0] = 1  # PyTorch makes it empty and then gives it its memory
+    return restored
 
 
 class WrappedNumber(Tensor):

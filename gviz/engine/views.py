@@ -10,17 +10,20 @@ view covers goes through the operation, the rest passes by.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import ref
 
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, messages
+from gviz.engine import announce, messages, watching
 from gviz.engine.apply import Attrs, compute, edges_of, start_node, why_untracked
 from gviz.engine.dtypes import of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, plain_name
 from gviz.engine.op import Op
 from gviz.engine.ops.strided import Geometry, partly_overlaps, read_part, replace_part
+from gviz.engine.saved import pack
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OpSeen
 from gviz.values import Array
@@ -101,6 +104,8 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     node = None if inner is None else _rebase(op, inner, target)
     if channel is not None:
         announce.in_place(channel, op, target, edges, attrs, node, untracked)
+    if inner is not None and watching.watchers:
+        pack(inner, outputs=True)
     return target
 
 
@@ -162,10 +167,19 @@ def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
     node = start_node(op, edges_of(tensors), tensors, attrs)
     before = list(tensors)
     if op.slots[0] in op.saved_names:
-        before[0] = new_tensor(tensors[0]._array.copy())
+        before[0] = _copy(tensors[0])
     if op.saved_names:
         op.save(node, before, [tensors[0]])
+    if watching.watchers:
+        pack(node, outputs=False)
     return node
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    """The tensor as it is now, in memory of its own, at the same place in the graph."""
+    copy = new_tensor(tensor._array.copy())
+    copy._grad_fn, copy._output_nr, copy._requires_grad = tensor._grad_fn, tensor._output_nr, tensor._requires_grad
+    return copy
 
 
 def _rebase(op: Op, inner: Node, target: Tensor) -> Node:
@@ -197,8 +211,25 @@ def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
     node.outputs = (_form(base),)
     node.geometry = Geometry.of(base._array, view._array)
     node.inner = inner
+    if inner.saved_outputs:
+        inner.with_extras().place = _InView(ref(node), node.geometry)
     _give_history(node, base)
     return node
+
+
+@dataclass(frozen=True, slots=True)
+class _InView:
+    """Puts what an operation wrote to a view at its place in the graph: a part of the base that was written."""
+
+    written: ref[CopySlices]
+    geometry: Geometry
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        node = self.written()
+        assert node is not None, "an inner operation lives in the node of its write"
+        part = start_node(read_part, [(node, 0)], (), {"geometry": self.geometry})
+        part.outputs = (_form(tensor),)
+        return tensor._as_output_of(part, 0)
 
 
 def _give_history(node: Node, tensor: Tensor, output_nr: int = 0) -> None:

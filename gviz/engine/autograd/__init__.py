@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from gviz.engine.autograd import anomaly_mode as anomaly_mode
 from gviz.engine.autograd import functional as functional
+from gviz.engine.autograd import graph as graph
+from gviz.engine.autograd.anomaly_mode import detect_anomaly as detect_anomaly
+from gviz.engine.autograd.anomaly_mode import set_detect_anomaly as set_detect_anomaly
 from gviz.engine.autograd.function import Function as Function
 from gviz.engine.autograd.grad import Variable as Variable
 from gviz.engine.autograd.grad import backward as backward

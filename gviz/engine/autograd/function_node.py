@@ -9,9 +9,10 @@ from weakref import ref
 
 import numpy as np
 
-from gviz.engine import messages
+from gviz.engine import messages, watching
 from gviz.engine.graph_pass import as_tensor, scalar_or_array
 from gviz.engine.node import Grad, Metadata, Node
+from gviz.engine.saved import pack
 from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
 from gviz.events import OpSeen
 
@@ -150,6 +151,8 @@ class FunctionNode(Node):
         self.saved, self.versions = saved, [0 if t is None else t._counter[0] for t in saved]
         if UNCOUNTED in self.versions:
             raise RuntimeError(messages.INFERENCE_SAVED)
+        if watching.watchers:
+            pack(self)
 
     @property
     def saved_outputs(self) -> dict[int, int]:
@@ -160,13 +163,7 @@ class FunctionNode(Node):
         """What was saved; a saved output leads back to this node."""
         if self.is_freed:
             raise RuntimeError(messages.SECOND_BACKWARD)
-        restored: list[Tensor | None] = []
-        for position, (tensor, version) in enumerate(zip(self.saved or (), self.versions, strict=True)):
-            if tensor is not None and tensor._counter[0] != version:
-                raise RuntimeError(self._modified(tensor, position))
-            number = self.saved_outputs.get(position)
-            restored.append(tensor if tensor is None or number is None else tensor._as_output_of(self, number))
-        return tuple(restored)
+        return tuple([self.saved_tensor(position) for position in range(len(self.saved or ()))])
 
     def release(self) -> bool:
         """Free the saved tensors; the second time ``backward`` asks for them is an error even if there were none."""

@@ -14,6 +14,7 @@ from gviz.engine.backward import (
     Places,
     backward_from,
     edge_of,
+    form,
     listed,
     make_seeds,
     places,
@@ -135,17 +136,26 @@ def _batch(
     allow_unused: bool,
 ) -> list[Tensor | None]:
     """As above, one pass for each row of the given gradients."""
-    if any(isinstance(root, GradientEdge) for root in roots):
-        raise RuntimeError(messages.BATCH_OF_EDGE)
     if not given or any(gradient is None or not gradient.ndim for gradient in given):
         raise ValueError(messages.BATCH_WITHOUT_ROWS)
     rows = [list(row) for row in zip(*(FUNCTIONS["unbind"](gradient) for gradient in given), strict=True)]
+    _check_rows(roots, rows[0])
     kept = [True] * (len(rows) - 1) + [retain_graph]
     results = [
         _gradients(roots, chosen, row, keep, create_graph, allow_unused) for row, keep in zip(rows, kept, strict=True)
     ]
     stack = FUNCTIONS["stack"]
     return [None if None in column else stack(column) for column in zip(*results, strict=True)]
+
+
+def _check_rows(roots: Sequence[Place], row: Sequence[Tensor]) -> None:
+    for index, (root, gradient) in enumerate(zip(roots, row, strict=False)):
+        shape, _ = form(root)
+        if gradient.shape != shape:
+            if isinstance(root, GradientEdge):
+                raise RuntimeError(messages.BATCH_OF_EDGE)
+            shapes = {"grad": list(gradient.shape[1:]), "output": list(shape)}  # one dimension less, as PyTorch has it
+            raise RuntimeError(messages.BATCH_SHAPE.format(index=index, **shapes))
 
 
 def _differentiated(place: Place) -> Edge:

@@ -1,0 +1,145 @@
+"""``torch.autograd.graph``: places in the graph, hooks of saved tensors, hooks for several gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
+
+from gviz.engine import messages
+from gviz.engine.backward import Place
+from gviz.engine.graph_pass import Pass, running
+from gviz.engine.hooks import HookHandle
+from gviz.engine.missing import lookup_in
+from gviz.engine.node import GradientEdge as GradientEdge
+from gviz.engine.node import Node as Node
+from gviz.engine.saved import Pair, hooks, pop, push
+from gviz.engine.tensor import Tensor
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The place in the graph where the gradient of a tensor arrives. RuntimeError if it requires none."""
+    if not tensor.requires_grad:
+        raise RuntimeError(messages.NO_EDGE)
+    return GradientEdge(*tensor._edge())
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Count a write to the memory of a tensor, or of several, that the engine did not see."""
+    if not isinstance(tensor, (Tensor, Iterable)):
+        raise RuntimeError(messages.VERSION_OF_TENSORS)
+    for one in [tensor] if isinstance(tensor, Tensor) else tensor:
+        if not isinstance(one, Tensor):
+            raise RuntimeError(messages.VERSION_OF_EACH)
+        if not one.is_inference():
+            one._counter[0] += 1
+
+
+class saved_tensors_hooks:
+    """Within it, what operations save is given to `pack_hook`, and what that returns to `unpack_hook` when needed."""
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        push(Pair(self.pack_hook, self.unpack_hook))
+
+    def __exit__(self, *exc: object) -> None:
+        pop()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Within it, saved tensors are kept on the CPU, where they are already."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda tensor: tensor.detach(), lambda tensor: tensor)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within it, putting hooks of saved tensors in force is a RuntimeError with this message."""
+    before, hooks.refusal = hooks.refusal, error_message
+    try:
+        if hooks.pairs:
+            raise RuntimeError(error_message)
+        yield
+    finally:
+        hooks.refusal = before
+
+
+def allow_mutation_on_saved_tensors() -> NoReturn:
+    """PyTorch has it; the engine has not, and says so."""
+    raise NotImplementedError(messages.NO_MUTATION)
+
+
+def register_multi_grad_hook(tensors: Sequence[Place], fn: Callable[[Any], None], *, mode: str = "all") -> MultiHandle:
+    """Call `fn` once in a pass: with all gradients of `tensors` when the last is there, or with the first (``any``).
+
+    With ``all``, None stands for tensors that this pass does not reach.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(messages.HOOK_MODE.format(mode=mode))
+    return MultiHandle(_when_all(tensors, fn) if mode == "all" else _when_any(tensors, fn))
+
+
+class MultiHandle:
+    """Takes hooks that belong together away again."""
+
+    def __init__(self, handles: Sequence[HookHandle]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Take the hooks away."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> MultiHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None]) -> list[HookHandle]:
+    if not all(t.requires_grad for t in tensors):
+        raise AssertionError(messages.NOT_IN_GRAPH)
+    nodes = [t._edge()[0] for t in tensors]
+    come: WeakKeyDictionary[Pass, list[Tensor | None]] = WeakKeyDictionary()
+    missing: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
+
+    def hook_of(position: int) -> Callable[[Tensor], None]:
+        def hook(grad: Tensor) -> None:
+            run = _current_pass()
+            if run not in come:
+                come[run], missing[run] = [None] * len(tensors), sum([run.will_run(node) for node in nodes])
+            come[run][position] = grad
+            missing[run] -= 1
+            if not missing[run]:
+                fn(come.pop(run))
+
+        return hook
+
+    return [t.register_hook(hook_of(position)) for position, t in enumerate(tensors)]
+
+
+def _when_any(tensors: Sequence[Any], fn: Callable[[Tensor], None]) -> list[HookHandle]:
+    done: WeakKeyDictionary[Pass, bool] = WeakKeyDictionary()
+
+    def hook(grad: Tensor) -> None:
+        run = _current_pass()
+        if run not in done:
+            done[run] = True
+            fn(grad)
+
+    return [t.register_hook(hook) for t in tensors if t.requires_grad]
+
+
+def _current_pass() -> Pass:
+    run = running.innermost
+    assert run is not None, "a hook runs inside a pass"
+    return run
+
+
+__getattr__ = lookup_in(__name__)
