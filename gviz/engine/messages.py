@@ -86,10 +86,11 @@ BOTH_GRAD_VARIABLES = (
     "`grad_tensors`."
 )
 BATCH_SHAPE = (
-    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes "
-    "of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
-    "grad_output[{index}] has a shape of torch.Size({grad}) and output[{index}] has a shape of torch.Size({output}). If "
-    "you only want some tensors in `grad_output` to be considered batched, consider using vmap."
+    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
+    "sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
+    "detected: grad_output[{index}] has a shape of torch.Size({grad}) and output[{index}] has a shape of "
+    "torch.Size({output}). If you only want some tensors in `grad_output` to be considered batched, consider using "
+    "vmap."
 )
 BATCH_OF_EDGE = "Batched grads are not supported with GradientEdge"
 BATCH_WITHOUT_ROWS = "is_grads_batched=True needs grad_outputs whose first dimension counts the gradients"
