@@ -16,7 +16,6 @@ from gviz.engine import announce, dtypes, messages, modes
 from gviz.engine.conversions import Conversions
 from gviz.engine.hooks import Hook, HookHandle, Registered
 from gviz.engine.memory import Storage
-from gviz.engine.modes import thread
 from gviz.engine.missing import sentence
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Node
