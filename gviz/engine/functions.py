@@ -13,6 +13,7 @@ from gviz.engine.ops import cross as cross
 from gviz.engine.ops import cumulative as cumulative
 from gviz.engine.ops import diagonals as diagonals
 from gviz.engine.ops import division as division
+from gviz.engine.ops import einsum as einsum
 from gviz.engine.ops import entries as entries
 from gviz.engine.ops import exponential as exponential
 from gviz.engine.ops import extremes as extremes
@@ -28,6 +29,7 @@ from gviz.engine.ops import logic as logic
 from gviz.engine.ops import loss as loss
 from gviz.engine.ops import masking as masking
 from gviz.engine.ops import matrix as matrix
+from gviz.engine.ops import matrix_sums as matrix_sums
 from gviz.engine.ops import membership as membership
 from gviz.engine.ops import memory as memory
 from gviz.engine.ops import norms as norms
@@ -53,6 +55,7 @@ from gviz.engine.ops import special as special
 from gviz.engine.ops import splitting as splitting
 from gviz.engine.ops import statistics as statistics
 from gviz.engine.ops import strided as strided
+from gviz.engine.ops import tensor_products as tensor_products
 from gviz.engine.ops import trigonometric as trigonometric
 from gviz.engine.ops import truth as truth
 from gviz.engine.surface import FUNCTIONS, front

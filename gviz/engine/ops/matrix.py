@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
 
 import numpy as np
 
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.axes import t, transpose
+from gviz.engine.ops.axes import adjoint, t, transpose
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.shape import reshaped, unsqueeze_dims
+from gviz.engine.ops.matrix_sums import addmm_front, check_matrices, size_text
+from gviz.engine.ops.memory import contiguous
+from gviz.engine.ops.repeating import common_shape
+from gviz.engine.ops.shape import expand, reshape, reshaped, run, unsqueeze, unsqueeze_dims
 from gviz.engine.surface import checked, front
 from gviz.engine.tensor import Tensor
 
@@ -24,7 +27,8 @@ mm: Op = Op(
         Rule("mat2", "self.T @ g", lambda g, self: self.T @ g),
     ),
     public=False,
-    examples=lambda: [Example((normal(2, 3), normal(3, 4)), {})],
+    torch="mm",
+    examples=lambda: [Example((normal(2, 3), normal(3, 4)), {}), Example((normal(2, 0), normal(0, 4)), {})],
 )
 mv: Op = Op(
     "mv(self, vec)",
@@ -36,6 +40,7 @@ mv: Op = Op(
         Rule("vec", "self.T @ g", lambda g, self: self.T @ g),
     ),
     public=False,
+    torch="mv",
     examples=lambda: [Example((normal(2, 3), normal(3)), {})],
 )
 dot: Op = Op(
@@ -48,6 +53,20 @@ dot: Op = Op(
         Rule("tensor", "g * self", lambda g, self: g * self),
     ),
     public=False,
+    torch="dot",
+    examples=lambda: [Example((normal(3), normal(3)), {})],
+)
+vdot: Op = Op(
+    "vdot(self, other)",
+    grad_fn="VdotBackward0",
+    formula="sum of self * other",
+    forward=np.dot,
+    rules=(
+        Rule("self", "g * other", lambda g, other: g * other),
+        Rule("other", "g * self", lambda g, self: g * self),
+    ),
+    public=False,
+    torch="vdot",
     examples=lambda: [Example((normal(3), normal(3)), {})],
 )
 bmm: Op = Op(
@@ -60,37 +79,24 @@ bmm: Op = Op(
         Rule("mat2", "self.T @ g", lambda g, self: bmm(transpose(self, dim0=-1, dim1=-2), g)),
     ),
     public=False,
+    torch="bmm",
     examples=lambda: [Example((normal(2, 2, 3), normal(2, 3, 2)), {})],
 )
-addmm: Op = Op(
-    "addmm(self, mat1, mat2)",
-    grad_fn="AddmmBackward0",
-    formula="self + mat1 @ mat2",
-    forward=lambda self, mat1, mat2: np.add(np.matmul(mat1, mat2), self),
-    rules=(
-        Rule("self", "g", lambda g: g),
-        Rule("mat1", "g @ mat2.T", lambda g, mat2: g @ mat2.T),
-        Rule("mat2", "mat1.T @ g", lambda g, mat1: (g.T @ mat1).T),  # laid out like a layer's turned weight
-    ),
-    public=False,
-    examples=lambda: [Example((normal(4), normal(2, 3), normal(3, 4)), {})],
-)
-
 squeeze_rows: Op = Op(
-    "squeeze(self)",
+    "squeeze(self, *, dim)",
     grad_fn="SqueezeBackward4",  # PyTorch squeezes the fresh product in place
     formula="self without its one row",
-    forward=lambda self: self[0].copy(),
-    rules=(Rule("self", "g as one row", lambda g: unsqueeze_dims(g, dims=(0,))),),
+    forward=lambda self, dim: self[dim],
+    rules=(Rule("self", "g as one row", lambda g, self_sym_sizes: unsqueeze_dims(g, dims=(0,))),),
     public=False,
-    examples=lambda: [Example((normal(1, 3),), {})],
+    examples=lambda: [Example((normal(1, 3),), {"dim": 0})],
 )
 
 
 @front("mm")
 def mm_front(self: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
-    _check_matrices(self, mat2)
+    check_matrices(self, mat2)
     result: Tensor = apply(mm, (self, mat2))
     return result
 
@@ -98,41 +104,59 @@ def mm_front(self: Tensor, mat2: Tensor) -> Tensor:
 @front("mv")
 def mv_front(self: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
+    if self.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
-        raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({_by(self)}), vec ({vec.shape[0]})")
+        raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({size_text(self)}), vec ({vec.shape[0]})")
     result: Tensor = apply(mv, (self, vec))
     return result
 
 
-@front("dot", "inner")
+@front("dot")
 def dot_front(self: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements."""
-    if self.ndim != 1 or tensor.ndim != 1:
-        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
-    if self.shape != tensor.shape:
-        raise RuntimeError(
-            "inconsistent tensor size, expected tensor "
-            f"[{self.shape[0]}] and src [{tensor.shape[0]}] to have the same number of elements, but got "
-            f"{self.shape[0]} and {tensor.shape[0]} elements respectively"
-        )
+    _check_vectors("dot", self, tensor)
     result: Tensor = apply(dot, (self, tensor))
     return result
 
 
-@front("addmm")
-def addmm_front(self: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
-    """`self` + `mat1` @ `mat2`."""
-    _check_shapes(mat1, mat2)
-    if mat1._array.dtype != mat2._array.dtype:
-        kinds = f"{mat1.dtype.tensor_type} and {mat2.dtype.tensor_type}"
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {kinds}")
-    result: Tensor = apply(addmm, (self, mat1, mat2))
+@front("vdot")
+def vdot_front(self: Tensor, other: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements."""
+    _check_vectors("vdot", self, other)
+    result: Tensor = apply(vdot, (self, other))
     return result
+
+
+def _check_vectors(name: str, a: Tensor, b: Tensor) -> None:
+    """RuntimeError, in PyTorch's words, unless both are vectors of one length."""
+    if a.ndim != 1 or b.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
+    if a.dtype is not b.dtype:
+        kinds = f"{a.dtype.tensor_type} and {b.dtype.tensor_type}"
+        raise RuntimeError(f"{name} : expected both vectors to have same dtype, but found {kinds}")
+    if a.shape != b.shape:
+        raise RuntimeError(
+            "inconsistent tensor size, expected tensor "
+            f"[{a.shape[0]}] and src [{b.shape[0]}] to have the same number of elements, but got "
+            f"{a.shape[0]} and {b.shape[0]} elements respectively"
+        )
 
 
 @front("bmm")
 def bmm_front(self: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices."""
+    for name, tensor in (("batch1", self), ("batch2", mat2)):
+        if tensor.ndim != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    expected = [self.shape[0], self.shape[2]]
+    if list(mat2.shape[:2]) != expected:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: "
+            f"{list(mat2.shape[:2])}."
+        )
+    if self.dtype is not mat2.dtype:
+        raise RuntimeError(f"expected scalar type {self.dtype.tensor_type} but found {mat2.dtype.tensor_type}")
     result: Tensor = apply(bmm, (self, mat2))
     return result
 
@@ -153,59 +177,69 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
     if dims == (2, 2):
         return mm_front(self, other)
     if dims == (1, 2):
-        return _apply(squeeze_rows, mm_front(self.unsqueeze(0), other))
-    if self.ndim == 1:
-        return matmul(other.transpose(-1, -2), self)
-    if other.ndim <= 2:
-        return _folded(self, other)
-    return _batched(self, other)
+        row = run(squeeze_rows, mm_front(unsqueeze(self, 0), other), dim=0)
+        row._counter[0] += 1  # PyTorch squeezes in place
+        return row
+    return _folded(self, other) if _folds(self, other) else _batched(self, other)
+
+
+def _folds(self: Tensor, other: Tensor) -> bool:
+    """Whether leading dimensions become rows of one matrix, as PyTorch decides it: always where the other operand wants
+    a gradient, which would otherwise be made for each matrix; else where that needs no copy."""
+    large, small = (self, other) if self.ndim >= other.ndim else (other, self)
+    if small.ndim > 2:
+        return False
+    if small.requires_grad:
+        return True
+    if self.ndim == 2:
+        return False
+    array = large._array
+    steps = zip(array.strides[:-2], array.strides[1:-1], array.shape[1:-1], strict=True)
+    return not array.size or all(stride == inner * n for stride, inner, n in steps)
 
 
 def _folded(self: Tensor, other: Tensor) -> Tensor:
-    """Leading dimensions as rows of one matrix, times a matrix or vector."""
-    rows = self.reshape(-1, self.shape[-1])
-    product = mm_front(rows, other) if other.ndim == 2 else mv_front(rows, other)
-    return _apply(reshaped, product, size=(*self.shape[:-1], *other.shape[1:]))
+    """Leading dimensions as rows of one matrix, times a matrix or vector; a matrix on the left is turned for it."""
+    turned = other.ndim > self.ndim
+    large, small = (adjoint(other), _turned(self)) if turned else (self, other)
+    lead = large.shape[:-1]
+    rows = reshape(large, prod(lead), large.shape[-1])
+    if small.ndim == 1:
+        return run(reshaped, mv_front(rows, small), size=tuple(lead))
+    product = run(reshaped, mm_front(rows, small), size=(*lead, small.shape[1]))
+    return contiguous(adjoint(product)) if turned else product
+
+
+def _turned(self: Tensor) -> Tensor:
+    """A matrix transposed; a vector as it is."""
+    return run(t, self) if self.ndim == 2 else self
 
 
 def _batched(self: Tensor, other: Tensor) -> Tensor:
     """Leading dimensions broadcast, then one product per pair of matrices."""
-    lead = np.broadcast_shapes(tuple(self.shape[:-2]), tuple(other.shape[:-2]))
-    left = self.expand(*lead, *self.shape[-2:]).reshape(-1, *self.shape[-2:])
-    right = other.expand(*lead, *other.shape[-2:]).reshape(-1, *other.shape[-2:])
-    return _apply(reshaped, bmm_front(left, right), size=(*lead, self.shape[-2], other.shape[-1]))
-
-
-def _apply(op: Op, self: Tensor, **attrs: Any) -> Tensor:
-    result: Tensor = apply(op, (self,), attrs)
-    return result
-
-
-def _check_matrices(a: Tensor, b: Tensor) -> None:
-    _check_shapes(a, b)
-    if a._array.dtype != b._array.dtype:
-        kinds = a.dtype.tensor_type.lower(), b.dtype.tensor_type.lower()
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds[0]} != {kinds[1]}")
-
-
-def _check_shapes(a: Tensor, b: Tensor) -> None:
-    if a.ndim != 2 or b.ndim != 2:
-        raise RuntimeError(f"{'self' if a.ndim != 2 else 'mat2'} must be a matrix")
-    if a.shape[1] != b.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_by(a)} and {_by(b)})")
-
-
-def _by(tensor: Tensor) -> str:
-    return "x".join(map(str, tensor.shape))
+    lead = common_shape(tuple(self.shape[:-2]), tuple(other.shape[:-2]))
+    rows = self.shape[-2:-1]
+    left = reshape(
+        run(expand, self, size=(*lead, *(rows or (1,)), self.shape[-1])), -1, *(rows or (1,)), self.shape[-1]
+    )
+    if other.ndim == 1:
+        right = unsqueeze(reshape(run(expand, other, size=(*lead, *other.shape)), -1, *other.shape), 2)
+    else:
+        right = reshape(run(expand, other, size=(*lead, *other.shape[-2:])), -1, *other.shape[-2:])
+    columns = () if other.ndim == 1 else other.shape[-1:]
+    return run(reshaped, bmm_front(left, right), size=(*lead, *rows, *columns))
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input` @ `weight`.T + `bias`, as ``torch.nn.functional.linear`` computes it."""
-    turned = apply(t, (weight,))
+    turned: Tensor = apply(t, (weight,))
     if bias is None:
         return matmul(input, turned)
-    if input.ndim == 2:
+    if input.ndim == 2 and weight.ndim == 2:
         return addmm_front(bias, input, turned)
-    rows = addmm_front(bias, input.view(-1, input.shape[-1]), turned)
-    result: Tensor = rows.view(*input.shape[:-1], weight.shape[0])
-    return result
+    if input.ndim and weight.ndim == 2 and input._array.flags.c_contiguous:
+        rows = addmm_front(bias, input.view(prod(input.shape[:-1]), input.shape[-1]), turned)
+        result: Tensor = rows.view(*input.shape[:-1], weight.shape[0])
+        return result
+    product: Tensor = matmul(input, turned).add_(bias)
+    return product
