@@ -1,0 +1,8 @@
+"""``torch.utils``."""
+
+from __future__ import annotations
+
+from gviz.engine.missing import lookup_in
+from gviz.engine.utils import checkpoint as checkpoint
+
+__getattr__ = lookup_in(__name__)
