@@ -22,14 +22,35 @@ for i in range(7):
     see(w, b, optimizer.state_dict()["state"])
 """
 
-OTHERS = """
-Adam() Adam(lr=0.1) Adam(lr=0.1,amsgrad=True) Adam(lr=0.1,weight_decay=0.1,betas=(0.5,0.7)) Adam(lr=0.1,maximize=True,eps=0.01)
-AdamW(lr=0.1) AdamW(lr=0.1,weight_decay=0.3,amsgrad=True) RMSprop() RMSprop(lr=0.1,momentum=0.9,centered=True) RMSprop(lr=0.1,weight_decay=0.1,alpha=0.5)
-RMSprop(lr=0.1,momentum=0.5,maximize=True) Adagrad() Adagrad(lr=0.1,lr_decay=0.1,weight_decay=0.1,initial_accumulator_value=0.5) Adagrad(lr=0.1,maximize=True)
-Adadelta() Adadelta(lr=0.5,rho=0.7,weight_decay=0.1) Adadelta(maximize=True) Adamax() Adamax(lr=0.1,weight_decay=0.1,maximize=True) NAdam() NAdam(lr=0.1,weight_decay=0.1,momentum_decay=0.1)
-NAdam(lr=0.1,weight_decay=0.1,decoupled_weight_decay=True) RAdam() RAdam(lr=0.1,weight_decay=0.1,betas=(0.5,0.6)) RAdam(lr=0.1,weight_decay=0.1,decoupled_weight_decay=True,maximize=True)
-SGD(lr=torch.tensor(0.1),momentum=0.5) Adam(lr=torch.tensor(0.1),foreach=False)
-""".split()  # fmt: skip
+OTHERS = [
+    "Adam()",
+    "Adam(lr=0.1)",
+    "Adam(lr=0.1,amsgrad=True)",
+    "Adam(lr=0.1,weight_decay=0.1,betas=(0.5,0.7))",
+    "Adam(lr=0.1,maximize=True,eps=0.01)",
+    "AdamW(lr=0.1)",
+    "AdamW(lr=0.1,weight_decay=0.3,amsgrad=True)",
+    "RMSprop()",
+    "RMSprop(lr=0.1,momentum=0.9,centered=True)",
+    "RMSprop(lr=0.1,weight_decay=0.1,alpha=0.5)",
+    "RMSprop(lr=0.1,momentum=0.5,maximize=True)",
+    "Adagrad()",
+    "Adagrad(lr=0.1,lr_decay=0.1,weight_decay=0.1,initial_accumulator_value=0.5)",
+    "Adagrad(lr=0.1,maximize=True)",
+    "Adadelta()",
+    "Adadelta(lr=0.5,rho=0.7,weight_decay=0.1)",
+    "Adadelta(maximize=True)",
+    "Adamax()",
+    "Adamax(lr=0.1,weight_decay=0.1,maximize=True)",
+    "NAdam()",
+    "NAdam(lr=0.1,weight_decay=0.1,momentum_decay=0.1)",
+    "NAdam(lr=0.1,weight_decay=0.1,decoupled_weight_decay=True)",
+    "RAdam()",
+    "RAdam(lr=0.1,weight_decay=0.1,betas=(0.5,0.6))",
+    "RAdam(lr=0.1,weight_decay=0.1,decoupled_weight_decay=True,maximize=True)",
+    "SGD(lr=torch.tensor(0.1),momentum=0.5)",
+    "Adam(lr=torch.tensor(0.1),foreach=False)",
+]
 
 TRAIN_OTHERS = """
 w = torch.tensor([0.5, -1.25, 2., 0.], requires_grad=True); b = torch.tensor(0.75, requires_grad=True); unused = torch.ones(2, requires_grad=True)

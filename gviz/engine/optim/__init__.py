@@ -1,6 +1,7 @@
 """``torch.optim``: parameters updated from their gradients."""
 
 from gviz.engine.missing import lookup_in
+from gviz.engine.optim import lr_scheduler as lr_scheduler
 from gviz.engine.optim.adadelta import Adadelta as Adadelta
 from gviz.engine.optim.adagrad import Adagrad as Adagrad
 from gviz.engine.optim.adam import Adam as Adam

@@ -51,7 +51,7 @@ class Optimizer:
             )
         self.defaults = defaults
         self._hooks: dict[str, dict[int, Hook]] = {name: {} for name in _HOOKS}
-        self._opt_called = False
+        self._opt_called = self._watched = False
         self.state: defaultdict[Tensor, Memory] = defaultdict(dict)
         self.param_groups: list[Group] = []
         given: list[Any] = list(params)
@@ -111,6 +111,11 @@ class Optimizer:
                         self.update(parameter, parameter.grad, group)
         return loss
 
+    def _watch_steps(self) -> None:
+        """From the first scheduler on, it counts whether there was a step."""
+        if not self._watched:
+            self._watched, self._opt_called = True, False
+
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """Change one parameter in place."""
         raise NotImplementedError
@@ -157,6 +162,7 @@ class Optimizer:
         self.__dict__.update(state)
         self.__dict__.setdefault("_hooks", {name: {} for name in _HOOKS})
         self.__dict__.setdefault("_opt_called", False)
+        self.__dict__.setdefault("_watched", False)
 
     def register_step_pre_hook(self, hook: Hook) -> HookHandle:
         """Call ``hook(optimizer, args, kwargs)`` before a step; what it returns are the arguments instead."""
@@ -203,8 +209,8 @@ def _heard(step: Callable[..., Any]) -> Callable[..., Any]:
             if not (isinstance(given, tuple) and len(given) == 2):
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {given}.")
             args, kwargs = given
-        result = step(*args, **kwargs)
         self._opt_called = True
+        result = step(*args, **kwargs)
         if emit.channel is not None:
             _say(emit.channel, self)
         for hook in (*self._hooks["step_post"].values(), *STEP_POST.values()):
