@@ -140,6 +140,17 @@ def listening(to: Channel) -> Iterator[Channel]:
             detach()
 
 
+@contextmanager
+def aside(to: Channel) -> Iterator[Channel]:
+    """Make `to` listen for a moment; whoever listened before listens again afterwards."""
+    global channel
+    before, channel = channel, to
+    try:
+        yield to
+    finally:
+        channel = before
+
+
 def detach() -> None:
     """Stop listening, whoever listens. The program goes on."""
     global channel

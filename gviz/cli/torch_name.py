@@ -14,8 +14,26 @@ from types import CodeType, ModuleType
 from gviz.errors import GvizError
 
 ENGINE = "gviz.engine"
-SHAPED = ("torch", "torch.autograd", "torch.nn", "torch.nn.functional", "torch.optim")
-"""The modules of PyTorch that the engine has under the same name below `ENGINE`."""
+_NAMES = """
+torch torch.accelerator torch.amp torch.autograd torch.autograd.forward_ad torch.autograd.function
+torch.autograd.functional torch.autograd.grad_mode torch.autograd.gradcheck torch.autograd.graph
+torch.autograd.profiler torch.autograd.variable torch.backends torch.backends.cuda torch.backends.cudnn
+torch.backends.mkl torch.backends.mps torch.cuda torch.cuda.amp torch.distributions torch.fft torch.func
+torch.linalg torch.mps torch.nn torch.nn.functional torch.nn.init torch.nn.modules torch.nn.parameter
+torch.nn.utils torch.nn.utils.parametrizations torch.nn.utils.rnn torch.nn.utils.stateless torch.optim
+torch.optim.lr_scheduler torch.optim.optimizer torch.optim.swa_utils torch.random torch.return_types
+torch.special torch.testing torch.types torch.utils torch.utils.checkpoint torch.utils.data
+torch.utils.data.dataloader torch.utils.data.dataset torch.utils.data.sampler torch.utils.hooks torch.version
+torch.xpu
+"""
+SHAPED = frozenset(_NAMES.split())
+"""Modules of PyTorch: those of them that the engine has are found, its own others are not."""
+
+ANSWERED = {"torchviz": "gviz.torchviz"}
+"""Packages built on PyTorch that gviz answers for."""
+
+REFUSED = ("torchaudio", "torchtext", "torchvision")
+"""Packages built on PyTorch that would fail inside, on something the engine has not."""
 
 
 class BuiltinTorch(MetaPathFinder):
@@ -24,17 +42,33 @@ class BuiltinTorch(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] != "torch":
+        package = fullname.partition(".")[0]
+        if package in REFUSED:
+            raise ModuleNotFoundError(f"{package} needs real PyTorch: gviz's engine cannot run it", name=fullname)
+        if fullname in ANSWERED:
+            return ModuleSpec(fullname, _EngineLoader(ANSWERED[fullname]))
+        if package != "torch":
             return None
-        if fullname not in SHAPED:
+        home = ENGINE + fullname.removeprefix("torch")
+        if fullname not in SHAPED or not exists(home):
             raise ModuleNotFoundError(f"gviz's engine has no {fullname}", name=fullname)
-        return ModuleSpec(fullname, _EngineLoader(), is_package=True)
+        return ModuleSpec(fullname, _EngineLoader(home), is_package=True)
 
 
 class _EngineLoader(Loader):
+    def __init__(self, home: str) -> None:
+        self.home = home
+
     def exec_module(self, module: ModuleType) -> None:
-        name = module.__name__
-        sys.modules[name] = importlib.import_module(ENGINE + name.removeprefix("torch"))
+        sys.modules[module.__name__] = importlib.import_module(self.home)
+
+
+def exists(module: str) -> bool:
+    """Whether a module of the engine can be imported."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # its parent is no package
+        return False
 
 
 def install() -> None:

@@ -1,9 +1,12 @@
 """``import torch`` means gviz's engine for one run, and only where it should."""
 
+from importlib import import_module
+from types import ModuleType
+
 import pytest
 from cli.programs import python, recorded
 
-from gviz.cli.torch_name import SHAPED, is_imported_by
+from gviz.cli.torch_name import SHAPED, exists, is_imported_by
 
 WITHOUT_TORCH = """\
 import sys
@@ -27,6 +30,24 @@ x = torch.tensor(2.0, requires_grad=True)
 print(x.grad)
 """
 
+TORCHVIZ = """\
+import torch
+from torchviz import make_dot
+x = torch.ones(2, requires_grad=True)
+dot = make_dot((x * x).sum(), params={"x": x}, show_attrs=True)
+print(type(dot).__name__, "edge-forward" in dot.source, "(2,)" in dot.source)
+"""
+
+LACKING = {
+    "import torch.jit": "ModuleNotFoundError: gviz's engine has no torch.jit",
+    "import torch.op": "ModuleNotFoundError: gviz's engine has no torch.op",
+    "import torchvision": "ModuleNotFoundError: torchvision needs real PyTorch: gviz's engine cannot run it",
+    "from torchaudio import transforms": "ModuleNotFoundError: torchaudio needs real PyTorch",
+    "from torch import fft": "ImportError: gviz's built-in engine has no torch.fft yet",
+    "from torch.nn import Linea": "ImportError: gviz's built-in engine has no torch.nn.Linea yet; it has Linear",
+    "torch.jit.script": "AttributeError: gviz's built-in engine has no torch.jit yet",
+}
+
 ENGINE_SAYS = "gviz.engine True True gviz.engine.optim\ntensor(4.)\n"
 
 
@@ -41,18 +62,38 @@ def test_only_for_this_run(tmp_path):
 
 
 def test_what_the_engine_does_not_have(tmp_path):
-    (tmp_path / "program.py").write_text("import torch\nimport torch.utils.data")
-    code, _, err = recorded("--engine", "builtin", "program.py", cwd=tmp_path)
-    assert code == 1
-    assert err.endswith("ModuleNotFoundError: gviz's engine has no torch.utils\n")
+    for line, said in LACKING.items():
+        (tmp_path / "program.py").write_text(f"import torch\n{line}")
+        code, _, err = recorded("--engine", "builtin", "program.py", cwd=tmp_path)
+        assert code == 1
+        assert err.splitlines()[-1].startswith(said)
 
 
 def test_every_shaped_module_is_the_engines(tmp_path):
-    imports = "\n".join(f"import {name}; print(sys.modules['{name}'].__name__)" for name in SHAPED)
+    there = sorted(name for name in SHAPED if exists(name.replace("torch", "gviz.engine")))
+    assert {"torch", "torch.nn.functional", "torch.cuda", "torch.backends.cudnn"} <= {*there}
+    imports = "\n".join(f"import {name}; print(sys.modules['{name}'].__name__)" for name in there)
     (tmp_path / "program.py").write_text(f"import sys\n{imports}")
     code, out, err = recorded("--engine", "builtin", "program.py", cwd=tmp_path)
     assert (code, err) == (0, "")
-    assert out.split() == [name.replace("torch", "gviz.engine") for name in SHAPED]
+    assert out.split() == [name.replace("torch", "gviz.engine") for name in there]
+
+
+@pytest.mark.torch
+def test_every_shaped_module_is_pytorchs():
+    for name in SHAPED:
+        assert isinstance(import_module(name), ModuleType)
+
+
+def test_modules_of_the_program_see_the_engine_too(tmp_path):
+    (tmp_path / "model.py").write_text("import torch.nn as nn\nclass Net(nn.Module):\n    pass\n")
+    (tmp_path / "program.py").write_text("import model, torch\nprint(isinstance(model.Net(), torch.nn.Module))")
+    assert recorded("--engine", "builtin", "program.py", cwd=tmp_path) == (0, "True\n", "")
+
+
+def test_what_builds_on_pytorch(tmp_path):
+    (tmp_path / "program.py").write_text(TORCHVIZ)
+    assert recorded("--engine", "builtin", "program.py", cwd=tmp_path) == (0, "Graph True True\n", "")
 
 
 def test_auto_without_torch_says_so_once(tmp_path):

@@ -1,0 +1,30 @@
+"""``import torchviz``, where ``import torch`` means gviz's engine: its one function, drawn by `gviz.make_dot`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+from gviz.digraph import make_dot as draw
+
+if TYPE_CHECKING:
+    from gviz.engine.tensor import Tensor
+    from gviz.render.graph import Graph
+
+__all__ = ["make_dot"]
+
+
+def make_dot(
+    var: Tensor,
+    params: Mapping[str, Tensor] | None = None,
+    show_attrs: bool = False,
+    show_saved: bool = False,
+    max_attr_chars: int = 50,
+) -> Graph:
+    """The graph behind a tensor, as ``torchviz.make_dot`` is called; what it would show besides, gviz shows anyway."""
+    return draw(var, params)
+
+
+def make_dot_from_trace(trace: object) -> NoReturn:
+    """Refused, as torchviz itself does."""
+    raise NotImplementedError("make_dot_from_trace is not implemented in torchviz either: use make_dot")
