@@ -1,0 +1,314 @@
+"""Pooling: the largest or mean element under windows that slide over the last dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops.examples import normal, spaced
+from gviz.engine.ops.windows import Windows, inner, padded
+from gviz.values import Array
+
+Shape = tuple[int, ...]
+
+
+def output_size(size: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool) -> Shape:
+    """How many windows there are; with `ceil_mode` also those that reach beyond the end, if they begin before it."""
+    counts = []
+    for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True):
+        room = n + 2 * p - d * (k - 1) - 1
+        count = (room + (s - 1 if ceil_mode else 0)) // s + 1
+        counts.append(count - 1 if ceil_mode and (count - 1) * s >= n + p else count)
+    return tuple(counts)
+
+
+def _windows(size: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool) -> Windows:
+    """The windows over an input padded enough for the last of them."""
+    count = output_size(size, kernel, stride, padding, dilation, ceil_mode)
+    geometry = zip(size, padding, count, kernel, stride, dilation, strict=True)
+    reach = tuple([max(n + 2 * p, (c - 1) * s + d * (k - 1) + 1) for n, p, c, k, s, d in geometry])
+    return Windows(reach, count, kernel, stride, dilation)
+
+
+def _framed(self: Array, windows: Windows, padding: Shape, value: Any) -> Array:
+    sizes = self.shape[self.ndim - len(padding) :]
+    after = tuple([r - n - p for r, n, p in zip(windows.size, sizes, padding, strict=True)])
+    return padded(self, padding, after, value)
+
+
+def _lowest(kind: np.dtype[Any]) -> Any:
+    return -np.inf if kind.kind == "f" else np.iinfo(kind).min
+
+
+def _max_pool(
+    self: Array, kernel_size: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool
+) -> tuple[Array, Array]:
+    """The largest elements, and where they are: counted through the unpadded last dimensions. The first of equals."""
+    dims = len(kernel_size)
+    sizes = self.shape[self.ndim - dims :]
+    windows = _windows(sizes, kernel_size, stride, padding, dilation, ceil_mode)
+    frame = _framed(self, windows, padding, _lowest(self.dtype))
+    parts = [frame[windows.under(place)] for place in windows.places()]
+    best, which = parts[0].copy(), np.zeros(parts[0].shape, np.int32)
+    has_nan = self.dtype.kind == "f" and bool(np.isnan(frame).any())
+    for number, part in enumerate(parts[1:], 1):
+        larger = (part > best) | np.isnan(part) if has_nan else part > best
+        np.copyto(best, part, where=larger)
+        np.copyto(which, number, where=larger)
+    return best, _positions(which, windows, sizes, padding)
+
+
+def _positions(which: Array, windows: Windows, sizes: Shape, padding: Shape) -> Array:
+    """Places in windows as positions in the unpadded input."""
+    steps = [prod(sizes[d + 1 :]) for d in range(len(sizes))]
+    places = np.array(
+        [sum(p * d * t for p, d, t in zip(place, windows.dilation, steps, strict=True)) for place in windows.places()],
+        np.int64,
+    )
+    found = places[which]
+    for dim, (count, s, p, step) in enumerate(zip(windows.count, windows.stride, padding, steps, strict=True)):
+        starts = (np.arange(count) * s - p) * step
+        found += starts.reshape(-1, *[1] * (len(sizes) - dim - 1))
+    return found
+
+
+def _flat(array: Array, dims: int) -> Array:
+    lead = array.shape[: array.ndim - dims]
+    return array.reshape(prod(lead), prod(array.shape[array.ndim - dims :]))
+
+
+def _picked(self: Array, indices: Array, dims: int) -> Array:
+    return np.take_along_axis(_flat(self, dims), _flat(indices, dims), 1).reshape(indices.shape)
+
+
+def _put(self: Array, indices: Array, size: Shape) -> Array:
+    dims = len(size)
+    lead = self.shape[: self.ndim - dims]
+    flat = _flat(indices, dims) + np.arange(prod(lead))[:, np.newaxis] * prod(size)
+    result = np.zeros(prod(lead) * prod(size), self.dtype)
+    np.add.at(result, flat.reshape(-1), self.reshape(-1))
+    return result.reshape(*lead, *size)
+
+
+picked_at: Op = Op(
+    "pool_pick(self, indices, *, dims)",
+    grad_fn="PoolPickBackward0",
+    formula="self at indices of its last dims",
+    forward=_picked,
+    rules=(
+        Rule(
+            "self",
+            "g at indices, else 0",
+            lambda g, indices, self_sym_sizes, dims: put_at(
+                g, indices, size=self_sym_sizes[len(self_sym_sizes) - dims :]
+            ),
+        ),
+    ),
+    public=False,
+    examples=lambda: [Example((normal(2, 2, 3), np.array([[[1]], [[4]]])), {"dims": 2})],
+)
+put_at: Op = Op(
+    "pool_put(self, indices, *, size)",
+    grad_fn="PoolPutBackward0",
+    formula="0 with self added at indices of the last dimensions",
+    forward=_put,
+    rules=(Rule("self", "g at indices", lambda g, indices, size: picked_at(g, indices, dims=len(size))),),
+    public=False,
+    examples=lambda: [Example((normal(2, 1, 2), np.array([[[1, 1]], [[4, 0]]])), {"size": (2, 3)})],
+)
+
+
+def _max_examples(dims: int) -> Callable[[], list[Example]]:
+    plain = {"stride": (2,) * dims, "padding": (0,) * dims, "dilation": (1,) * dims, "ceil_mode": False}
+    bent = {"stride": (1,) * dims, "padding": (1,) * dims, "dilation": (2,) * dims, "ceil_mode": True}
+    shape = (2, *range(4, 4 + dims))
+    return lambda: [Example((spaced(1, *shape),), {"kernel_size": (2,) * dims} | attrs) for attrs in (plain, bent)]
+
+
+def _max_pool_op(dims: int) -> Op:
+    return Op(
+        f"max_pool{dims}d_with_indices(self, *, kernel_size, stride, padding, dilation, ceil_mode)",
+        grad_fn=f"MaxPool{dims}DWithIndicesBackward0",
+        formula="the largest element under each window",
+        forward=_max_pool,
+        rules=(
+            Rule(
+                "self",
+                "g where the largest was found, else 0",
+                lambda g, result1, self_sym_sizes: put_at(
+                    g, result1, size=self_sym_sizes[len(self_sym_sizes) - dims :]
+                ),
+            ),
+        ),
+        outputs=("result", "result1"),
+        differentiable_outputs=1,
+        public=False,
+        examples=_max_examples(dims),
+    )
+
+
+max_pool2d = _max_pool_op(2)
+max_pool3d = _max_pool_op(3)
+
+
+def _divisors(
+    windows: Windows, sizes: Shape, padding: Shape, count_include_pad: bool, divisor_override: int | None
+) -> Any:
+    """By what the sum under each window is divided."""
+    if divisor_override is not None:
+        return divisor_override
+    counts: Any = 1
+    for dim, (n, p, c, k, s) in enumerate(
+        zip(sizes, padding, windows.count, windows.kernel, windows.stride, strict=True)
+    ):
+        start = np.arange(c) * s - p
+        end = np.minimum(start + k, n + p)
+        if not count_include_pad:
+            start, end = np.maximum(start, 0), np.minimum(end, n)
+        counts = counts * (end - start).reshape(-1, *[1] * (len(sizes) - dim - 1))
+    return counts
+
+
+def _avg_pool(
+    self: Array,
+    kernel_size: Shape,
+    stride: Shape,
+    padding: Shape,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Array:
+    sizes = self.shape[self.ndim - len(kernel_size) :]
+    windows = _windows(sizes, kernel_size, stride, padding, (1,) * len(sizes), ceil_mode)
+    frame = _framed(self, windows, padding, 0)
+    total = np.zeros((*self.shape[: self.ndim - len(sizes)], *windows.count), self.dtype)
+    for place in windows.places():
+        total += frame[windows.under(place)]
+    divisors = _divisors(windows, sizes, padding, count_include_pad, divisor_override)
+    if self.dtype.kind != "f":
+        return np.asarray(total / divisors).astype(self.dtype)
+    total /= np.asarray(divisors, self.dtype)
+    return total
+
+
+def _avg_spread(
+    self: Array,
+    size: Shape,
+    kernel_size: Shape,
+    stride: Shape,
+    padding: Shape,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Array:
+    windows = _windows(size, kernel_size, stride, padding, (1,) * len(size), ceil_mode)
+    divisors = _divisors(windows, size, padding, count_include_pad, divisor_override)
+    share = self / np.asarray(divisors, self.dtype)
+    frame = np.zeros((*self.shape[: self.ndim - len(size)], *windows.size), self.dtype)
+    for place in windows.places():
+        frame[windows.under(place)] += share
+    return np.ascontiguousarray(frame[inner(size, padding)])
+
+
+def _geometry(dims: int, shift: int) -> dict[str, Any]:
+    return {
+        "kernel_size": (2, 3, 2)[:dims],
+        "stride": (2, 1, 1)[:dims],
+        "padding": (shift,) * dims,
+        "ceil_mode": bool(shift),
+        "count_include_pad": not shift,
+        "divisor_override": None,
+    }
+
+
+def _avg_pool_op(dims: int) -> Op:
+    names = "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
+    size = (3, 4, 3)[:dims]
+
+    def spread(
+        g: Any,
+        self_sym_sizes: Shape,
+        kernel_size: Shape,
+        stride: Shape,
+        padding: Shape,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> Any:
+        geometry = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "ceil_mode": ceil_mode}
+        divided = {"count_include_pad": count_include_pad, "divisor_override": divisor_override}
+        return backward(g, size=self_sym_sizes[len(self_sym_sizes) - dims :], **geometry, **divided)
+
+    def gather(
+        g: Any,
+        kernel_size: Shape,
+        stride: Shape,
+        padding: Shape,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> Any:
+        geometry = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "ceil_mode": ceil_mode}
+        return pool(g, **geometry, count_include_pad=count_include_pad, divisor_override=divisor_override)
+
+    pool: Op = Op(
+        f"avg_pool{dims}d(self, *, {names})",
+        grad_fn=f"AvgPool{dims}DBackward0",
+        formula="the mean under each window",
+        forward=_avg_pool,
+        rules=(Rule("self", "g, shared among the elements under its window", spread),),
+        public=False,
+        torch=f"nn.functional.avg_pool{dims}d",
+        examples=lambda: [
+            *[Example((normal(1, 2, *size),), _geometry(dims, shift)) for shift in (0, 1)],
+            Example((normal(2, *size),), _geometry(dims, 1) | {"divisor_override": 3}),
+        ],
+    )
+    backward: Op = Op(
+        f"avg_pool{dims}d_backward(self, *, size, {names})",
+        grad_fn=f"AvgPool{dims}DBackwardBackward0",
+        formula="self, shared among the elements under its window",
+        forward=_avg_spread,
+        rules=(Rule("self", "the mean of g under each window", gather),),
+        public=False,
+        examples=lambda: [Example((normal(1, *[2, 2, 2][:dims]),), _geometry(dims, 0) | {"size": (4, 4, 3)[:dims]})],
+    )
+    return pool
+
+
+avg_pool2d = _avg_pool_op(2)
+avg_pool3d = _avg_pool_op(3)
+
+
+def _unpooled(self: Array, indices: Array, size: Shape) -> Array:
+    dims = len(size)
+    lead = self.shape[: self.ndim - dims]
+    result = np.zeros((prod(lead), prod(size)), self.dtype)
+    np.put_along_axis(result, _flat(indices, dims), _flat(self, dims), 1)
+    return result.reshape(*lead, *size)
+
+
+def _unpool_op(dims: int) -> Op:
+    shape = (2, 1, 1)[:dims]
+    return Op(
+        f"max_unpool{dims}d(self, indices, *, size)",
+        grad_fn=f"MaxUnpool{dims}DBackward0",
+        formula="self at indices of the last dimensions, else 0",
+        forward=_unpooled,
+        rules=(Rule("self", "g at indices", lambda g, indices, size: picked_at(g, indices, dims=len(size))),),
+        public=False,
+        examples=lambda: [
+            Example(
+                (normal(2, *shape), np.array([0, 2, 3, 1]).reshape(2, *shape)),
+                {"size": (2, 2, 1)[:dims] if dims > 1 else (4,)},
+            )
+        ],
+    )
+
+
+unpool = {1: _unpool_op(1), 2: _unpool_op(2), 3: _unpool_op(3)}
+"""Each by its number of dimensions. An index given twice keeps one of its values, and gives both the gradient."""
