@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ from gviz.engine import dtypes
 from gviz.engine.apply import apply, broadcast_error, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.unary import nothing
 from gviz.engine.surface import Number, checked, derive, derive_all, front, number, operand, operator
 from gviz.engine.tensor import Tensor
+from gviz.engine.views import apply_in_place
 from gviz.values import Array
 
 
@@ -52,9 +54,36 @@ isclose: Op = Op(
     forward=_close,
 )
 
+
+def _written(op: Op, *, by_tensor: bool) -> Op:
+    """The comparison as an op that writes its result over `self`, of which nothing is left to have a gradient."""
+    return Op(
+        op.signature,
+        grad_fn=f"{op.name.title()}Backward{int(by_tensor)}",
+        formula=op.formula,
+        forward=op.forward,
+        rules=[Rule(slot, "0", nothing) for slot in (op.slots if by_tensor else op.slots[:1])],
+        promotes=True,
+        public=False,
+        examples=lambda: [Example((normal(2, 3), normal(3)), {})],
+    )
+
+
+def _offer_in_place(op: Op, aliases: Sequence[str]) -> None:
+    by_number, by_tensor = _written(op, by_tensor=False), _written(op, by_tensor=True)
+
+    def method(self: Tensor, other: Tensor | Number) -> Tensor:
+        written = by_tensor if isinstance(other, Tensor) else by_number
+        return apply_in_place(written, (self, operand(op, other, self)), {})
+
+    method.__name__ = method.__qualname__ = op.name + "_"
+    front(*(name + "_" for name in (op.name, *aliases)), function=False)(method)
+
+
 for op, aliases in ALIASES.items():
     derive(op, *aliases)
     front(f"__{op.name}__", function=False)(operator(op))
+    _offer_in_place(op, aliases)
 derive_all(isnan, isinf, isfinite, isreal, isposinf, isneginf)
 derive(isclose, numbers=False)
 

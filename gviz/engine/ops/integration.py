@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gviz.engine.dtypes import bool_
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.dims import applied, one_dim
 from gviz.engine.ops.examples import normal
@@ -37,7 +38,9 @@ def _pair_sums(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 @front("trapezoid", "trapz", method=False)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
     """The area under `y`, sampled at `x` or at distances `dx`, by straight lines between the samples."""
-    axis = _axis("trapezoid", y, dim)
+    axis = _axis(y, dim)
+    if y.dtype is bool_:
+        raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
     if not y.shape[axis]:
         return y.sum(axis)
     if x is None:
@@ -51,7 +54,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
 @front("cumulative_trapezoid", method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
     """The area under `y` up to each of its samples but the first."""
-    axis = _axis("cumulative_trapezoid", y, dim)
+    axis = _axis(y, dim)
     right, left = _pair_sums(y, axis)
     if x is None:
         return applied(scaled, right + left, other=float(1 if dx is None else dx) / 2).cumsum(axis)
@@ -67,7 +70,7 @@ def _steps(x: Tensor, y: Tensor, axis: int) -> Tensor:
     return after - before
 
 
-def _axis(name: str, y: Tensor, dim: int) -> int:
+def _axis(y: Tensor, dim: int) -> int:
     if not y.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return one_dim(dim, y.ndim)

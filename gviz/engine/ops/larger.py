@@ -12,6 +12,7 @@ from gviz.engine.apply import apply, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import eq, ge, gt, isnan, le, lt, where_op
 from gviz.engine.ops.examples import normal, spaced
+from gviz.engine.ops.kernels import refuse_unless
 from gviz.engine.surface import Number, Runner, checked, derive_all, front
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
@@ -81,10 +82,20 @@ def _limited(self: Array, min: Any, max: Any) -> Array:
     """`self` between the limits, in the dtype of all of them. What is no number stays so."""
     limits = [m if m is None or isinstance(m, np.ndarray) else _of(m, self) for m in (min, max)]
     common = dtypes.promote([self, *[m for m in limits if m is not None]])
+    if common.kind == "b":
+        _refuse_booleans(self, min, max)
     low, high = (None if m is None else m.astype(common) for m in limits)
     result = self.astype(common) if low is None else np.maximum(self.astype(common), low)
     limited: Array = result if high is None else np.minimum(result, high)
     return limited
+
+
+def _refuse_booleans(self: Array, min: Any, max: Any) -> None:
+    """PyTorch's kernels limit booleans only by one tensor."""
+    by_tensors = isinstance(min, np.ndarray) or isinstance(max, np.ndarray)
+    sides = [name for name, limit in (("min", min), ("max", max)) if limit is not None]
+    names = ["clamp", *(sides if len(sides) == 1 else []), *([] if by_tensors else ["scalar"]), "cpu"]
+    refuse_unless(by_tensors and len(sides) == 1, "_".join(names), self)
 
 
 def _of(limit: Number, self: Array) -> Array:

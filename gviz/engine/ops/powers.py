@@ -12,9 +12,9 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal, positive
 from gviz.engine.ops.exponential import LN2, exp2, log
-from gviz.engine.ops.kernels import only
+from gviz.engine.ops.kernels import only, refuse_unless
 from gviz.engine.ops.unary import on, smooth
-from gviz.engine.surface import Number, Runner, checked, derive_all, front, number
+from gviz.engine.surface import Number, Runner, checked, derive, derive_all, front, number
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
@@ -149,7 +149,27 @@ ldexp: Op = Op(
 )
 
 derive_all(sqrt, rsqrt, reciprocal)
-derive_all(hypot, ldexp, numbers=False)
+derive(hypot, numbers=False)
+
+
+@front("ldexp")
+def ldexp_front(input: Tensor, other: Tensor) -> Tensor:
+    """`input` * 2 to the power `other`."""
+    result: Tensor = apply(ldexp, _exponents(input, other))
+    return result
+
+
+@front("ldexp_", function=False)
+def ldexp_in_place(self: Tensor, other: Tensor) -> Tensor:
+    """Multiply by 2 to the power `other` in place."""
+    return apply_in_place(ldexp, _exponents(self, other), {})
+
+
+def _exponents(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    operands = checked(ldexp, self, 1), checked(ldexp, other, 2)
+    kinds = [t._array.dtype.kind for t in operands]
+    refuse_unless(kinds[0] != "f" or kinds[1] != "b", "ldexp_cpu_exp", other._array)
+    return operands
 
 
 @front("pow")

@@ -12,6 +12,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.dims import one_dim
 from gviz.engine.ops.examples import spaced
 from gviz.engine.ops.extremes import at_indices
+from gviz.engine.ops.kernels import refuse_unless
 from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
@@ -120,6 +121,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 def _searched(self: Array, values: Array, right: bool) -> Array:
+    refuse_unless(self.dtype.kind != "b" or values.dtype.kind != "b", "searchsorted_out_cpu", self)
     side: Any = "right" if right else "left"
     if self.ndim == 1:
         return np.asarray(np.searchsorted(self, values, side))
@@ -150,7 +152,7 @@ def searchsorted(
 ) -> Tensor:
     """Where the elements of `input` belong in the order of `sorted_sequence`, along its last dimension."""
     values = input if isinstance(input, Tensor) else number(input, sorted_sequence._array)
-    _check_search(sorted_sequence, values, input, right, side)
+    _check_search(sorted_sequence, values, right, side)
     ordered = sorted_sequence if sorter is None else sorted_sequence.detach().gather(-1, sorter)
     result: Tensor = apply(searchsorted_op, (ordered, values), {"right": right or side == "right"})
     return result.to(dtypes.int32) if out_int32 else result
@@ -164,17 +166,12 @@ def bucketize(input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = F
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-def _check_search(ordered: Tensor, values: Tensor, given: object, right: bool, side: str | None) -> None:
+def _check_search(ordered: Tensor, values: Tensor, right: bool, side: str | None) -> None:
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if right and side == "left":
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
-        )
-    if isinstance(given, Tensor) and ordered.dtype is not values.dtype:
-        raise RuntimeError(
-            "torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary "
-            f"tensor dtype {ordered.dtype.tensor_type} and input value tensor dtype {values.dtype.tensor_type}"
         )
     if ordered.ndim != 1 and ordered.shape[:-1] != values.shape[:-1]:
         raise RuntimeError(
