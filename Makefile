@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint check golden media bench clean
+.PHONY: demo test lint check fuzz golden media operations bench clean
 
 demo: $(READY)                  ## open the debugger on the first lesson
 	@$(BIN)/gviz demo
@@ -21,12 +21,19 @@ lint: $(READY)                  ## ruff and mypy
 
 check: lint test
 
+N ?= 2000
+fuzz: $(READY)                  ## N random programs under PyTorch (which must be installed) and the engine: make fuzz N=10000
+	GVIZ_FUZZ=$(N) GVIZ_REQUIRE_TORCH=1 $(BIN)/python -m pytest -q -x tests/engine/test_random_programs.py
+
 golden: $(READY)                ## write the golden files anew, and show what changed
 	GVIZ_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -n auto -k golden
 	git --no-pager diff --stat -- tests
 
 media: $(READY)                 ## draw the pictures of the README anew
 	$(BIN)/python docs/make_media.py
+
+operations: $(READY)            ## write docs/operations.md, what the engine has of PyTorch, anew
+	$(BIN)/python -m docs.make_operations
 
 bench: $(READY)                 ## measure, and print the table
 	$(BIN)/python -m benchmarks
