@@ -77,6 +77,10 @@ class Channel:
         number = self._stacks.get(key)
         return self._see_stack(key) if number is None else number
 
+    def frames(self, stack: int) -> tuple[site.Frame, ...]:
+        """The frames of a stack that was said, innermost first; none for one that was not."""
+        return next((site.frames(key) for key, number in self._stacks.items() if number == stack), ())
+
     def op(self, key: object, describe: Callable[[int], OpSeen]) -> int:
         """The number of an op; `describe` makes its `OpSeen` the first time `key` is seen."""
         number = self._ops.get(key)

@@ -83,7 +83,9 @@ def operation(
     if node is not None:
         node.seen = mark
     number = channel.op(op, op.describe)
-    _say_operation(channel, mark.node, number, tuple(inputs_before), attrs, tuple(described), untracked)
+    made_at = _say_operation(channel, mark.node, number, tuple(inputs_before), attrs, tuple(described), untracked)
+    if node is not None:
+        node.made_at = made_at
 
 
 def edges(channel: Channel, tensors: Sequence[Tensor]) -> list[Edge]:
@@ -119,7 +121,9 @@ def in_place(
         written._output_nr = 0
     number = channel.op((op, written is target), op.describe_in_place if written is target else op.describe_slices)
     described = (output(channel, written, 0),)
-    _say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
+    made_at = _say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
+    if node is not None:
+        node.made_at = made_at
     memory_written(channel, target, mark.node)
 
 
@@ -140,7 +144,7 @@ def function(
     for tensor in outputs:
         if tensor is not None:
             tensor._seen = mark
-    _say_operation(channel, mark.node, number, tuple(inputs), attrs, tuple(described), untracked)
+    node.made_at = _say_operation(channel, mark.node, number, tuple(inputs), attrs, tuple(described), untracked)
 
 
 def _output_of_function(channel: Channel, tensor: Tensor | None) -> Output:
@@ -256,11 +260,13 @@ def _say_operation(
     attrs: dict[str, Any],
     outputs: tuple[Output, ...],
     untracked: str,
-) -> None:
+) -> int:
+    """Say that an operation ran; the number of the stack it ran in."""
     described = plain_attrs(attrs) if attrs else ()
     stack, scopes, during = channel.stack(3), thread.scopes, thread.during  # two more frames are the engine's
     scope = scopes[-1] if scopes else 0
     channel.say(NodeCreated(node, op, "op", inputs, outputs, described, not untracked, untracked, stack, scope, during))
+    return stack
 
 
 def plain_attrs(attrs: dict[str, Any]) -> Attrs:

@@ -41,6 +41,8 @@ class PassReport:
         self._arrived: dict[Node, list[Value | None]] = {}
         self._grads: Sequence[Grad | None] = ()
         self._values: Sequence[Value | None] = ()
+        self._stack = 0
+        self._node: Node | None = None
 
     def started(
         self,
@@ -56,7 +58,8 @@ class PassReport:
         edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
         wanted = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
         values = tuple(self._captured(seed) for seed in seeds)
-        channel.say(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, channel.stack()))
+        self._stack = channel.stack()
+        channel.say(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, self._stack))
 
     def finished(self, error: str) -> None:
         """The pass is over."""
@@ -68,7 +71,7 @@ class PassReport:
         values = self._arrived.pop(node, None)
         if values is None:
             values = [None if g is None else self._captured(g) for g in grads]
-        self._grads, self._values = grads, values
+        self._grads, self._values, self._node = grads, values, node
         self.channel.say(StepStarted(self.number, number, tuple(values)))
         return number
 
@@ -92,6 +95,8 @@ class PassReport:
         """A node is through; `freed` says that it released saved tensors."""
         if freed:
             self.channel.say(SavedFreed(node))
+            if self._node is not None:
+                self._node.freed_at = self._stack
         self._grads = ()  # what runs next counts the references to a gradient
         self.channel.say(StepFinished(self.number, node))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gviz.emit import Seen
-from gviz.engine import anomaly, dtypes, messages
+from gviz.engine import anomaly, dtypes, messages, notes
 from gviz.engine.hooks import Extras, HookHandle
 from gviz.engine.saved import Packed, Packing, SavedTensor, in_order
 from gviz.events import OpSeen
@@ -48,6 +48,8 @@ class Node:
         "__weakref__",
         "attrs",
         "extras",
+        "freed_at",
+        "made_at",
         "next_edges",
         "outputs",
         "saved",
@@ -64,6 +66,8 @@ class Node:
     sequence_nr: int
     extras: Extras | None
     seen: Seen | None
+    made_at: int  # the number of a call stack, as the next; only while somebody records
+    freed_at: int
 
     def __init__(self) -> None:
         self.seen = None
@@ -149,7 +153,7 @@ class Node:
         """The saved arrays, scalars where they have no dimensions. RuntimeError if freed or modified since."""
         saved = self.saved
         if saved is None:
-            raise RuntimeError(messages.SECOND_BACKWARD)
+            raise notes.freed(self)
         if saved.__class__ is Packing:
             return saved.arrays(self)
         arrays: list[Any] = []
@@ -174,14 +178,14 @@ class Node:
     def saved_tensor(self, position: int) -> Tensor | None:
         """One saved tensor; an output leads back to this node. RuntimeError if freed or modified since."""
         if self.saved is None:
-            raise RuntimeError(messages.SECOND_BACKWARD)
+            raise notes.freed(self)
         tensor = self.saved[position]
         if tensor is None:
             return None
         if isinstance(tensor, Packed):
             return tensor.restored(self)
         if tensor._counter[0] != self.versions[position]:
-            raise RuntimeError(self._modified(tensor, position))
+            raise notes.modified(self, tensor, self._modified(tensor, position))
         output_nr = self.saved_outputs.get(position)
         return tensor if output_nr is None else self.placed(tensor, output_nr)
 

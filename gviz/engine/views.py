@@ -16,7 +16,7 @@ from weakref import ref
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, messages, watching
+from gviz.engine import announce, messages, notes, watching
 from gviz.engine.apply import Attrs, compute, edges_of, start_node, why_untracked
 from gviz.engine.dtypes import of
 from gviz.engine.modes import thread
@@ -47,7 +47,7 @@ class CopySlices(Node):
         """The base's gradient with the view's part sent through the operation, and the operation's other gradients."""
         g, inner = grads[0], self.inner
         if inner is None:
-            raise RuntimeError(messages.SECOND_BACKWARD)
+            raise notes.freed(self)
         if g is None:
             return [None] * len(self.next_edges)
         into_view, *others = inner.vjp([read_part(g, geometry=self.geometry)], create_graph)
@@ -101,6 +101,7 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     thread.quietly(target._array.__setitem__, ..., result)
     if not target.is_inference():
         target._counter[0] += 1
+    notes.remember_write(target)
     node = None if inner is None else _rebase(op, inner, target)
     if channel is not None:
         announce.in_place(channel, op, target, edges, attrs, node, untracked)

@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from gviz.engine import messages, watching
+from gviz.engine import messages, notes, watching
 from gviz.engine.graph_pass import as_tensor, scalar_or_array
 from gviz.engine.node import Grad, Metadata, Node
 from gviz.engine.saved import pack
@@ -162,7 +162,7 @@ class FunctionNode(Node):
     def saved_tensors(self) -> tuple[Tensor | None, ...]:  # type: ignore[override]  # here users read it
         """What was saved; a saved output leads back to this node."""
         if self.is_freed:
-            raise RuntimeError(messages.SECOND_BACKWARD)
+            raise notes.freed(self)
         return tuple([self.saved_tensor(position) for position in range(len(self.saved or ()))])
 
     def release(self) -> bool:
