@@ -16,8 +16,8 @@ from gviz.engine import cuda as cuda
 from gviz.engine import mps as mps
 from gviz.engine import nn as nn
 from gviz.engine import optim as optim
-from gviz.engine import utils as utils
 from gviz.engine import random as random
+from gviz.engine import utils as utils
 from gviz.engine import version as version
 from gviz.engine import xpu as xpu
 from gviz.engine.anomaly import *
