@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, random
-from gviz.engine.creation import from_array
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.from_data import from_array
 from gviz.engine.ops.random import check_floating, check_integer_range
 from gviz.engine.ops.shape import sizes_of
 from gviz.engine.random import Generator, stream_of
