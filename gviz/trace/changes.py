@@ -99,12 +99,17 @@ class ChangeList:
 
     def between(self, key: int, start: int, stop: int) -> list[int]:
         """The events of `key` in ``start <= seq < stop``."""
-        found: list[int] = []
+        events: list[int] = self.stretch(key, start, stop).tolist()
+        return events
+
+    def stretch(self, key: int, start: int, stop: int) -> Array:
+        """The same, if there is one run without a copy."""
+        found = []
         for run in self.runs:
             seqs = run.of_key(key)
             if len(seqs):
-                found.extend(seqs[seqs.searchsorted(start) : seqs.searchsorted(stop)].tolist())
-        return found
+                found.append(seqs[seqs.searchsorted(start) : seqs.searchsorted(stop)])
+        return found[0] if len(found) == 1 else np.concatenate([EMPTY, *found])
 
     def keys_between(self, start: int, stop: int) -> Array:
         """The keys that have an event in ``start <= seq < stop``, maybe several times."""

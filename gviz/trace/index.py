@@ -25,13 +25,12 @@ def kinds(*classes: type[e.Event]) -> list[int]:
 
 
 LISTS = (
-    "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "grad", "written", "named",
-    "scope", "scope_left", "pass_started", "pass_finished", "edges_from", "edges_to",
+    "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "arrived", "grad", "written",
+    "named", "scope", "scope_left", "pass_started", "pass_finished", "edges_from", "edges_to",
 )  # fmt: skip
-"""Change lists by name. `grad` is keyed by `output_key`, `kind` by the number of the event's class
-(without the most frequent ones, for which nobody asks), `written` by
-storage, two by scope, two by pass, all others by node. The two edge lists hold rows of the edge table (counted
-from 1) instead of events."""
+"""Change lists by name. `grad` and `arrived` (the contributions) are keyed by `output_key`, `kind` by the number of the
+event's class (without the most frequent ones, for which nobody asks), `written` by storage, two by scope, two by pass,
+all others by node. The two edge lists hold rows of the edge table (counted from 1) instead of events."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "context": ("seq", "pass_nr", "step", "scope", "depth"),
@@ -39,19 +38,21 @@ TABLES: dict[str, tuple[str, ...]] = {
     "phases": ("kind", "start", "end", "pass_nr"),
     "iterations": ("start",),
     "runs": ("start",),
+    "strays": ("seq",),
 }
-"""Tables of whole numbers by name, and their columns, in order of time; a run is a series of nodes of one stack."""
+"""Tables of whole numbers by name, and their columns, in order of time; a run is a series of nodes of one stack, a
+stray a contribution of another pass than the one that runs innermost (several threads go back at once)."""
 
 _BY_NODE = {
     "created": kinds(e.NodeCreated),
     "requires": kinds(e.RequiresGradSet),
     "saved_freed": kinds(e.SavedFreed),
     "freed": kinds(e.NodeFreed),
-    "progress": kinds(e.GradFlowed, e.HookRan, e.StepStarted, e.StepFinished, e.GradAccumulated, e.GradCaptured),
+    "progress": kinds(e.HookRan, e.StepStarted, e.StepFinished, e.GradAccumulated, e.GradCaptured),
     "named": kinds(e.Named),
 }
 _FREQUENT = kinds(e.StepStarted, e.StepFinished, e.GradFlowed, e.SavedFreed, e.NodeFreed)
-_GRAD = kinds(e.GradAccumulated, e.GradRetained, e.GradSet)
+_BY_OUTPUT = {"grad": kinds(e.GradAccumulated, e.GradRetained, e.GradSet), "arrived": kinds(e.GradFlowed)}
 _DECODED = frozenset(kinds(*DECIDING, e.RequiresGradSet, e.ScopeLeft))
 _CONTEXT = kinds(
     e.BackwardStarted, e.BackwardFinished, e.StepStarted, e.StepFinished, e.ScopeEntered, e.ScopeLeft
@@ -63,8 +64,13 @@ DIGEST_BYTES = 16
 
 
 def output_key(node: int, output_nr: int) -> int:
-    """The key of one output of a node in the list `grad`."""
+    """The key of one output of a node in the lists `grad` and `arrived`."""
     return (node << _OUTPUT_BITS) + output_nr
+
+
+def nodes_of_keys(keys: Array) -> Array:
+    """The nodes of many `output_key`s."""
+    return keys >> _OUTPUT_BITS
 
 
 class Index:
@@ -168,6 +174,7 @@ class _Batch:
         self._add_edges()
         self._grow("runs", _table("runs", self.runs))
         self._add_context()
+        self._add_strays()
 
     def _happen(self, seq: int, event: e.Event) -> None:
         if isinstance(event, DECIDING):
@@ -207,8 +214,9 @@ class _Batch:
             rows = np.isin(kind, numbers)
             extra = roots if name == "progress" else _pairs([])
             self._add(name, *_by_time((node[rows], self.seqs[rows]), extra))
-        rows = np.isin(kind, _GRAD)
-        self._add("grad", (node[rows] << _OUTPUT_BITS) + output_nr[rows], self.seqs[rows])
+        for name, numbers in _BY_OUTPUT.items():
+            rows = np.isin(kind, numbers)
+            self._add(name, (node[rows] << _OUTPUT_BITS) + output_nr[rows], self.seqs[rows])
         for name, number in zip(("pass_started", "pass_finished"), _CONTEXT, strict=False):
             rows = kind == number
             self._add(name, pass_nr[rows], self.seqs[rows])
@@ -229,6 +237,13 @@ class _Batch:
         self._grow(
             "context", _table("context", [(s, *follow(k, n, p, self.scopes.get(s, 0))) for s, k, n, p in happened])
         )
+
+    def _add_strays(self) -> None:
+        rows = np.isin(self.columns.kind, _BY_OUTPUT["arrived"])
+        seqs, passes = self.seqs[rows], self.columns.pass_nr[rows]
+        times, running = (np.insert(column, 0, 0) for column in self.index.tables["context"][:2])
+        strays = seqs[passes != running[times.searchsorted(seqs, "right") - 1]]
+        self._grow("strays", strays.reshape(1, -1))
 
     def _add(self, name: str, keys: Array, seqs: Array) -> None:
         self.index.lists[name].add(keys, seqs)
@@ -254,7 +269,7 @@ def _by_time(*lists: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _packed(column: Array) -> Array:
-    """The column in the smallest type that holds it; all of them are counts, and below 2**32 but for `grad.keys`."""
+    """The column in the smallest type that holds it; all are counts, and below 2**32 but for keys of outputs."""
     largest = int(column.max()) if len(column) else 0
     return column.astype(next(kind for kind in ("<u1", "<u2", "<u4", "<u8") if largest <= np.iinfo(kind).max))
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Edge, Output
+from gviz.trace.changes import EMPTY
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index import Index, output_key
 from gviz.trace.log import EventLog, expect
 from gviz.trace.passes import Reach, reach, standing
-from gviz.trace.progress import LONG, History, Progress, pass_of
+from gviz.trace.progress import Arrivals, Progress, pass_of
 from gviz.trace.references import References
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.storage import value_after
@@ -25,8 +26,6 @@ Stamp = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 last writes to its memory. Equal stamps, equal states."""
 
 _KEPT_STATES = 1 << 15
-_KEPT_HISTORIES = 16
-_TOGETHER = 1000
 
 
 class NodeStates:
@@ -37,7 +36,6 @@ class NodeStates:
         self._index = index
         self._events = events
         self._kept: dict[Stamp, NodeState] = {}
-        self._histories: dict[tuple[int, int], History] = {}
         self._births: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.reach = lru_cache(maxsize=64)(self._reach)
 
@@ -84,9 +82,9 @@ class NodeStates:
         lists = self._index.lists
         latest_pass = lists["kind"].last(KIND_NUMBERS[e.BackwardStarted], n)
         since = min([latest_pass, *(lists["pass_started"].last(pass_nr, n) for pass_nr in running)])
-        recent = [lists["progress"].between(node, since, n + 1) for node, *_ in stamps]
-        wanted = [seq for seqs in recent if len(seqs) < LONG for seq in seqs]
-        wanted += [lists["grad"].last(output_key(node, 0), n) for node, *_ in stamps]
+        wanted = [seq for node, *_ in stamps for seq in lists["progress"].between(node, since, n + 1)]
+        for name in ("arrived", "grad"):
+            wanted += [lists[name].last(output_key(node, 0), n) for node, *_ in stamps]
         wanted += [seq for *_, writes in stamps for seq in writes]
         wanted += [self._births[node][0] for node, *_ in stamps]
         self._log.prefetch(filter(None, wanted))
@@ -100,7 +98,7 @@ class NodeStates:
         op = self._log.ops.get(created.op)
         saves = created.kind == "op" and not created.untracked and op is not None and bool(op.saved)
         saved_freed = lists["saved_freed"].last(node, n)
-        progress = self._progress(node, n, running)
+        progress = self._progress(node, len(created.outputs), n, running)
         outputs = tuple(self._output(node, nr, out, born, n, progress) for nr, out in enumerate(created.outputs))
         return NodeState(
             node=node,
@@ -122,51 +120,57 @@ class NodeStates:
         if written > born:
             write = expect(self._events, written, e.StorageWritten)
             value, version, written_by = value_after(made, write.value, self._log.array), write.version, write.node
-        parts = progress.arrived(nr)
+        parts, incoming = self._arrived(progress, node, nr, n)
         return OutputState(
             value=value,
             value_seq=max(written, born),
             version=version,
             written_by=written_by,
-            incoming=progress.totals.get(nr),
+            incoming=incoming,
             parts=parts,
             expected=max(len(parts), 0 if progress.complete else progress.reach.expected.get((node, nr), 0)),
             grad=_grad(self._events.event(grad_seq)) if grad_seq else None,
             grad_seq=grad_seq,
         )
 
-    def _progress(self, node: int, n: int, running: tuple[int, ...]) -> Progress:
+    def _progress(self, node: int, outputs: int, n: int, running: tuple[int, ...]) -> Progress:
         """What the pass that counts has done at the node: the innermost running that covers it, else the latest."""
-        happened = self._index.lists["progress"]
         for pass_nr in running:
             if node in self.reach(pass_nr).nodes:
                 return self._in_pass(node, pass_nr, n)
-        latest = happened.last(node, n)
-        return self._in_pass(node, pass_of(self._events.event(latest)), n) if latest else Progress(0, Reach({}))
+        arrived = self._index.lists["arrived"]
+        arrivals = [arrived.last(output_key(node, nr), n) for nr in range(outputs)]
+        latest = max(self._index.lists["progress"].last(node, n), *arrivals, 0)
+        return self._in_pass(node, pass_of(self._events.event(latest)), n) if latest else Progress(0, Reach({}), 0)
 
     def _in_pass(self, node: int, pass_nr: int, n: int) -> Progress:
         start = self._index.lists["pass_started"].last(pass_nr, n)
-        seqs = self._index.lists["progress"].between(node, start, n + 1)
-        if len(seqs) >= LONG:
-            return self._history(node, pass_nr, seqs).after(len(seqs))
-        progress = Progress(pass_nr, self.reach(pass_nr))
-        for seq in seqs:
+        progress = Progress(pass_nr, self.reach(pass_nr), start)
+        for seq in self._index.lists["progress"].between(node, start, n + 1):
             progress.happen(seq, node, self._events.event(seq), self._log)
         return progress
 
-    def _history(self, node: int, pass_nr: int, seqs: Sequence[int]) -> History:
-        """The history of a node at which very much has happened, read once and then only continued."""
-        history = self._histories.get((node, pass_nr))
-        if history is None:
-            if len(self._histories) >= _KEPT_HISTORIES:
-                self._histories.clear()
-            history = self._histories[node, pass_nr] = History(Progress(pass_nr, self.reach(pass_nr)))
-        for start in range(len(history), len(seqs), _TOGETHER):
-            some = seqs[start : start + _TOGETHER]
-            self._log.prefetch(some)
-            for seq in some:
-                history.happen(seq, node, self._events.event(seq), self._log)
-        return history
+    def _arrived(self, progress: Progress, node: int, nr: int, n: int) -> tuple[Arrivals, Value | None]:
+        """The contributions that have arrived at an output in a pass, and their sum or what a hook has made of it."""
+        seqs = EMPTY
+        if progress.pass_nr:
+            seqs = self._index.lists["arrived"].stretch(output_key(node, nr), progress.start, n + 1)
+            if len(seqs) and not self._is_alone(progress.start, n):
+                self._log.prefetch(seqs.tolist())
+                own = [pass_of(self._events.event(seq)) == progress.pass_nr for seq in seqs.tolist()]
+                seqs = seqs[np.array(own)]
+        arrivals = Arrivals((node, nr), progress.seeds.get(nr, ()), seqs, self._events)
+        seq, given = progress.given.get(nr, (0, None))
+        return arrivals, arrivals.total() if len(seqs) and seqs[-1] > seq else given
+
+    def _is_alone(self, start: int, n: int) -> bool:
+        """Whether all that flowed from event `start`, which begins a pass, to event `n` belongs to that pass."""
+        times, passes = self._index.tables["context"][:2]
+        before = int(times.searchsorted(start)) - 1
+        strays = self._index.tables["strays"][0]
+        if (before >= 0 and passes[before]) or strays.searchsorted(start) < strays.searchsorted(n, "right"):
+            return False
+        return not self._index.lists["kind"].between(KIND_NUMBERS[e.BackwardStarted], start + 1, n + 1)
 
     def _reach(self, pass_nr: int) -> Reach:
         start = self._index.lists["pass_started"].last(pass_nr, self._index.count)

@@ -1,129 +1,103 @@
-"""What one backward pass has done at one node so far, and how that grew."""
+"""What one backward pass has done at one node so far."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import eq
 from typing import overload
 
 from gviz import events as e
-from gviz.trace.log import EventLog
+from gviz.trace.log import EventLog, damaged, expect
 from gviz.trace.passes import Reach, replacement, seed_of
+from gviz.trace.references import References
 from gviz.trace.state import Contribution, Step
-from gviz.values import Value
-
-LONG = 256
-"""A node at which more has happened in a pass (a weight of a recurrent net) is remembered as a `History`."""
+from gviz.values import Array, Value
 
 
-class FirstOf(Sequence[Contribution]):
-    """The first `count` items of a list that only grows, without a copy of them."""
+class Arrivals(Sequence[Contribution]):
+    """The contributions that have arrived at one output, each read from the log when somebody looks at it."""
 
-    __slots__ = ("_count", "_items")
+    __slots__ = ("_edge", "_events", "_seeds", "_seqs")
 
-    def __init__(self, items: list[Contribution], count: int) -> None:
-        self._items = items
-        self._count = count
+    def __init__(self, edge: e.Edge, seeds: Sequence[Contribution], seqs: Array, events: References) -> None:
+        self._edge = edge
+        self._seeds = seeds
+        self._seqs = seqs
+        self._events = events
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._seeds) + len(self._seqs)
 
     @overload
     def __getitem__(self, index: int) -> Contribution: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Contribution, ...]: ...
     def __getitem__(self, index: int | slice) -> Contribution | tuple[Contribution, ...]:
-        places = range(self._count)[index]
-        if isinstance(places, range):
-            return tuple(self._items[place] for place in places)
-        return self._items[places]
+        places = range(len(self))[index]
+        return self._at(places) if isinstance(places, int) else tuple(map(self._at, places))
+
+    def __iter__(self) -> Iterator[Contribution]:
+        return map(self._at, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(other) == len(self) and all(map(eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]  # equal to a tuple, but not made to be a key
 
+    def total(self) -> Value:
+        """The sum after the last of the `GradFlowed`, of which there must be one."""
+        flow = self._flow(int(self._seqs[-1]))
+        return flow.part if flow.total is None else flow.total
+
+    def _at(self, place: int) -> Contribution:
+        if place < len(self._seeds):
+            return self._seeds[place]
+        seq = int(self._seqs[place - len(self._seeds)])
+        flow = self._flow(seq)
+        return Contribution(flow.source, flow.slot, flow.part, seq)
+
+    def _flow(self, seq: int) -> e.GradFlowed:
+        flow = expect(self._events, seq, e.GradFlowed)
+        if (flow.node, flow.output_nr) != self._edge:
+            raise damaged(f"event {seq} is not about output {self._edge[1]} of node {self._edge[0]}, as its index says")
+        return flow
+
 
 class Progress:
-    """What one pass has done at one node so far."""
+    """What one pass, begun by event `start`, has done at one node so far, but for the contributions that flowed there.
 
-    __slots__ = ("complete", "parts", "pass_nr", "reach", "step", "totals")
+    `given` is what a seed or a hook has last put at an output, and by which event.
+    """
 
-    def __init__(self, pass_nr: int, reach: Reach) -> None:
+    __slots__ = ("complete", "given", "pass_nr", "reach", "seeds", "start", "step")
+
+    def __init__(self, pass_nr: int, reach: Reach, start: int) -> None:
         self.pass_nr = pass_nr
         self.reach = reach
-        self.parts: dict[int, list[Contribution]] = {}
-        self.totals: dict[int, Value] = {}
+        self.start = start
+        self.seeds: dict[int, list[Contribution]] = {}
+        self.given: dict[int, tuple[int, Value | None]] = {}
         self.step: Step = "pending"
         self.complete = False
-
-    def arrived(self, output_nr: int) -> Sequence[Contribution]:
-        """The contributions that have arrived at an output."""
-        return tuple(self.parts.get(output_nr, ()))
 
     def happen(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
         """Take in one event at the node; those of other passes change nothing."""
         if pass_of(event) != self.pass_nr:
             return
         match event:
-            case e.GradFlowed(output_nr=output_nr, part=part, total=total):
-                self._arrive(output_nr, Contribution(event.source, event.slot, part, seq), total)
             case e.BackwardStarted():
                 for slot, (root, seed) in enumerate(zip(event.roots, event.seeds, strict=False)):
                     if root[0] == node:
-                        self._arrive(root[1], Contribution(0, slot, seed, seq), seed_of(event, root, log.array))
+                        self.seeds.setdefault(root[1], []).append(Contribution(0, slot, seed, seq))
+                        self.given[root[1]] = seq, seed_of(event, root, log.array)
             case e.HookRan(output_nr=output_nr):
                 given = replacement(event)
                 if given is not None:
-                    self.totals[output_nr] = given
+                    self.given[output_nr] = seq, given
             case e.StepStarted():
                 self.step, self.complete = "running", True
             case e.StepFinished() | e.GradAccumulated() | e.GradCaptured():
                 self.step, self.complete = "done", True
-
-    def _arrive(self, output_nr: int, part: Contribution, total: Value | None) -> None:
-        self.parts.setdefault(output_nr, []).append(part)
-        self.totals[output_nr] = part.value if total is None else total
-
-
-class Earlier(Progress):
-    """A progress as it was when fewer contributions had arrived."""
-
-    __slots__ = ("_counts",)
-
-    def __init__(self, now: Progress, counts: dict[int, int]) -> None:
-        super().__init__(now.pass_nr, now.reach)
-        self.parts = now.parts
-        self._counts = counts
-
-    def arrived(self, output_nr: int) -> Sequence[Contribution]:
-        """The first of the contributions."""
-        return FirstOf(self.parts.get(output_nr, []), self._counts.get(output_nr, 0))
-
-
-class History:
-    """How a progress grew, event by event, so that any moment of it can be had without reading it anew."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._moments: list[tuple[dict[int, int], dict[int, Value], Step, bool]] = []
-
-    def __len__(self) -> int:
-        return len(self._moments)
-
-    def happen(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
-        """Take in the next event."""
-        now = self._progress
-        now.happen(seq, node, event, log)
-        counts = {output_nr: len(parts) for output_nr, parts in now.parts.items()}
-        self._moments.append((counts, dict(now.totals), now.step, now.complete))
-
-    def after(self, count: int) -> Progress:
-        """The progress after the first `count` events, of which there must be one."""
-        counts, totals, step, complete = self._moments[count - 1]
-        earlier = Earlier(self._progress, counts)
-        earlier.totals, earlier.step, earlier.complete = totals, step, complete
-        return earlier
 
 
 def pass_of(event: e.Event) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from gviz import events as e
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
-from gviz.trace.index import Index
+from gviz.trace.index import Index, nodes_of_keys
 from gviz.trace.kept_index import restored
 from gviz.trace.log import Columns, E, EventLog, damaged, expect
 from gviz.trace.moment import Moment
@@ -162,8 +162,10 @@ class Timeline:
         start, end = iteration.start, iteration.end
         edge_seqs, _, targets, _, _ = self._index.tables["edges"]
         low, high = edge_seqs.searchsorted((start, end + 1))
-        used = [self._index.lists[name].keys_between(start, end + 1) for name in ("created", "progress")]
-        nodes = np.unique(np.concatenate((targets[low:high], *used)))
+        lists = self._index.lists
+        used = [lists[name].keys_between(start, end + 1) for name in ("created", "progress")]
+        reached = nodes_of_keys(lists["arrived"].keys_between(start, end + 1))
+        nodes = np.unique(np.concatenate((targets[low:high], reached, *used)))
         created = self._index.lists["created"].whole()
         rows = created.keys.searchsorted(nodes)
         known = rows < len(created.keys)

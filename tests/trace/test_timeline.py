@@ -35,15 +35,35 @@ def test_every_moment_of_the_timeline_is_what_replay_says(events):
 
 @given(histories)
 @settings(deadline=None, max_examples=60)
-def test_so_is_every_moment_of_nodes_at_which_very_much_happens(events):
+def test_so_is_every_moment_backwards_whoever_else_may_go_back_at_the_same_time(events):
     log = MemoryLog(events)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gviz.trace.node_state.LONG", 1)
+        patch.setattr("gviz.trace.node_state.NodeStates._is_alone", lambda *moments: False)
         timeline = Timeline(log)
-        for n in reversed(range(len(log) + 1)):  # backwards: forwards every answer is the history's last moment
+        for n in reversed(range(len(log) + 1)):
             states = replay(log, n)
             assert timeline.at(n).states(timeline.nodes) == [states.get(node) for node in timeline.nodes]
-        assert_agrees(Timeline(log), log)
+
+
+def test_passes_of_two_threads_at_once_are_told_apart():
+    leaves = [e.NodeCreated(n, 1, "leaf", (), (e.Output(value(1.0), n),), (), True, "", 0, 0) for n in (1, 2)]
+    op = e.NodeCreated(3, 2, "op", ((1, 0), (2, 0)), (e.Output(value(2.0), 3),), (), True, "", 0, 0)
+    starts = [e.BackwardStarted(n, ((3, 0),), (value(1.0),), False, False, (), 0) for n in (1, 2)]
+    flows = [e.GradFlowed(pass_nr, 3, 0, 1, 0, value(float(seq))) for seq, pass_nr in enumerate((1, 2, 1, 2, 1), 6)]
+    after = [e.BackwardFinished(2), e.GradFlowed(1, 3, 1, 1, 0, value(12.0)), e.BackwardFinished(1)]
+    log = MemoryLog([*OPS, *leaves, op, *starts, *flows, *after])
+    assert_agrees(Timeline(log), log)
+    parts = Timeline(log).at(len(log)).state(1).outputs[0].parts
+    assert [part.seq for part in parts] == [6, 8, 10, 12]
+
+
+def test_the_contributions_of_a_moment_are_a_sequence(shared_leaf):
+    parts = Timeline(shared_leaf).at(7).state(1).outputs[0].parts
+    assert len(parts) == 2
+    assert parts[-1] == list(parts)[1] == parts[0:][1]
+    assert parts[:1] == (parts[0],) != parts
+    with pytest.raises(IndexError):
+        parts[2]
 
 
 QUESTIONS = ("nodes", "iterations", "phases", "marks", "optimizer_steps", "failures", "node_ends")
