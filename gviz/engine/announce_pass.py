@@ -32,13 +32,14 @@ class PassReport:
     """Tells a channel about one backward pass.
 
     A gradient is often the same array at several places (what arrives at an addition leaves it twice), so the value
-    captured when it arrived is kept until its node has run.
+    captured when it arrived is kept, with the node's number, until its node has run.
     """
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.number = channel.next_pass()
-        self._arrived: dict[Node, list[Value | None]] = {}
+        self._say = channel.say
+        self._arrived: dict[Node, tuple[int, list[Value | None]]] = {}
         self._grads: Sequence[Grad | None] = ()
         self._values: Sequence[Value | None] = ()
         self._stack = 0
@@ -67,12 +68,12 @@ class PassReport:
 
     def step_started(self, node: Node, grads: Sequence[Grad | None]) -> int:
         """A node's rule runs; returns the node's number."""
-        number = seen_node(self.channel, node).node
-        values = self._arrived.pop(node, None)
-        if values is None:
-            values = [None if g is None else self._captured(g) for g in grads]
-        self._grads, self._values, self._node = grads, values, node
-        self.channel.say(StepStarted(self.number, number, tuple(values)))
+        arrived = self._arrived.pop(node, None)
+        if arrived is None:
+            arrived = seen_node(self.channel, node).node, [None if g is None else self._captured(g) for g in grads]
+        number, self._values = arrived
+        self._grads, self._node = grads, node
+        self._say(StepStarted(self.number, number, tuple(self._values)))
         return number
 
     def during(self, node: Node) -> tuple[int, int]:
@@ -82,23 +83,23 @@ class PassReport:
     def flowed(self, source: int, slot: int, target: Edge, part: Grad, total: Grad | None) -> None:
         """One contribution from input `slot` of node number `source` arrived; `total` is None for the first."""
         node, output_nr = target
-        value = self._captured(part)
-        sum_so_far = None if total is None else self._captured(total)
         arrived = self._arrived.get(node)
         if arrived is None:
-            arrived = self._arrived[node] = [None] * len(node.outputs)
-        arrived[output_nr] = sum_so_far or value
-        number = seen_node(self.channel, node).node
-        self.channel.say(GradFlowed(self.number, source, slot, number, output_nr, value, sum_so_far))
+            arrived = self._arrived[node] = seen_node(self.channel, node).node, [None] * len(node.outputs)
+        number, values = arrived
+        value = self._captured(part)
+        sum_so_far = None if total is None else self._captured(total)
+        values[output_nr] = sum_so_far or value
+        self._say(GradFlowed(self.number, source, slot, number, output_nr, value, sum_so_far))
 
     def step_finished(self, node: int, *, freed: bool) -> None:
         """A node is through; `freed` says that it released saved tensors."""
         if freed:
-            self.channel.say(SavedFreed(node))
+            self._say(SavedFreed(node))
             if self._node is not None:
                 self._node.freed_at = self._stack
         self._grads = ()  # what runs next counts the references to a gradient
-        self.channel.say(StepFinished(self.number, node))
+        self._say(StepFinished(self.number, node))
 
     def accumulated(self, node: Node, leaf: Tensor, part: Grad, *, first: bool) -> None:
         """A leaf's ``.grad`` grew, and with it the memory of the tensor it is."""
@@ -106,7 +107,7 @@ class PassReport:
         assert grad is not None
         number = seen(self.channel, leaf).node
         arrived = self._arrived.pop(node, None)
-        value = (arrived and arrived[0]) or self._captured(part)
+        value = (arrived and arrived[1][0]) or self._captured(part)
         sum_now = None if first else self.channel.value(grad._array)
         self.channel.say(GradAccumulated(self.number, number, value, sum_now))
         if not first and grad._seen is not None and grad._seen.channel is self.channel:
@@ -143,7 +144,6 @@ class PassReport:
     def _captured(self, grad: Grad) -> Value:
         """The value of a gradient, be it an array, a numpy scalar or a tensor."""
         for place, known in enumerate(self._grads):
-            value = self._values[place]
-            if known is grad and value is not None:
+            if known is grad and (value := self._values[place]) is not None:
                 return value
         return self.channel.value(grad if isinstance(grad, (np.ndarray, np.generic)) else grad._array)
