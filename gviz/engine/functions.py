@@ -11,6 +11,7 @@ from gviz.engine.ops import comparison as comparison
 from gviz.engine.ops import counting as counting
 from gviz.engine.ops import cross as cross
 from gviz.engine.ops import cumulative as cumulative
+from gviz.engine.ops import decompositions as decompositions
 from gviz.engine.ops import diagonals as diagonals
 from gviz.engine.ops import division as division
 from gviz.engine.ops import einsum as einsum
@@ -29,6 +30,7 @@ from gviz.engine.ops import logic as logic
 from gviz.engine.ops import loss as loss
 from gviz.engine.ops import masking as masking
 from gviz.engine.ops import matrix as matrix
+from gviz.engine.ops import matrix_functions as matrix_functions
 from gviz.engine.ops import matrix_sums as matrix_sums
 from gviz.engine.ops import membership as membership
 from gviz.engine.ops import memory as memory
@@ -38,6 +40,7 @@ from gviz.engine.ops import part_scattering as part_scattering
 from gviz.engine.ops import picking as picking
 from gviz.engine.ops import powers as powers
 from gviz.engine.ops import products as products
+from gviz.engine.ops import pseudo_inverses as pseudo_inverses
 from gviz.engine.ops import quantiles as quantiles
 from gviz.engine.ops import questions as questions
 from gviz.engine.ops import random as random
@@ -50,6 +53,7 @@ from gviz.engine.ops import scattering as scattering
 from gviz.engine.ops import selecting as selecting
 from gviz.engine.ops import shape as shape
 from gviz.engine.ops import signs as signs
+from gviz.engine.ops import solving as solving
 from gviz.engine.ops import sorting as sorting
 from gviz.engine.ops import special as special
 from gviz.engine.ops import splitting as splitting

@@ -79,10 +79,17 @@ def test_every_op_describes_itself(op):
     assert {slot for rule in op.rules for slot in rule.slots} <= set(op.slots)
 
 
+def fit(op, tensors):
+    """The tensors as the op wants them, where it reads only one half of a symmetric or triangular matrix."""
+    if op.name in ("linalg_cholesky", "cholesky", "linalg_eigh"):
+        return [(tensors[0] + tensors[0].mT) / 2]
+    return [tensors[0], tensors[1].tril()] if op.name == "cholesky_solve" else tensors
+
+
 @pytest.mark.parametrize(("op", "position"), CASES)
 def test_rules_agree_with_differences_twice_over(op, position):
     op, arrays, attrs = example(op, position)
-    check(lambda *tensors: apply(op, tensors, attrs), arrays, only=has_rule(op, arrays), order=2)
+    check(lambda *tensors: apply(op, fit(op, tensors), attrs), arrays, only=has_rule(op, arrays), order=2)
 
 
 @pytest.mark.parametrize(("op", "position"), CASES)

@@ -206,7 +206,7 @@ unsqueeze_dims: Op = Op(
     "unsqueeze_dims(self, *, dims)",
     grad_fn="UnsqueezeBackward0",
     forward=lambda self, dims: np.expand_dims(self, dims),
-    rules=(Rule("self", "g without them", lambda g, dims: squeeze_dims(g, dim=dims)),),
+    rules=(Rule("self", "g without them", lambda g, dims: squeeze_dims(g, dim=tuple([d % g.ndim for d in dims]))),),
     memory="view",
     public=False,
     examples=lambda: [Example((normal(3),), {"dims": (0, 2)})],
