@@ -1,4 +1,4 @@
-"""Writes ``operations.md`` anew: what the engine has of PyTorch, from its declarations. Run it as ``make operations``."""
+"""Writes ``operations.md``: what the engine has of PyTorch, from its declarations. Run it as ``make operations``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD = """\
 # What the built-in engine has of PyTorch
 
 Written by `make operations` from the engine's declarations; do not edit. How it behaves otherwise than PyTorch is in
-[differences.md](differences.md). A name that is not here raises an error that says so and names the nearest one that is.
+[differences.md](differences.md). A name that is not here raises an error that says so and names the nearest ones.
 """
 _NAMESPACES = (
     *("accelerator", "autograd", "autograd.functional", "autograd.graph", "backends.cudnn", "cuda", "linalg", "nn"),
@@ -70,7 +70,11 @@ def _public(module: ModuleType) -> Iterator[str]:
     is_package = hasattr(module, "__path__")
     offered = getattr(module, "__all__", vars(module))
     for name, value in vars(module).items():
-        if name in offered and not name.startswith("_") and (inspect.isroutine(value) or inspect.isclass(value)):
+        if (
+            name in offered
+            and not name.startswith(("_", "lookup_in"))
+            and (inspect.isroutine(value) or inspect.isclass(value))
+        ):
             home = value.__module__ or ""
             if home == module.__name__ or (is_package and home.startswith(("gviz.engine", "torch"))):
                 yield name

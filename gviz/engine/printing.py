@@ -75,7 +75,8 @@ def tensor_text(tensor: Tensor) -> str:
     """``tensor([1., 2.], requires_grad=True)``."""
     head = "Parameter containing:\n" if tensor._is_parameter else ""
     array = tensor._array
-    notes = [] if array.size or array.ndim == 1 else [f"size={tuple(array.shape)}"]
+    tells_size = array.ndim != 1 if not array.size else not _now.edgeitems
+    notes = [f"size={tuple(array.shape)}"] if tells_size else []
     kind = tensor.dtype
     if kind is not dtypes.get_default_dtype() and (not array.size or kind not in (dtypes.int64, dtypes.bool_)):
         notes.append(f"dtype={kind}")

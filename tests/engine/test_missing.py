@@ -1,21 +1,84 @@
 """A name of PyTorch that the engine lacks is said to be lacking, with what comes nearest."""
 
+import importlib
+
 import pytest
 
-import gviz.engine as torch
+import gviz.engine as engine
+
+SENTENCE = "gviz's built-in engine has no {path} yet"
+NAMESPACES = [
+    *("torch", "torch.autograd", "torch.backends", "torch.cuda", "torch.nn"),
+    *("torch.nn.functional", "torch.nn.init", "torch.optim", "torch.optim.lr_scheduler"),
+]
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "said"),
-    [
-        (torch, "einsum", "gviz's built-in engine has no torch.einsum yet"),
-        (torch.optim, "Adam", "gviz's built-in engine has no torch.optim.Adam yet"),
-        (torch.nn, "Linea", "gviz's built-in engine has no torch.nn.Linea yet; it has Linear"),
-        (torch.nn.functional, "softmax", "gviz's built-in engine has no torch.nn.functional.softmax yet"),
-    ],
-)
-def test_a_missing_name_is_the_engines_limit(module, name, said):
-    with pytest.raises(AttributeError) as error:
-        getattr(module, name)
-    assert str(error.value).startswith(said)
-    assert not hasattr(module, name)
+def public(of):
+    return [name for name in dir(of) if not name.startswith("_")]
+
+
+def refusal(of, name):
+    """What is said of a name; None if it is there."""
+    try:
+        getattr(of, name)
+    except AttributeError as error:
+        return str(error)
+    except Exception:
+        return None  # it is there, and does not apply to this tensor
+    return None
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_every_name_of_pytorch_is_there_or_said_to_be_lacking(namespace):
+    ours = importlib.import_module(namespace.replace("torch", "gviz.engine", 1))
+    names = public(importlib.import_module(namespace))
+    assert len(names) > 5
+    for name in names:
+        said = refusal(ours, name)
+        assert said is None or said.startswith(SENTENCE.format(path=f"{namespace}.{name}"))
+        assert hasattr(ours, name) is (said is None)
+
+
+@pytest.mark.torch
+def test_every_method_of_pytorch_is_there_or_said_to_be_lacking():
+    tensor = engine.ones(2, requires_grad=True)
+    names = public(importlib.import_module("torch").Tensor)
+    assert len(names) > 500
+    for name in names:
+        said = refusal(tensor, name)
+        words = f"'Tensor' object has no attribute '{name}': {SENTENCE.format(path=f'torch.Tensor.{name}')}"
+        assert said is None or said.startswith(words)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_what_is_there_under_a_name_of_pytorch_is_no_module_of_our_own(namespace):
+    theirs = importlib.import_module(namespace)
+    ours = importlib.import_module(namespace.replace("torch", "gviz.engine", 1))
+    for name in public(theirs):
+        if hasattr(ours, name) and callable(getattr(theirs, name)):
+            assert callable(getattr(ours, name)), f"{namespace}.{name}"
+
+
+def test_the_nearest_names_are_told():
+    for of, name, nearest in (
+        (engine, "ons", "torch.ons yet; it has ones"),
+        (engine.nn, "Linea", "torch.nn.Linea yet; it has Linear"),
+        (engine.ones(2), "bakward", "torch.Tensor.bakward yet; it has backward"),
+    ):
+        with pytest.raises(AttributeError, match=f"gviz's built-in engine has no {nearest}"):
+            getattr(of, name)
+        assert not hasattr(of, name)
+
+
+def test_an_import_tells_it_too():
+    with pytest.raises(ImportError, match=r"gviz's built-in engine has no torch\.nn\.Linea yet; it has Linear"):
+        from gviz.engine.nn import Linea  # noqa: F401
+
+
+def test_what_begins_with_an_underscore_is_pythons():
+    with pytest.raises(AttributeError, match=r"^'Tensor' object has no attribute '_nothing'$"):
+        engine.ones(2)._nothing  # noqa: B018
+    with pytest.raises(AttributeError, match=r"^module 'gviz\.engine' has no attribute '__nothing__'$"):
+        engine.__nothing__  # noqa: B018
