@@ -39,6 +39,7 @@ from gviz.engine.promotion import *
 from gviz.engine.random import *
 from gviz.engine.ranges import *
 from gviz.engine.sampling import *
+from gviz.engine.serialization import *
 from gviz.engine.settings import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from gviz.engine.random import Generator
-from gviz.engine.utils.data.collation import default_collate, default_convert
-from gviz.engine.utils.data.datasets import IterableDataset
-from gviz.engine.utils.data.samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from gviz.engine.utils.data.collate import default_collate, default_convert
+from gviz.engine.utils.data.dataset import IterableDataset
+from gviz.engine.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 T_co = TypeVar("T_co", covariant=True)
 
