@@ -256,7 +256,8 @@ def _first(op: Op, input: Tensor | Number, other: Tensor | Number) -> Tensor:
 def _plus(self: Array, other: Array, alpha: Number) -> Array:
     """`self` + `alpha` * `other`, rounded once, as the fused instruction PyTorch uses."""
     if self.dtype.kind != "f":
-        return np.add(self, np.multiply(alpha, other, dtype=other.dtype))
+        whole: Array = np.add(self, np.multiply(self.dtype.type(alpha), other))
+        return whole
     if self.dtype == np.float64:
         return _fused(self, other, alpha)
     wide = np.multiply(other, float(np.float32(alpha)), dtype=np.float64)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.apply import apply, broadcast_error, zeros
+from gviz.engine.apply import apply, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.kernels import check_broadcast
 from gviz.engine.ops.unary import nothing
 from gviz.engine.surface import Number, checked, derive, derive_all, front, number, operand, operator
 from gviz.engine.tensor import Tensor
@@ -44,6 +45,7 @@ def _close(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool)
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if tolerance < 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance:g}")
+    check_broadcast(self, other)
     return np.isclose(self, other, rtol, atol, equal_nan)
 
 
@@ -118,9 +120,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     chosen, rejected = _choices(input, other)
-    shapes = [condition.shape, chosen.shape, rejected.shape]
-    for a, b in ((0, 1), (0, 2), (1, 2)):
-        _check_fit(shapes[a], shapes[b])
+    check_broadcast(condition._array, chosen._array, rejected._array)
     return apply(where_op, (condition, chosen, rejected))
 
 
@@ -140,10 +140,3 @@ def _choices(input: Any, other: Any) -> tuple[Tensor, Tensor]:
     kind = dtypes.get_default_dtype().numpy if float in (type(input), type(other)) else np.dtype(np.int64)
     like = np.zeros((), np.bool_ if type(input) is type(other) is bool else kind)
     return number(input, like), number(other, like)
-
-
-def _check_fit(a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    try:
-        np.broadcast_shapes(a, b)
-    except ValueError:
-        raise RuntimeError(broadcast_error(tuple(a), tuple(b))) from None

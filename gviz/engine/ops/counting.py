@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import messages
 from gviz.engine.apply import apply
 from gviz.engine.op import Op, Rule
 from gviz.engine.ops.dims import one_dim
@@ -19,7 +18,7 @@ from gviz.values import Array
 
 def _unknown(name: str) -> Callable[[Any], Any]:
     def vjp(g: Any) -> Any:
-        raise RuntimeError(messages.NOT_IMPLEMENTED.format(name=name))
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return vjp
 
@@ -32,7 +31,7 @@ def _different(self: Array, dim: int | None) -> tuple[Array, Array, Array]:
 def _runs(self: Array, dim: int | None) -> tuple[Array, Array, Array]:
     lines = self.ravel() if dim is None else np.moveaxis(self, dim, 0)
     size = len(lines)
-    flat = lines.reshape(size, -1)
+    flat = lines.reshape(size, int(np.prod(lines.shape[1:])))
     starts = np.ones(size, np.bool_)
     starts[1:] = np.any(flat[1:] != flat[:-1], axis=1)
     values, inverse = lines[starts], np.cumsum(starts) - 1
@@ -88,7 +87,11 @@ def unique_consecutive(
 
 
 def _listed(op: Op, self: Tensor, inverse: bool, counts: bool, dim: int | None) -> Any:
-    axis = None if dim is None else one_dim(dim, checked(op, self, 1).ndim)
+    if dim is not None and not checked(op, self, 1).ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = None if dim is None else one_dim(dim, self.ndim)
+    if axis is not None and 0 in self.shape and self.shape[axis]:
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     output, inverse_indices, numbers = apply(op, (checked(op, self, 1),), {"dim": axis})
     chosen = [output, *([inverse_indices] if inverse else []), *([numbers] if counts else [])]
     return output if len(chosen) == 1 else tuple(chosen)
@@ -133,7 +136,7 @@ def _histc(self: Array, bins: int, min: Number, max: Number) -> Array:
     if low == high:
         low, high = low - 1, high + 1
     if not np.isfinite([low, high]).all():
-        raise RuntimeError(f"histc: range of {low:g}, {high:g} is not finite")
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     return np.histogram(self, bins, (low, high))[0].astype(self.dtype)
 
 

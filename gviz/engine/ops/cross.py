@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.apply import apply, broadcast_error
+from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.dims import one_dim
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops.kernels import check_broadcast, refuse_unless
 from gviz.engine.surface import checked, front
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
 
@@ -54,10 +54,7 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     if not input.ndim or not input.shape[axis] == other.shape[axis] == 3:
         sizes = [t.shape[axis] if t.ndim else 1 for t in (input, other)]
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
-    try:
-        np.broadcast_shapes(input.shape, other.shape)
-    except ValueError:
-        raise RuntimeError(broadcast_error(tuple(input.shape), tuple(other.shape))) from None
+    check_broadcast(input._array, other._array)
     result: Tensor = apply(cross_op, (input, other), {"dim": axis})
     return result
 
@@ -89,10 +86,11 @@ def cov(
     rows = input if input.ndim == 2 else input.view(1, -1)
     if not rows.dtype.is_floating_point:
         rows = rows.to(dtypes.get_default_dtype())
-    count = rows.shape[1]
-    centered = rows - rows.sum(1, keepdim=True) / count
-    divisor = Tensor.sum(rows.detach() * 0, 1)[0] + max(count - correction, 0)
-    return (centered.mm(centered.t()) / divisor).squeeze()
+    count = new_tensor(np.array(rows.shape[1]))
+    centered = rows - (rows.sum(1) / count).unsqueeze(1)
+    freedom = (count - correction).clamp(min=0)
+    result: Tensor = (centered.mm(centered.t()) / freedom).squeeze()
+    return result
 
 
 @front("corrcoef")
@@ -102,6 +100,6 @@ def corrcoef(input: Tensor) -> Tensor:
     if not together.ndim:
         return together / together
     deviation = together.diagonal().sqrt()
-    scaled = together / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    scaled = together / deviation.view(-1, 1) / deviation.view(1, -1)
     result: Tensor = scaled.clamp(-1, 1)
     return result

@@ -199,6 +199,9 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    for beside in (prepend, append):
+        if beside is not None and beside.ndim != input.ndim:
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     around = [t for t in (prepend, input, append) if t is not None]
     result = cat(around, dim) if len(around) > 1 else input
     if n == 0:

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from gviz.engine.apply import apply
 from gviz.engine.op import Op
 from gviz.engine.ops.shape import expand, normal_dims, unsqueeze_dims
@@ -30,7 +32,9 @@ def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
 
 
 def one_dim(dim: int, ndim: int) -> int:
-    """One dimension, counted from 0."""
+    """One dimension, counted from 0. TypeError for what is no whole number."""
+    if not isinstance(dim, (int, np.integer)):
+        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
     return normal_dims(dim, ndim)[0]
 
 

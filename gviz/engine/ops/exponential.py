@@ -56,7 +56,7 @@ def _logit(self: Array, eps: float | None) -> Any:
 
 def _through_logit(g: Any, self: Any, eps: float | None) -> Any:
     low, high, outside = (0.0, 1.0, zeros(g, ()) + float("nan")) if eps is None else (eps, 1 - eps, zeros(g, ()))
-    return where_op((self >= low) & (self <= high), g / (self * (1 - self)), outside)
+    return where_op((self < low) | (self > high), outside, g / (self * (1 - self)))
 
 
 logit: Op = Op(

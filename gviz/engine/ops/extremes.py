@@ -230,7 +230,7 @@ def picked(op: Op, self: Tensor, dim: int, keepdim: bool, **attrs: Any) -> Any:
         kind = type(dim).__name__
         raise TypeError(f"{op.name}() received an invalid combination of arguments - got ({kind}) for the int 'dim'")
     axis = one_dim(dim, checked(op, self, 1).ndim)
-    check_not_empty(f"{op.name}()", self, (axis,))
+    check_not_empty(f"{op.name.removeprefix('nan')}()", self, (axis,))
     return apply(op, (self,), {**attrs, "dim": axis, "keepdim": keepdim})
 
 

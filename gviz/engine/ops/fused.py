@@ -11,7 +11,7 @@ from gviz.engine import dtypes
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal, positive
-from gviz.engine.ops.kernels import only
+from gviz.engine.ops.kernels import check_broadcast, only
 from gviz.engine.surface import Number, Runner, checked, derive, front
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
@@ -23,12 +23,14 @@ def _triples(attrs: dict[str, Any]) -> Sequence[Example]:
 
 
 def _addcmul(self: Array, tensor1: Array, tensor2: Array, value: Number) -> Any:
+    check_broadcast(self, tensor1, tensor2)
     return self + self.dtype.type(value) * tensor1 * tensor2
 
 
 def _addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Number) -> Any:
     if self.dtype.kind != "f":
         raise RuntimeError(INTEGER_ADDCDIV)
+    check_broadcast(self, tensor1, tensor2)
     return self + self.dtype.type(value) * tensor1 / tensor2
 
 
@@ -79,6 +81,7 @@ def _between(self: Array, end: Array, weight: Any) -> Any:
         raise RuntimeError(f"expected dtype {_spelled(self)} for `end` but got dtype {_spelled(end)}")
     if isinstance(weight, np.ndarray) and weight.dtype != self.dtype:
         raise RuntimeError(f"expected dtype {_spelled(self)} for `weight` but got dtype {_spelled(weight)}")
+    check_broadcast(self, end, *([weight] if isinstance(weight, np.ndarray) else []))
     share = self.dtype.type(weight) if not isinstance(weight, np.ndarray) else weight
     near = np.abs(share) < 0.5
     return np.where(near, self + share * (end - self), end - (end - self) * (1 - share))

@@ -20,6 +20,7 @@ def _by_number(name: str, grad_fn: str, sign: str, forward: Any) -> Op:
         formula=f"self {sign} other",
         forward=forward,
         rules=(Rule("self", f"g {sign} other", forward),),
+        promotes="float",
         public=False,
         examples=lambda: [Example((normal(2, 3),), {"other": 2.5})],
     )
@@ -29,10 +30,10 @@ scaled = _by_number("mul", "MulBackward1", "*", lambda g, other: g * other)
 divided = _by_number("div", "DivBackward1", "/", lambda g, other: g / other)
 
 
-def _pair_sums(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """All but the first along `axis`, and all but the last."""
-    size = y.shape[axis]
-    return y.narrow(axis, 1, size - 1), y.narrow(axis, 0, size - 1)
+def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """All but the last along `axis`, and all but the first."""
+    size = y.shape[axis] - 1
+    return y.narrow(axis, 0, size), y.narrow(axis, 1, size)
 
 
 @front("trapezoid", "trapz", method=False)
@@ -42,23 +43,22 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
     if y.dtype is bool_:
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
     if not y.shape[axis]:
-        return y.sum(axis)
+        return y.detach().sum(axis)
     if x is None:
-        ends = (y.select(axis, 0) + y.select(axis, -1)) * 1.0
-        whole = y.sum(axis) - applied(scaled, ends, other=0.5)
+        whole = y.sum(axis) - applied(scaled, y.select(axis, 0) + y.select(axis, -1), other=0.5)
         return applied(scaled, whole, other=float(1 if dx is None else dx))
-    right, left = _pair_sums(y, axis)
-    return applied(divided, (_steps(x, y, axis) * (right + left)).sum(axis), other=2.0)
+    left, right = _neighbours(y, axis)
+    return applied(divided, ((left + right) * _steps(x, y, axis)).sum(axis), other=2.0)
 
 
 @front("cumulative_trapezoid", method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
     """The area under `y` up to each of its samples but the first."""
     axis = _axis(y, dim)
-    right, left = _pair_sums(y, axis)
+    left, right = _neighbours(y, axis)
     if x is None:
-        return applied(scaled, right + left, other=float(1 if dx is None else dx) / 2).cumsum(axis)
-    return applied(divided, (_steps(x, y, axis) * (right + left)).cumsum(axis), other=2.0)
+        return applied(scaled, left + right, other=float(1 if dx is None else dx) / 2).cumsum(axis)
+    return applied(divided, ((left + right) * _steps(x, y, axis)).cumsum(axis), other=2.0)
 
 
 def _steps(x: Tensor, y: Tensor, axis: int) -> Tensor:
@@ -66,11 +66,11 @@ def _steps(x: Tensor, y: Tensor, axis: int) -> Tensor:
         if x.shape[0] != y.shape[axis]:
             raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
         x = x.reshape(*[-1 if d == axis else 1 for d in range(y.ndim)])
-    after, before = _pair_sums(x, axis if x.ndim == y.ndim else one_dim(-1, x.ndim))
+    before, after = _neighbours(x, axis if x.ndim == y.ndim else one_dim(-1, x.ndim))
     return after - before
 
 
 def _axis(y: Tensor, dim: int) -> int:
     if not y.ndim:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return one_dim(dim, y.ndim)

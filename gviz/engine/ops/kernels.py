@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
+from gviz.engine.apply import broadcast_error
 from gviz.values import Array
 
 Forward = Callable[..., Any]
@@ -27,6 +28,16 @@ def refuse_unless(fits: bool, kernel: str, array: Array) -> None:
     """NotImplementedError in PyTorch's words, unless the array `fits` the kernel of this name."""
     if not fits:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtypes.of(array).tensor_type}'")
+
+
+def check_broadcast(*arrays: Array) -> None:
+    """RuntimeError, in PyTorch's words, for arrays that do not broadcast."""
+    shape: tuple[int, ...] = ()
+    for array in arrays:
+        try:
+            shape = np.broadcast_shapes(shape, array.shape)
+        except ValueError:
+            raise RuntimeError(broadcast_error(shape, array.shape)) from None
 
 
 def scipy_special(name: str) -> Forward:

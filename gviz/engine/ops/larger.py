@@ -12,7 +12,7 @@ from gviz.engine.apply import apply, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import eq, ge, gt, isnan, le, lt, where_op
 from gviz.engine.ops.examples import normal, spaced
-from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops.kernels import check_broadcast, refuse_unless
 from gviz.engine.surface import Number, Runner, checked, derive_all, front
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
@@ -81,6 +81,7 @@ derive_all(maximum, minimum, fmax, fmin, numbers=False)
 def _limited(self: Array, min: Any, max: Any) -> Array:
     """`self` between the limits, in the dtype of all of them. What is no number stays so."""
     limits = [m if m is None or isinstance(m, np.ndarray) else _of(m, self) for m in (min, max)]
+    check_broadcast(self, *[m for m in limits if m is not None])
     common = dtypes.promote([self, *[m for m in limits if m is not None]])
     if common.kind == "b":
         _refuse_booleans(self, min, max)
@@ -252,6 +253,8 @@ def _one_limit(run: Runner, self: Tensor, side: str, limit: Tensor | Number) -> 
     if isinstance(limit, Tensor):
         by_tensor: Tensor = run(clamp_min_tensor if side == "min" else clamp_max_tensor, (self, limit), {})
         return by_tensor
+    if limit is None:
+        raise TypeError(f"clamp_{side}() received an invalid combination of arguments - got (NoneType)")
     result: Tensor = run(clamp_min if side == "min" else clamp_max, (self,), {side: _number(limit)})
     return result
 

@@ -18,7 +18,14 @@ logical_not: Op = Op("logical_not(self)", grad_fn="", formula="not self", forwar
 
 
 def _logical(name: str, word: str, forward: Callable[..., Any]) -> Op:
-    return Op(f"logical_{name}(self, other)", grad_fn="", formula=f"self {word} other", forward=forward, in_place=True)
+    return Op(
+        f"logical_{name}(self, other)",
+        grad_fn="",
+        formula=f"self {word} other",
+        forward=forward,
+        promotes=True,
+        in_place=True,
+    )
 
 
 logical_and = _logical("and", "and", np.logical_and)

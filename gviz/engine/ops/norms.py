@@ -21,7 +21,7 @@ from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
 Shape = tuple[int, ...]
-ORDERS = (0, 0.5, 1, 1.5, 2, 3.0, inf, -inf, -1)
+ORDERS = (0.5, 1, 1.5, 2, 3.0, inf, -inf, -1)
 
 
 def _uneven(*shape: int) -> Array:
@@ -53,7 +53,7 @@ def _through_norm(g: Any, self: Any, result: Any, ord: Number, dim: Shape | None
     g, result = kept(g, dims, keepdim), kept(result, dims, keepdim)
     nought = zeros(g, ())
     if ord == 0:
-        return zeros(g, tuple(self.shape))
+        return None  # PyTorch gives none
     if ord == 1:
         return g * sign(self)
     if ord == 2:
@@ -171,6 +171,10 @@ def _distance(self: Array, other: Array, p: Number) -> Any:
 
 
 def _through_dist(g: Any, self: Any, other: Any, result: Any, p: Number) -> Any:
+    if p == 0:
+        raise RuntimeError(
+            "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'"
+        )
     return _through_norm(g, self - other, result, p, None, False)
 
 

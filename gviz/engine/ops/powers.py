@@ -51,6 +51,8 @@ def _power(self: Array, exponent: Number) -> Any:
     base, by = promoted((self, np.array(exponent, dtypes.scalar_dtype(exponent, self.dtype))), True)
     if base.dtype.kind == "b":
         return np.logical_or(self, not exponent)
+    if base.dtype.kind == "f" and exponent in (0.5, -0.5):  # a root, which differs at -0 and -inf
+        return np.sqrt(base) if exponent > 0 else np.true_divide(1, np.sqrt(base))
     return np.power(base, by)
 
 

@@ -93,11 +93,17 @@ def _others(self: Any, dim: int) -> Any:
 def _through_prod(g: Any, self: Any, result: Any) -> Any:
     if not self.shape:
         return g
+    if not (self == 0).any():
+        return g * (result / self)
     return g * in_shape(_others(in_shape(self, (int(np.prod(self.shape)),)), 0), self.shape)
 
 
 def _through_prod_dim(g: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:
-    return kept(g, (dim,), keepdim) * _others(self, dim) if self.shape else g
+    if not self.shape:
+        return g
+    if not (self == 0).any():
+        return kept(g, (dim,), keepdim) * (kept(result, (dim,), keepdim) / self)
+    return kept(g, (dim,), keepdim) * _others(self, dim)
 
 
 prod_all: Op = Op(

@@ -39,7 +39,7 @@ def _quantile(
     name: str, self: Tensor, q: Tensor | Number, dim: int | None, keepdim: bool, interpolation: str
 ) -> Tensor:
     parts = q if isinstance(q, Tensor) else number(q, self._array)
-    _check_quantile(name, self, parts, interpolation)
+    _check_quantile(self, parts, interpolation)
     axis = None if dim is None else one_dim(dim, self.ndim)
     ordered = _ordered(self, axis)
     ordered = ordered.view(*_shape(self, axis, keepdim), ordered.shape[-1] if ordered.ndim else 1)
@@ -64,21 +64,21 @@ def _shape(self: Tensor, axis: int | None, keepdim: bool) -> list[int]:
     return [*self.shape[:axis], *kept, *self.shape[axis + 1 :]]
 
 
-def _check_quantile(name: str, self: Tensor, q: Tensor, interpolation: str) -> None:
+def _check_quantile(self: Tensor, q: Tensor, interpolation: str) -> None:
     if not self.numel():
-        raise RuntimeError(f"{name}() input tensor must be non-empty")
+        raise RuntimeError("quantile() input tensor must be non-empty")
     if q.ndim > 1:
-        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if self.dtype not in (dtypes.float32, dtypes.float64):
-        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if self.dtype is not q.dtype:
-        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     if interpolation not in MODES:
         listed = "'linear', 'lower', 'higher', 'midpoint' or 'nearest'"
-        raise RuntimeError(f"{name}() interpolation must be one of {listed}, but got {interpolation}")
+        raise RuntimeError(f"quantile() interpolation must be one of {listed}, but got {interpolation}")
     if not np.all((q._array >= 0) & (q._array <= 1)):
-        plural = "values must be in the range [0, 1]"
-        raise RuntimeError(f"{name}() q {plural if q.ndim else 'must be in the range [0, 1] but got ' + str(q.item())}")
+        words = "values must be in the range [0, 1]" if q.ndim else f"must be in the range [0, 1] but got {q.item():g}"
+        raise RuntimeError(f"quantile() q {words}")
 
 
 def _interpolated(ordered: Tensor, q: Tensor, name: str, interpolation: str) -> Tensor:

@@ -10,7 +10,7 @@ from gviz.engine.apply import zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import isfinite, where_op
 from gviz.engine.ops.examples import positive, spaced
-from gviz.engine.ops.kernels import only
+from gviz.engine.ops.kernels import check_broadcast, only
 from gviz.engine.ops.overloads import Overloads
 from gviz.engine.ops.unary import nothing, on, stepwise
 from gviz.engine.surface import derive, derive_all, front
@@ -98,8 +98,8 @@ def _unknown(g: Any) -> Any:
 def _heaviside(self: Array, values: Array) -> Any:
     if self.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    shape = np.broadcast_shapes(self.shape, values.shape)
-    return np.where(self == 0, values, (self > 0).astype(self.dtype)).reshape(shape)
+    check_broadcast(self, values)
+    return np.where(self == 0, values, (self > 0).astype(self.dtype))
 
 
 heaviside: Op = Op(

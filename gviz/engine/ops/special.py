@@ -69,7 +69,7 @@ erfinv: Op = smooth(
 lgamma: Op = smooth(
     "lgamma",
     "LgammaBackward0",
-    scipy_special("gammaln"),
+    lambda self: np.where(np.isinf(self), np.abs(self), scipy_special("gammaln")(self)),
     "g * digamma(self)",
     lambda g, self: g * digamma(self),
     on(positive),

@@ -51,7 +51,11 @@ def _centered(self: Any, dim: Shape) -> Any:
 def _through_var(g: Any, self: Any, dim: Shape | None, correction: Number | None, keepdim: bool) -> Any:
     dims = _all_dims(self, dim)
     freedom = _freedom(self, dims, correction)
-    return kept(g, dims, keepdim) * (2 / freedom if freedom else float("inf")) * _centered(self, dims)
+    incoming, centered = kept(g, dims, keepdim), _centered(self, dims)
+    if freedom <= 0 and (dim is None or not self.shape):
+        steep = zeros(g, ()) + float("inf")
+        return incoming * where_op(centered == 0, steep - steep, steep)
+    return incoming * (2 / freedom if freedom else float("inf")) * centered
 
 
 def _through_std(g: Any, self: Any, result: Any, dim: Shape | None, correction: Number | None, keepdim: bool) -> Any:

@@ -67,8 +67,8 @@ acosh: Op = smooth(
     "acosh",
     "AcoshBackward0",
     np.arccosh,
-    "g / (sqrt(self - 1) * sqrt(self + 1))",
-    lambda g, self: g * rsqrt(self - 1) * rsqrt(self + 1),
+    "g / sqrt(self**2 - 1)",
+    lambda g, self: g * rsqrt(self * self - 1),
     on(_beyond),
 )
 atanh: Op = smooth(

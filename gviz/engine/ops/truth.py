@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gviz.engine.apply import apply
 from gviz.engine.op import Op
-from gviz.engine.ops.shape import normal_dims
+from gviz.engine.ops.dims import Dims, numpy_names, reduced_dims
 from gviz.engine.surface import checked, front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
-
-Dims = int | Sequence[int] | None
 
 
 def _holds(name: str, ufunc: np.ufunc, formula: str) -> Op:
@@ -37,18 +34,21 @@ count_op: Op = Op(
 
 
 @front("all")
+@numpy_names
 def all_front(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether all elements hold, or all along `dim`."""
     return _asked(all_op, input, dim, keepdim)
 
 
 @front("any")
+@numpy_names
 def any_front(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether any element holds, or any along `dim`."""
     return _asked(any_op, input, dim, keepdim)
 
 
 @front("count_nonzero")
+@numpy_names
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """How many elements are not 0, of all or along `dim`."""
     result: Tensor = apply(count_op, (checked(count_op, input, 1),), {"dim": _dims(input, dim)})
@@ -62,7 +62,4 @@ def _asked(op: Op, input: Tensor, dim: Dims, keepdim: bool) -> Tensor:
 
 
 def _dims(input: Tensor, dim: Dims) -> tuple[int, ...] | None:
-    if dim is None:
-        return None
-    dims = normal_dims(dim, input.ndim)
-    return dims if input.ndim else ()
+    return None if dim is None else reduced_dims(dim, input.ndim)
