@@ -6,6 +6,7 @@ PyTorch takes a gradient over if nothing else refers to it and it is laid out li
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -17,8 +18,8 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
 _IN_LIST = 2
-_IN_LIST_AND_NAMED = 4
-"""References to what only a list holds, and to what its owner names and hands to a function besides."""
+_NAMED = 3
+"""References to what only a list holds; to what a caller names and hands to the function that counts."""
 
 
 def accumulate(leaf: Tensor, arrived: list[Grad | None], create_graph: bool) -> None:
@@ -37,9 +38,13 @@ def accumulate(leaf: Tensor, arrived: list[Grad | None], create_graph: bool) -> 
         _add(before, arrived[0])
 
 
-def adds_in_place(before: Grad) -> bool:
-    """Whether PyTorch would add a second contribution into the memory of the first, which a list and its user hold."""
-    return getrefcount(before) <= _IN_LIST_AND_NAMED and not isinstance(before, Tensor) and before.base is None
+def adds_in_place(before: Grad, parts: Sequence[Grad | None]) -> bool:
+    """Whether PyTorch adds a second contribution into the memory of the first, which its caller alone refers to.
+
+    The first may be of the same step as the second, one of its `parts`.
+    """
+    alone = _NAMED + any(part is before for part in parts)
+    return getrefcount(before) <= alone and not isinstance(before, Tensor) and before.base is None
 
 
 def _taken(leaf: Tensor, grad: Grad, shared: bool, version: int) -> Tensor:

@@ -85,9 +85,9 @@ class Pass:
             if self._report is not None and emit.channel is channel:
                 self._report.finished(error)
 
-    def will_run(self, node: Node) -> bool:
+    def will_run(self, node: Node | None) -> bool:
         """Whether this pass runs a node or takes a result there. RuntimeError for a leaf of which it is a result."""
-        if node not in self._waiting:
+        if node is None or node not in self._waiting:
             return False
         captured = any((node, output_nr) in self._capturing for output_nr in range(len(node.outputs)))
         if captured and node.__class__ is AccumulateGrad:
@@ -216,7 +216,7 @@ class Pass:
                     there[output_nr] = part
                 else:
                     total = there[output_nr] = before + part
-                    if target.__class__ is AccumulateGrad and (len(there) > 1 or adds_in_place(before)):
+                    if target.__class__ is AccumulateGrad and (len(there) > 1 or adds_in_place(before, parts)):
                         there.append(None)  # see `accumulate`
                 if report is not None:
                     report.flowed(number, slot, edge, part, total)

@@ -125,6 +125,11 @@ GRAD_DTYPE = (
     "specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
     "gradient may break downstream systems that assume they match."
 )
+CPP_TYPES = {
+    "Long": "long int", "Short": "short int", "Char": "signed char", "Byte": "unsigned char",
+    "Half": "c10::Half", "BFloat16": "c10::BFloat16",
+}  # fmt: skip
+"""What some dtypes are called in `GRAD_DTYPE`."""
 INVALID_GRADIENT = (
     "Function {name} returned an invalid gradient at index {index} - got {got} but expected shape compatible with "
     "{expected}"

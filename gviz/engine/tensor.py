@@ -189,7 +189,8 @@ class Tensor(Conversions):
         if value is self:
             raise RuntimeError(messages.GRAD_SELF)
         if value._array.dtype != self._array.dtype:
-            grad, own = value.dtype.tensor_type.lower(), self.dtype.tensor_type
+            kind, own = value.dtype.tensor_type, self.dtype.tensor_type
+            grad = messages.CPP_TYPES.get(kind, kind.lower())
             raise RuntimeError(messages.GRAD_DTYPE.format(grad=grad, own=own))
         if value._array.shape != self._array.shape:
             raise RuntimeError(messages.GRAD_SIZE.format(grad=list(value.shape), own=list(self.shape)))

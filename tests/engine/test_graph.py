@@ -150,7 +150,9 @@ def test_as_pytorch(name):
 
 
 def test_what_is_not_there_says_so():
-    with pytest.raises(NotImplementedError, match=r"has no torch.autograd.graph.allow_mutation_on_saved_tensors; clone"):
+    with pytest.raises(
+        NotImplementedError, match=r"has no torch.autograd.graph.allow_mutation_on_saved_tensors; clone"
+    ):
         torch.autograd.graph.allow_mutation_on_saved_tensors()
     with pytest.raises(AttributeError, match=r"gviz's built-in engine has no torch.autograd.graph.nothing yet"):
         _ = torch.autograd.graph.nothing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from gviz.engine import messages
 from gviz.engine.backward import Place
@@ -105,7 +105,8 @@ class MultiHandle:
 def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None]) -> list[HookHandle]:
     if not all(t.requires_grad for t in tensors):
         raise AssertionError(messages.NOT_IN_GRAPH)
-    nodes = [t._edge()[0] for t in tensors]
+    nodes = [ref(t._edge()[0]) for t in tensors]  # a hook lives in a node, and must not keep it alive
+    count = len(tensors)
     come: WeakKeyDictionary[Pass, list[Tensor | None]] = WeakKeyDictionary()
     missing: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
 
@@ -113,7 +114,7 @@ def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None])
         def hook(grad: Tensor) -> None:
             run = _current_pass()
             if run not in come:
-                come[run], missing[run] = [None] * len(tensors), sum([run.will_run(node) for node in nodes])
+                come[run], missing[run] = [None] * count, sum([run.will_run(node()) for node in nodes])
             come[run][position] = grad
             missing[run] -= 1
             if not missing[run]:
