@@ -127,6 +127,26 @@ def in_place(
     memory_written(channel, target, mark.node)
 
 
+def became_view(
+    channel: Channel,
+    op: Op,
+    target: Tensor,
+    inputs: Sequence[Edge],
+    attrs: dict[str, Any],
+    node: Node | None,
+    untracked: str,
+) -> None:
+    """A tensor became another view of its memory. A leaf that does so untracked stays the leaf it is."""
+    mark = Seen(channel, channel.next_node())
+    if node is not None or not target._requires_grad:
+        target._seen, target._output_nr = mark, 0
+    described = (output(channel, target, 0 if target._base is None else seen(channel, target._base).node),)
+    number = channel.op((op, "in place"), op.describe_in_place)
+    made_at = _say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
+    if node is not None:
+        node.seen, node.made_at = mark, made_at
+
+
 def function(
     channel: Channel,
     node: FunctionNode,

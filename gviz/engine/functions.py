@@ -52,6 +52,7 @@ from gviz.engine.ops import scatter_reduce as scatter_reduce
 from gviz.engine.ops import scattering as scattering
 from gviz.engine.ops import selecting as selecting
 from gviz.engine.ops import shape as shape
+from gviz.engine.ops import shape_in_place as shape_in_place
 from gviz.engine.ops import signs as signs
 from gviz.engine.ops import solving as solving
 from gviz.engine.ops import sorting as sorting

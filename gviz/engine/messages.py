@@ -300,6 +300,7 @@ INVALID_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {kind})"
 )
 AMBIGUOUS_BOOL = "Boolean value of Tensor with {count} is ambiguous"
+RESIZE = "cannot resize variables that require grad"
 OUT_WITH_GRADIENT = (
     "{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
     "requires grad."

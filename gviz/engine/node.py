@@ -237,8 +237,9 @@ class InputMetadata:
 
 
 def plain_name(node: Node) -> str:
-    """A node's name as PyTorch's messages write it: ``Mul`` for ``MulBackward0``."""
-    return node.name().partition("Backward")[0]
+    """A node's name as PyTorch's messages write it: ``Mul`` for ``MulBackward0``, ``Sum1`` for ``SumBackward1``."""
+    stem, _, number = node.name().rpartition("Backward")
+    return stem + number.lstrip("0")
 
 
 class AccumulateGrad(Node):

@@ -110,6 +110,30 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     return target
 
 
+def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
+    """Let `target` itself become the view of its memory that `op` makes; it is returned. Its base is left as it is."""
+    if target.is_inference() and not thread.inference:
+        raise RuntimeError(messages.INFERENCE_IN_PLACE)
+    if thread.grad_enabled and _wants_grad(target):
+        check_in_place(target)
+    channel = emit.channel
+    inputs = [] if channel is None else announce.edges(channel, [target])
+    untracked = why_untracked([target])
+    node = None if untracked else start_node(op, edges_of([target]), [target], attrs)
+    target._array = compute(op, [target], attrs)
+    if not target.is_inference():
+        target._counter[0] += 1
+    notes.remember_write(target)
+    if node is not None:
+        node.outputs = (_form(target),)
+        target._grad_fn, target._output_nr, target._hooks = node, 0, None  # what retains its gradient stays behind
+    if target._base is not None:
+        target._view_version = target._counter[0]
+    if channel is not None:
+        announce.became_view(channel, op, target, inputs, attrs, node, untracked)
+    return target
+
+
 def _wants_grad(tensor: Tensor) -> bool:
     """``requires_grad`` without bringing a view up to date, which may fail."""
     return tensor._requires_grad or (tensor._base is not None and tensor._base._requires_grad)

@@ -1,0 +1,104 @@
+"""Tensors that become another view of their own memory: ``t_``, ``unsqueeze_``, ``resize_`` and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce, messages
+from gviz.engine.memory import address, owner
+from gviz.engine.op import Op
+from gviz.engine.ops.axes import t, transpose
+from gviz.engine.ops.shape import normal_dims, sizes_of, squeeze_all, squeeze_dim, squeeze_dims, unsqueeze_op
+from gviz.engine.surface import front
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.views import view_in_place
+from gviz.values import Array
+
+
+def _variant(op: Op, grad_fn: str) -> Op:
+    """The op under the name that its node has after the tensor itself has become the view."""
+    variant = copy(op)
+    variant.grad_fn = grad_fn
+    variant._compile()
+    return variant
+
+
+_T = _variant(t, "TBackward1")
+_TRANSPOSE = _variant(transpose, "TransposeBackward1")
+_UNSQUEEZE = _variant(unsqueeze_op, "UnsqueezeBackward1")
+_SQUEEZE_ALL = _variant(squeeze_all, "SqueezeBackward3")
+_SQUEEZE_DIM = _variant(squeeze_dim, "SqueezeBackward4")
+_SQUEEZE_DIMS = _variant(squeeze_dims, "SqueezeBackward5")
+
+
+@front("t_", function=False)
+def t_(self: Tensor) -> Tensor:
+    """Become transposed."""
+    if self.ndim > 2:
+        raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    return view_in_place(_T, self, {})
+
+
+@front("transpose_", "swapaxes_", "swapdims_", function=False)
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Become the view with two dimensions exchanged."""
+    first, second = normal_dims((dim0, dim1), self.ndim)
+    return view_in_place(_TRANSPOSE, self, {"dim0": first, "dim1": second})
+
+
+@front("unsqueeze_", function=False)
+def unsqueeze_(self: Tensor, dim: int) -> Tensor:
+    """Become the view with a new dimension of size 1 at `dim`."""
+    return view_in_place(_UNSQUEEZE, self, {"dim": normal_dims(dim, self.ndim + 1)[0]})
+
+
+@front("squeeze_", function=False)
+def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Become the view without dimensions of size 1, or without those of `dim` whose size is 1."""
+    if dim is None:
+        return view_in_place(_SQUEEZE_ALL, self, {})
+    dims = normal_dims(dim, self.ndim)
+    if isinstance(dim, int):
+        return view_in_place(_SQUEEZE_DIM, self, {"dim": dims[0]})
+    return view_in_place(_SQUEEZE_DIMS, self, {"dim": dims})
+
+
+@front("resize_", function=False)
+def resize_(self: Tensor, *size: Any) -> Tensor:
+    """Become another shape of the same memory, or of more: new elements are zero. RuntimeError for one with history."""
+    if self.requires_grad:
+        raise RuntimeError(messages.RESIZE)
+    shape = sizes_of(size)
+    if shape != self._array.shape:
+        _replace(self, _resized(self._array, shape))
+    return self
+
+
+@front("resize_as_", function=False)
+def resize_as_(self: Tensor, the_template: Tensor) -> Tensor:
+    """`resize_` to the shape of another tensor."""
+    return resize_(self, *the_template.shape)
+
+
+def _resized(array: Array, shape: tuple[int, ...]) -> Array:
+    memory, size = owner(array).reshape(-1), prod(shape)
+    start = (address(array) - address(memory)) // array.itemsize
+    if start + size <= memory.size:
+        return memory[start : start + size].reshape(shape)
+    larger = np.zeros(size, array.dtype)
+    larger[: memory.size - start] = memory[start:]
+    return larger.reshape(shape)
+
+
+def _replace(tensor: Tensor, array: Array) -> None:
+    if emit.channel is not None:
+        announce.data_set(emit.channel, tensor, new_tensor(array))
+    tensor._array = array
+    if not tensor.is_inference():
+        tensor._counter[0] += 1
