@@ -50,7 +50,7 @@ class Storage:
 
     def elements(self, array: Array) -> Array:
         """All elements of this memory, into which `array` looks, in the order in which they lie there."""
-        return array.ravel() if self.moved else owner(array).ravel(order="K")
+        return array.ravel() if self.moved else owner_of(array).ravel(order="K")
 
 
 def move(tensor: Tensor, value: Tensor) -> None:
@@ -70,26 +70,26 @@ def output(channel: Channel, tensor: Tensor, view_of: int) -> Output:
     value = channel.value(array)
     if array.base is None and array.flags.c_contiguous:
         return Output(value, storage, version, view_of)
-    whole = owner(array)
-    if array.flags.c_contiguous and array.nbytes == whole.nbytes:
+    owner = owner_of(array)
+    if array.flags.c_contiguous and array.nbytes == owner.nbytes:
         return Output(value, storage, version, view_of)
-    offset = (address(array) - address(whole)) // array.itemsize
+    offset = (address_of(array) - address_of(owner)) // array.itemsize
     strides = tuple(stride // array.itemsize for stride in array.strides)
     return Output(value, storage, version, view_of, offset, strides)
 
 
-def owner(array: Array) -> Array:
-    """The array that has the memory into which `array` looks."""
-    found = array
+def owner_of(array: Array) -> Array:
+    """The array that has the memory which `array` looks into."""
+    owner = array
     base: Any = array.base
     while base is not None:
         if isinstance(base, np.ndarray):
-            found = base
+            owner = base
         base = getattr(base, "base", None)
-    return found
+    return owner
 
 
-def address(array: Array) -> int:
-    """Where in the machine's memory an array begins."""
-    start: int = array.__array_interface__["data"][0]
-    return start
+def address_of(array: Array) -> int:
+    """Where the first element of an array lies."""
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce, messages
-from gviz.engine.memory import address, owner
+from gviz.engine.memory import address_of, owner_of
 from gviz.engine.op import Op
 from gviz.engine.ops.axes import t, transpose
 from gviz.engine.ops.shape import normal_dims, sizes_of, squeeze_all, squeeze_dim, squeeze_dims, unsqueeze_op
@@ -87,8 +87,8 @@ def resize_as_(self: Tensor, the_template: Tensor) -> Tensor:
 
 
 def _resized(array: Array, shape: tuple[int, ...]) -> Array:
-    memory, size = owner(array).reshape(-1), prod(shape)
-    start = (address(array) - address(memory)) // array.itemsize
+    memory, size = owner_of(array).reshape(-1), prod(shape)
+    start = (address_of(array) - address_of(memory)) // array.itemsize
     if start + size <= memory.size:
         return memory[start : start + size].reshape(shape)
     larger = np.zeros(size, array.dtype)
