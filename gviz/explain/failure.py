@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from gviz.events import BackwardStarted, Failed, NodeCreated, StorageWritten
+from gviz.explain.names import made_at
 from gviz.plain_text import shown
-from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 
@@ -103,7 +102,7 @@ def _related(timeline: Timeline, moment: Moment, failed: Failed) -> list[tuple[s
         found.append((_released(timeline, state.saved_freed), state.saved_freed))
     if "inplace" in failed.message:
         info = timeline.info(failed.node)
-        found += [(f"saved by #{info.node}{_at(info.frames)}", info.born), *_writes(timeline, moment, failed.node)]
+        found += [(f"saved by #{info.node}{made_at(info.frames)}", info.born), *_writes(timeline, moment, failed.node)]
     return found
 
 
@@ -116,7 +115,7 @@ def _released(timeline: Timeline, seq: int) -> str:
     if not isinstance(started, BackwardStarted):
         return "released"
     which = "the first backward()" if number == 1 else f"backward pass {number}"
-    return f"released by {which}{_at(timeline.stack(started.stack))}"
+    return f"released by {which}{made_at(timeline.stack(started.stack))}"
 
 
 def _writes(timeline: Timeline, moment: Moment, node: int) -> list[tuple[str, int]]:
@@ -136,8 +135,4 @@ def _writes(timeline: Timeline, moment: Moment, node: int) -> list[tuple[str, in
 
 
 def _written(timeline: Timeline, event: StorageWritten) -> str:
-    return f"written by #{event.node}{_at(timeline.info(event.node).frames)}" if event.node else "written"
-
-
-def _at(frames: tuple[Frame, ...]) -> str:
-    return f" at {shown(PurePath(frames[0].path).name)}:{frames[0].line}" if frames else ""
+    return f"written by #{event.node}{made_at(timeline.info(event.node).frames)}" if event.node else "written"

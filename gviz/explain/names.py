@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from gviz.events import NodeCreated
 from gviz.explain.substitute import is_small
 from gviz.numbers import short
 from gviz.plain_text import clipped, shown
+from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -78,6 +81,11 @@ def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
     """Why autograd does not track an op; in brief it stands alone, with room for `MAX_TITLE` characters."""
     known = UNTRACKED.get(created.untracked)
     return known[brief] if known else clipped(created.untracked, MAX_TITLE)
+
+
+def made_at(frames: tuple[Frame, ...]) -> str:
+    """The place in the source, after what was made there: `` at demo.py:4``."""
+    return f" at {shown(PurePath(frames[0].path).name)}:{frames[0].line}" if frames else ""
 
 
 def phase_words(moment: Moment) -> str:

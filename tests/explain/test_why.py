@@ -1,0 +1,261 @@
+"""Why a value, a gradient, or none: real programs with the classic mistakes, asked at their end."""
+
+import pytest
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.explain.finding import lines
+from gviz.explain.why import why
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+
+def recorded(program):
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def node_of(timeline, name, *, op=""):
+    """The first node of this name, or of this operation."""
+    infos = map(timeline.info, timeline.nodes)
+    return next(info.node for info in infos if (info.op.name == op if op else info.name == name))
+
+
+def asked(timeline, name, aspect=None, *, at=None, op=""):
+    moment = timeline.at(len(timeline) if at is None else at)
+    return why(timeline, moment, node_of(timeline, name, op=op), aspect)
+
+
+def told(finding):
+    return "\n".join("  " * depth + text for depth, text, _ in lines(finding))
+
+
+def checked(timeline, finding):
+    """Every event an explanation leads to is there and concerns the node it speaks of."""
+    if finding.event and finding.node:
+        related = set(timeline.events_of(finding.node))
+        event = timeline.event(finding.event)
+        assert (
+            finding.event in related
+            or finding.node in (getattr(event, "source", 0), getattr(event, "node", 0))
+            or (type(event).__name__ == "BackwardStarted")
+        )
+    for part in finding.parts:
+        checked(timeline, part)
+    return finding
+
+
+def cut_ways():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    w = torch.tensor([3.0, 4.0], requires_grad=True)
+    unused = torch.tensor(1.0, requires_grad=True)
+    data = torch.tensor([1.0, 1.0])
+    y = x * w * data
+    z = y.detach() * x
+    with torch.no_grad():
+        m = x.sum()
+    best = w.argmax()
+    loss = (z * m).sum() + best * 0
+    loss.backward()
+    return unused
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "says"),
+    [
+        ("w", "cut", "detach cuts the graph here"),
+        ("unused", "unused", "was not used in anything"),
+        ("data", "requires none", "does not require a gradient"),
+        ("m", "cut", "inside no_grad"),
+        ("best", "cut", "dtype cannot have a gradient"),
+        ("y", "not a leaf", "only leaves keep their gradient"),
+    ],
+)
+def test_a_missing_gradient_has_a_reason_and_a_remedy(name, kind, says):
+    timeline = recorded(cut_ways)
+    found = checked(timeline, asked(timeline, name, "grad"))
+    assert found.kind == kind
+    assert says in told(found)
+    assert "try: " in told(found)
+
+
+def test_only_the_cuts_that_lead_to_the_loss_are_named():
+    timeline = recorded(cut_ways)
+    found = asked(timeline, "w", "grad")
+    assert {timeline.info(part.node).op.name for part in found.parts} == {"detach", "argmax"}
+
+    def without_argmax():
+        w = torch.tensor([3.0, 4.0], requires_grad=True)
+        w.argmax()
+        (w.detach() * torch.ones(2, requires_grad=True)).sum().backward()
+
+    timeline = recorded(without_argmax)
+    assert [timeline.info(part.node).op.name for part in asked(timeline, "w", "grad").parts] == ["detach"]
+
+
+def test_another_root_is_no_cut():
+    def program():
+        x = torch.tensor(1.0, requires_grad=True)
+        w = torch.tensor(1.0, requires_grad=True)
+        aside = w * 2
+        (x * 3).backward()
+        return aside
+
+    timeline = recorded(program)
+    found = checked(timeline, asked(timeline, "w", "grad"))
+    assert found.kind == "not reached"
+    assert "it was used in" in told(found)
+    assert "aside = Mul" in told(found)
+
+
+def test_a_name_that_became_a_result():
+    def program():
+        x = torch.tensor(1.0, requires_grad=True)
+        x = x + 1
+        (x * x).backward()
+
+    timeline = recorded(program)
+    moment = timeline.at(len(timeline))
+    found = checked(timeline, why(timeline, moment, 3, "grad"))
+    assert found.kind == "rebound"
+    assert found.parts[0].node == 1
+
+
+def test_before_any_pass_and_on_the_way():
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        y = x * x
+        y.backward()
+
+    timeline = recorded(program)
+    started = next(n for n in range(1, len(timeline)) if type(timeline.event(n)).__name__ == "BackwardStarted")
+    assert asked(timeline, "x", "grad", at=started - 1).kind == "no pass"
+    assert asked(timeline, "x", "grad", at=started).kind == "pending"
+
+
+def test_cleared_and_not_asked_for():
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        w = torch.tensor(2.0, requires_grad=True)
+        (x * 3).backward()
+        x.grad = None
+        torch.autograd.grad(w * 2, [w])
+
+    timeline = recorded(program)
+    assert asked(timeline, "x", "grad").kind == "cleared"
+    assert asked(timeline, "w", "grad").kind == "not asked for"
+
+
+def test_a_gradient_is_the_sum_of_its_parts():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        y = x * x + x
+        y.backward()
+        (x * 5).backward()
+
+    timeline = recorded(program)
+    found = checked(timeline, asked(timeline, "x", "grad"))
+    assert "12" in found.text
+    assert [part.kind for part in found.parts] == ["accumulated", "contribution"]
+    assert "7 was there before, from backward pass 1" in told(found)
+    assert "= g * 5 = 1 * 5 = 5" in told(found).replace(": g", " = g")
+    assert "zero_grad()" in told(found)
+    first = next(phase for phase in timeline.phases if phase.kind == "backward").end
+    parts = asked(timeline, "x", "grad", at=first).parts
+    assert len(parts) == 3
+    assert sum(float(part.text.split()[1]) for part in parts) == 7
+
+
+def test_broadcasting_is_part_of_the_arithmetic():
+    def program():
+        b = torch.tensor([1.0, 2.0], requires_grad=True)
+        (torch.ones(3, 2) + b).sum().backward()
+
+    assert "summed over dim 0" in told(asked(recorded(program), "b", "grad"))
+
+
+def test_a_nan_forward_is_traced_to_the_operation_that_made_it():
+    def program():
+        x = torch.tensor([0.0, 1.0], requires_grad=True)
+        y = x / x
+        z = (y * 2).sum()
+        z.backward()
+
+    timeline = recorded(program)
+    found = checked(timeline, asked(timeline, "z"))
+    assert found.kind == "born"
+    assert timeline.info(found.node).name == "y"
+    assert "spread through" in told(found)
+
+
+def test_a_nan_backward_is_traced_to_the_rule_that_made_it():
+    def program():
+        x = torch.tensor([0.0, 4.0], requires_grad=True)
+        torch.where(x > 0, torch.sqrt(x), 0.0).sum().backward()
+
+    timeline = recorded(program)
+    found = checked(timeline, asked(timeline, "x"))
+    assert found.kind == "born backward"
+    assert timeline.info(found.node).op.name == "sqrt"
+    assert "forward it was sqrt" in told(found)
+
+
+def test_a_bad_seed_is_nobodys_rule():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        (x * 2).backward(torch.tensor([float("nan"), 1.0]))
+
+    found = asked(recorded(program), "x")
+    assert found.kind == "seed"
+
+
+def test_a_nan_that_was_written():
+    def program():
+        x = torch.zeros(2)
+        x[0] = float("inf")
+        return x + 1
+
+    timeline = recorded(program)
+    found = asked(timeline, "x", "value")
+    assert found.kind == "born"
+    assert "was written into" in found.text
+
+
+def test_a_value_and_who_wrote_to_it():
+    def program():
+        x = torch.tensor(2.0)
+        y = x * 3
+        y.add_(1)
+        return y
+
+    timeline = recorded(program)
+    found = checked(timeline, asked(timeline, "y", "value"))
+    assert "= 6" in found.text
+    assert "wrote to its memory: 7" in told(found)
+
+
+def test_what_is_not_made_yet():
+    timeline = recorded(cut_ways)
+    assert asked(timeline, "loss", at=1).kind == "unborn"
+
+
+def test_what_is_sent_at_this_moment():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        (x * 5).backward()
+
+    timeline = recorded(program)
+    flowed = next(n for n in range(1, len(timeline)) if type(timeline.event(n)).__name__ == "GradFlowed")
+    assert "+= 5" in asked(timeline, "", op="mul", at=flowed).text
+
+
+def test_a_gradient_that_the_program_set():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        x.grad = torch.tensor(7.0)
+        torch.ones(1, requires_grad=True).sum().backward()
+        return x
+
+    timeline = recorded(program)
+    found = checked(timeline, asked(timeline, "x", "grad"))
+    assert found.kind == "assigned"
+    assert "7" in found.text
