@@ -24,7 +24,7 @@ class Asker:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._names = Names(timeline)
+        self.names = Names(timeline)
         self.watched: list[str] = []
 
     def carry_out(self, name: str, argument: str, n: int) -> list[str]:
@@ -33,7 +33,7 @@ class Asker:
 
     def evaluated(self, text: str, n: int) -> str:
         """What an expression is, in one line."""
-        result = evaluated(self._timeline, self._names, n, text)
+        result = evaluated(self._timeline, self.names, n, text)
         value = as_value(result)
         return shown(str(result)) if value is None else short(value)
 
@@ -79,7 +79,7 @@ def _unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
 
 
 def _whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
-    value = as_value(evaluated(asker._timeline, asker._names, n, text))
+    value = as_value(evaluated(asker._timeline, asker.names, n, text))
     yield f"{shown(text)}: {'no tensor and no number' if value is None else kind_text(value)}"
 
 

@@ -65,6 +65,7 @@ SPECS = (
     Spec("select", (), "PLACE", "look at a node; the time does not move"),
     Spec("print", ("p", "node"), "[PLACE]", "the selected node in full: value, gradient, where it was made"),
     Spec("eval", ("=",), "EXPR", "an expression over the tensors of this moment: x.grad * 2, norm(#4)"),
+    Spec("explain", ("why", "e"), "[PLACE[.grad]]", "why it has this value, this gradient, or none; with the lines"),
     Spec("whatis", (), "EXPR", "its shape and dtype"),
     Spec("watch", ("display",), "[EXPR]", "show an expression at every stop; without EXPR list what is watched"),
     Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it"),

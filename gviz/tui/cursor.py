@@ -5,9 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
+from gviz.explain.finding import Finding
+from gviz.explain.why import why
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
@@ -15,6 +18,7 @@ from gviz.tui import find, stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import Command
+from gviz.where import Aspect
 
 Move = Callable[[Timeline, int], int]
 
@@ -54,6 +58,18 @@ class Stop:
     def backward(self) -> bool:
         """Whether time ran backwards."""
         return self.position < self.start
+
+
+def explanation(cursor: Cursor, text: str) -> Finding:
+    """Why the place of `text` (the selected node without one) is as it is here; a name means who had it last."""
+    place, aspect = text.strip(), None
+    if place.endswith((".grad", ".value")):
+        place, _, aspect = place.rpartition(".")
+    node = cursor.asker.names.last(place, cursor.position) or cursor.node_at(place)
+    if not node:
+        raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+    moment = cursor.timeline.at(cursor.position)
+    return why(cursor.timeline, moment, node, cast("Aspect | None", aspect))
 
 
 def start_of(timeline: Timeline) -> int:

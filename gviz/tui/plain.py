@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TextIO
 
 from gviz.errors import GvizError
+from gviz.explain import finding
 from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
 from gviz.explain.names import label
@@ -21,7 +22,7 @@ from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import asking, lines, stopping
 from gviz.tui.commands import Command, help_lines, parse
-from gviz.tui.cursor import FOLLOWS, Cursor, Stop, start_of
+from gviz.tui.cursor import FOLLOWS, Cursor, Stop, explanation, start_of
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.drawing.node import Subject, frame_text, node_lines
@@ -248,8 +249,14 @@ def _export(session: Session, path: str) -> Iterator[str]:
     yield export(session.timeline, session.cursor.position, path) + "."
 
 
+def _explain(session: Session, text: str) -> Iterator[str]:
+    for depth, said, event in finding.lines(explanation(session.cursor, text)):
+        yield f"{'  ' * depth}{said}{f'  [event {event}]' if event else ''}"
+
+
 _SAYS: dict[str, Callable[[Session, str], Iterator[str]]] = {
     "print": _print,
+    "explain": _explain,
     "tape": _tape,
     "list": _list,
     "where": _where,

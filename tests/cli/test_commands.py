@@ -261,3 +261,20 @@ def test_quit_from_the_command_line_leaves(folder):
     code, out, _ = gviz("open", "program.gviz", "--plain", "-c", "s", "-c", "quit", "-c", "s", cwd=folder)
     assert code == 0
     assert out.count("(gviz)") == 2
+
+
+def test_explain_says_why_as_text_and_as_json(folder):
+    code, out, _ = gviz("explain", "program.gviz", "a.grad", cwd=folder)
+    assert code == 0
+    assert out.startswith("#1 a: .grad is 7  [event ")
+    assert "+= 1 from #3 b = Add at program.py:3" in out
+    code, out, _ = gviz("explain", "program.gviz", "a.grad", "--at", "bwd", "--format", "json", cwd=folder)
+    finding = json.loads(out)["finding"]
+    assert (finding["kind"], finding["node"]) == ("pending", 1)
+
+
+@pytest.mark.parametrize("arguments", [("nosuch",), ("a", "--at", "999"), ("#77",)])
+def test_explain_refuses_what_is_not_there(folder, arguments):
+    code, out, err = gviz("explain", "program.gviz", *arguments, cwd=folder)
+    assert (code, out) == (2, "")
+    assert err.startswith("gviz: error: ")

@@ -11,6 +11,7 @@ from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.expressions import Names, evaluated
+from gviz.tui.screens.sheet import Sheet, SheetScreen
 from gviz.tui.widgets.node import NodePanel
 
 
@@ -116,3 +117,19 @@ async def test_what_is_watched_stands_above_the_node():
 async def test_p_answers_in_the_bottom_row():
     screen = await after(demo(), "p", *"#1 * 2", "enter")
     assert "#1 * 2 = 6" in screen.remark
+
+
+def test_why_in_lines_with_the_events():
+    said = transcript(demo(), "goto end", "why x.grad", "why loss.value")
+    assert "#1 x: .grad is -14  [event 31]\n  += " in said
+    assert "#5 loss = Add at demo.py:7" in said
+
+
+async def test_e_explains_on_a_page():
+    app = app_of(demo(), at=33)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("g", "e")
+        await pilot.pause()
+        assert isinstance(app.screen, SheetScreen)
+        rows = ["".join(text for text, _ in app.screen.query_one(Sheet).row(y)) for y in range(2)]
+        assert rows[0].startswith("#1 x: .grad is -14")

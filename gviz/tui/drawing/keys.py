@@ -90,7 +90,7 @@ _RIGHT = (
     ("x", "export a picture"),
     ("esc", "leave, undo zoom"),
     ("q", "quit"),
-    ("", ""),
+    ("e w p", "why, watch, evaluate"),
 )
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
     (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"),

@@ -40,6 +40,7 @@ _LOOK = (
     ("find.previous", "full_stop", "again(True)", "Previous match"),
     ("break.toggle", "b,f9", "break", "Breakpoint at the selected node, on or off"),
     ("break.edit", "B", "prompt(':', 'break ')", "Breakpoint with a condition"),
+    ("look.explain", "e", "explain", "Why this value, this gradient, or none"),
     ("watch.ask", "w", "prompt(':', 'watch ')", "Show an expression at every stop"),
     ("look.eval", "p", "prompt(':', 'eval ')", "What an expression is now"),
     ("act.command", "colon", "prompt(':')", "Command line"),

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
+from gviz.explain import finding
 from gviz.explain.docstring import about
 from gviz.plain_text import clipped
 from gviz.tui import asking, stopping
 from gviz.tui.commands import Command, help_lines
+from gviz.tui.cursor import explanation
+from gviz.tui.drawing.explanation import explanation_lines
 from gviz.tui.drawing.keys import commands_page
 from gviz.tui.lines import line, paragraphs, wrapped
 from gviz.tui.widgets.node import NodePanel
@@ -29,6 +32,7 @@ def carry_out(screen: DebuggerScreen, command: Command) -> None:
         "theme": lambda name: _theme(screen, name),
         "export": lambda path: _export(screen, path),
         "print": lambda place: _inspect(screen, place),
+        "explain": lambda text: _explain(screen, text),
     }
     if command.name in _PANELS:
         screen.action_panel(_PANELS[command.name])
@@ -51,6 +55,11 @@ def _say(screen: DebuggerScreen, answers: list[str]) -> None:
         screen.say(answers[0])
     else:
         screen.show_sheet("Answer", lambda width: [row for text in answers for row in wrapped(line(text), width, 3)])
+
+
+def _explain(screen: DebuggerScreen, text: str) -> None:
+    rows = list(finding.lines(explanation(screen.cursor, text)))
+    screen.show_sheet("Why", lambda width: explanation_lines(rows, width))
 
 
 def _help(screen: DebuggerScreen, word: str) -> None:

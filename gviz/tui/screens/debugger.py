@@ -12,7 +12,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import Static
 
 from gviz.errors import GvizError
@@ -24,9 +23,10 @@ from gviz.tui.cursor import FOLLOWS, Cursor, Stop
 from gviz.tui.drawing.keys import help_page
 from gviz.tui.export import usual_name
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.messages import NodePointed, Seek, Typed
+from gviz.tui.messages import Typed
 from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.carry_out import carry_out
+from gviz.tui.screens.cursor_keys import CursorKeys
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.sheet import Draw, SheetScreen
@@ -39,10 +39,8 @@ from gviz.tui.widgets.source import SourcePane
 from gviz.tui.widgets.tape import Tape
 from gviz.where import stop
 
-PLAY_SECONDS = 0.4
 
-
-class DebuggerScreen(Screen[None]):
+class DebuggerScreen(CursorKeys):
     """Status, timeline, panels and keys over one recording."""
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
@@ -74,7 +72,6 @@ class DebuggerScreen(Screen[None]):
         self.glyphs = glyphs
         self._awaited = ""
         self.panels = Panels(self)
-        self._playing: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """All panels, always; which of them are seen is `arranged`."""
@@ -142,42 +139,6 @@ class DebuggerScreen(Screen[None]):
         if stop.said:
             self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
 
-    def action_travel(self, name: str) -> None:
-        """Move in time by a step of some size."""
-        self._pause()
-        self.run_command(Command(name))
-
-    def action_travel_to(self, backward: bool) -> None:
-        """To the next (previous) event of the selected node."""
-        self._pause()
-        self.run_command(Command("reverse-to" if backward else "to"))
-
-    def action_seek(self, position: int) -> None:
-        """To an event; -1 is the last."""
-        self._pause()
-        self._attempt(lambda: self._show(self.cursor.seek(len(self.timeline) if position < 0 else position)))
-
-    def action_back(self) -> None:
-        """To the position jumped from last."""
-        self.run_command(Command("back"))
-
-    def action_neighbour(self, steps: int) -> None:
-        """Select the node below or above in the tape."""
-        self._attempt(lambda: self._show(self.cursor.neighbour(steps)))
-
-    def action_edge(self, which: int) -> None:
-        """Select the first or last node of the tape."""
-        if len(self.timeline.nodes):
-            self._attempt(lambda: self._show(self.cursor.select(int(self.timeline.nodes[which]))))
-
-    def action_relative(self, kin: str) -> None:
-        """Select an input or a user of the node; pressed again at the same place, the next one."""
-        self._attempt(lambda: self._show(self.cursor.relative(kin)))
-
-    def action_again(self, backward: bool) -> None:
-        """Repeat the search."""
-        self._attempt(lambda: self._show(self.cursor.again(backward=backward)))
-
     def action_caller(self, steps: int) -> None:
         """Look at a caller further up or down in the source."""
         frames = self.timeline.info(self.selected).frames if self.selected else ()
@@ -189,6 +150,10 @@ class DebuggerScreen(Screen[None]):
             made = self.cursor.breakpoints.toggle(stop(f"#{self.selected}"))
             self.breaks += 1
             self.say(f"breakpoint {made.number} at #{self.selected}" if made else f"no breakpoint at #{self.selected}")
+
+    def action_explain(self) -> None:
+        """Why the selected node is as it is."""
+        self.run_command(Command("explain"))
 
     def action_detail(self) -> None:
         """Numbers in full, or short."""
@@ -245,13 +210,6 @@ class DebuggerScreen(Screen[None]):
         if not self.panels.too_small:
             self.app.push_screen(screen())
 
-    def action_play(self) -> None:
-        """Step by itself until a key or the end."""
-        if self._playing is not None:
-            self._pause()
-        else:
-            self._playing = self.set_interval(PLAY_SECONDS, self._play_on)
-
     def action_await_letter(self, purpose: str) -> None:
         """The next key names a bookmark."""
         self._awaited = purpose
@@ -296,16 +254,6 @@ class DebuggerScreen(Screen[None]):
             self.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
         return True
 
-    def on_seek(self, message: Seek) -> None:
-        """Somebody pointed at an event."""
-        self.action_seek(message.position)
-
-    def on_node_pointed(self, message: NodePointed) -> None:
-        """Somebody pointed at a node."""
-        self._attempt(lambda: self._show(self.cursor.select(message.node)))
-        if message.run:
-            self.action_travel_to(False)
-
     def on_typed(self, message: Typed) -> None:
         """A command or a search was typed, or the prompt was left."""
         self.query_one(KeysRow).display = True
@@ -315,14 +263,3 @@ class DebuggerScreen(Screen[None]):
             self.run_command(Command("find", 1, text))
         elif message.sign == ":" and text:
             self._attempt(partial(self._run, text))
-
-    def _play_on(self) -> None:
-        stop = self.cursor.travel("step")
-        self._show(stop)
-        if stop.position == stop.start:
-            self._pause()
-
-    def _pause(self) -> None:
-        if self._playing is not None:
-            self._playing.stop()
-            self._playing = None
