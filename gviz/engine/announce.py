@@ -17,7 +17,6 @@ from gviz.engine.node import AccumulateGrad, Node
 from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
 
 if TYPE_CHECKING:
-    from gviz.engine.autograd.function_node import FunctionNode
     from gviz.engine.op import Op
     from gviz.engine.tensor import Tensor
 
@@ -83,7 +82,7 @@ def operation(
     if node is not None:
         node.seen = mark
     number = channel.op(op, op.describe)
-    made_at = _say_operation(channel, mark.node, number, tuple(inputs_before), attrs, tuple(described), untracked)
+    made_at = say_operation(channel, mark.node, number, tuple(inputs_before), attrs, tuple(described), untracked)
     if node is not None:
         node.made_at = made_at
 
@@ -121,7 +120,7 @@ def in_place(
         written._output_nr = 0
     number = channel.op((op, written is target), op.describe_in_place if written is target else op.describe_slices)
     described = (output(channel, written, 0),)
-    made_at = _say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
+    made_at = say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
         node.made_at = made_at
     memory_written(channel, target, mark.node)
@@ -142,36 +141,9 @@ def became_view(
         target._seen, target._output_nr = mark, 0
     described = (output(channel, target, 0 if target._base is None else seen(channel, target._base).node),)
     number = channel.op((op, "in place"), op.describe_in_place)
-    made_at = _say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
+    made_at = say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
         node.seen, node.made_at = mark, made_at
-
-
-def function(
-    channel: Channel,
-    node: FunctionNode,
-    args: Sequence[Any],
-    inputs: Sequence[Edge],
-    outputs: Sequence[Tensor | None],
-    untracked: str,
-) -> None:
-    """A custom Function ran on `args`. Its outputs are its own from now on, whatever inside it made them."""
-    slots, attrs = node.arguments(args)
-    key = type(node), slots, bool(node.saved)
-    number = channel.op(key, lambda number: node.describe_call(number, slots))
-    described = [_output_of_function(channel, tensor) for tensor in outputs]
-    mark = node.seen = Seen(channel, channel.next_node())
-    for tensor in outputs:
-        if tensor is not None:
-            tensor._seen = mark
-    node.made_at = _say_operation(channel, mark.node, number, tuple(inputs), attrs, tuple(described), untracked)
-
-
-def _output_of_function(channel: Channel, tensor: Tensor | None) -> Output:
-    if tensor is None:
-        return Output(None, channel.next_storage())
-    seen(channel, tensor)  # it has a storage then
-    return output(channel, tensor, 0 if tensor._base is None else seen(channel, tensor._base).node)
 
 
 def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node) -> None:
@@ -182,7 +154,7 @@ def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node
     view._storage = base._storage
     described = (output(channel, view, origin.node),)
     inputs = ((origin.node, base._output_nr),)
-    _say_operation(channel, view._seen.node, channel.op(op, op.describe), inputs, node.attrs, described, "")
+    say_operation(channel, view._seen.node, channel.op(op, op.describe), inputs, node.attrs, described, "")
 
 
 def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | None = None) -> None:
@@ -269,10 +241,10 @@ def _enter_late(channel: Channel, node: Node) -> None:
     mark = node.seen = Seen(channel, channel.next_node())
     inputs = tuple((0, 0) if e is None else (seen_node(channel, e[0]).node, e[1]) for e in node.next_edges)
     outputs = tuple(Output(None, channel.next_storage()) for _ in node.outputs)
-    _say_operation(channel, mark.node, channel.op(type(node), node.describe), inputs, {}, outputs, "")
+    say_operation(channel, mark.node, channel.op(type(node), node.describe), inputs, {}, outputs, "")
 
 
-def _say_operation(
+def say_operation(
     channel: Channel,
     node: int,
     op: int,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from gviz import emit
 from gviz.engine import announce, messages
+from gviz.engine.announce_function import function_ran
 from gviz.engine.apply import apply, edges_of, why_untracked
 from gviz.engine.autograd.function_node import NO_TENSOR, FunctionCtx, FunctionNode
 from gviz.engine.missing import lookup_in
@@ -145,7 +146,7 @@ def _finished(node: FunctionNode, inputs: _Inputs, outputs: tuple[Any, ...]) -> 
     if known is not None and emit.channel is not None:
         untracked = "" if recorded else why_untracked(tensors)
         made = [o if isinstance(o, Tensor) else None for o in finished]
-        announce.function(emit.channel, node, inputs.args, known, made, untracked)
+        function_ran(emit.channel, node, inputs.args, known, made, untracked)
     return finished
 
 
