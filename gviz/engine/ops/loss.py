@@ -1,51 +1,253 @@
-"""Losses."""
+"""Losses between an input and a target of the same shape that PyTorch computes in one operation."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal
-from gviz.engine.tensor import Tensor
+from gviz.engine.ops.comparison import where_op
+from gviz.engine.ops.examples import normal, spaced, within
+from gviz.engine.ops.exponential import exp, log, sigmoid
+from gviz.engine.ops.kernels import only
+from gviz.engine.ops.larger import clamp_min
+from gviz.engine.ops.signs import sign
+from gviz.values import Array
+
+REDUCTIONS = ("mean", "sum", "none")
 
 
-def _difference(g: Any, self: Any, target: Any, reduction: str) -> Any:
-    scale = 2.0 / max(int(np.prod(self.shape)), 1) if reduction == "mean" else 2.0
-    return g * ((self - target) * scale)
+def reduced(losses: Array, reduction: str) -> Any:
+    """All losses, their sum, or their mean."""
+    if reduction == "none":
+        return losses
+    total = np.add.reduce(losses, axis=None)
+    return total if reduction == "sum" else total / np.asarray(losses.size, losses.dtype)
 
 
-def _mse(self: Any, target: Any, reduction: str) -> Any:
-    squares = np.square(self - target)
-    return squares if reduction == "none" else np.mean(squares) if reduction == "mean" else np.sum(squares)
+def share(g: Any, like: Any, reduction: str) -> Any:
+    """The gradient of one loss, from that of what all were reduced to; for use inside rules."""
+    return g / max(prod(like.shape), 1) if reduction == "mean" else g
 
 
-mse: Op = Op(
-    "mse_loss(self, target, *, reduction='mean')",
-    grad_fn="MseLossBackward0",
-    formula="mean of (self - target)**2",
-    forward=_mse,
-    rules=(
-        Rule("self", "g * 2 * (self - target) / number of elements", _difference),
+def _compared(
+    signature: str,
+    grad_fn: str,
+    formula: str,
+    loss: Callable[..., Array],
+    slope: Callable[..., Any],
+    extra: Sequence[dict[str, Any]] = ({},),
+) -> Op:
+    """A loss that depends on ``self - target`` alone: `slope` is its derivative by this difference."""
+    name = signature.partition("(")[0]
+
+    def forward(self: Array, target: Array, reduction: str, **attrs: Any) -> Any:
+        return reduced(loss(self - target, **attrs), reduction)
+
+    attr = next(iter(extra[0]), "")
+    rules = _rules_with(attr, slope) if attr else _rules_without(slope)
+    return Op(
+        signature,
+        grad_fn=grad_fn,
+        formula=formula,
+        forward=forward,
+        rules=rules,
+        promotes=True,
+        public=False,
+        torch=f"nn.functional.{name}",
+        examples=lambda: [
+            Example((spaced(2, 3), spaced(2, 3) * 0.3), {"reduction": r} | attrs) for r in REDUCTIONS for attrs in extra
+        ],
+    )
+
+
+def _rules_without(slope: Callable[..., Any]) -> tuple[Rule, Rule]:
+    def vjp(g: Any, self: Any, target: Any, reduction: str) -> Any:
+        return share(g, self, reduction) * slope(self - target)
+
+    return (
+        Rule("self", "g * slope at self - target", vjp),
+        Rule(
+            "target", "-g * slope at self - target", lambda g, self, target, reduction: -vjp(g, self, target, reduction)
+        ),
+    )
+
+
+def _rules_with(attr: str, slope: Callable[..., Any]) -> tuple[Rule, Rule]:
+    """The same, for a loss with one more argument."""
+    if attr == "beta":
+        return (
+            Rule(
+                "self",
+                "g * (self - target) / beta, at least -g, at most g",
+                lambda g, self, target, reduction, beta: share(g, self, reduction) * slope(self - target, beta),
+            ),
+            Rule(
+                "target",
+                "-g * (self - target) / beta, at least -g, at most g",
+                lambda g, self, target, reduction, beta: -share(g, self, reduction) * slope(self - target, beta),
+            ),
+        )
+    return (
+        Rule(
+            "self",
+            "g * (self - target), at most delta away from 0",
+            lambda g, self, target, reduction, delta: share(g, self, reduction) * slope(self - target, delta),
+        ),
         Rule(
             "target",
-            "-g * 2 * (self - target) / number of elements",
-            lambda g, self, target, reduction: -_difference(g, self, target, reduction),
+            "-g * (self - target), at most delta away from 0",
+            lambda g, self, target, reduction, delta: -share(g, self, reduction) * slope(self - target, delta),
         ),
-    ),
-    promotes=True,
-    public=False,
-    examples=lambda: [Example((normal(3), normal(3)), {"reduction": r}) for r in ("mean", "sum", "none")],
+    )
+
+
+def _smooth(difference: Array, beta: float) -> Array:
+    size = np.abs(difference)
+    return np.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
+
+
+def _smooth_slope(difference: Any, beta: float) -> Any:
+    near = (difference < beta) & (difference > -beta)
+    return where_op(near, difference / beta, sign(difference))
+
+
+def _huber(difference: Array, delta: float) -> Array:
+    size = np.abs(difference)
+    return np.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+
+
+def _huber_slope(difference: Any, delta: float) -> Any:
+    near = (difference <= delta) & (difference >= -delta)
+    return where_op(near, difference, sign(difference) * delta)
+
+
+mse = _compared(
+    "mse_loss(self, target, *, reduction='mean')",
+    "MseLossBackward0",
+    "mean of (self - target)**2",
+    only("f", "mse_cpu", np.square),
+    lambda difference: 2 * difference,
+)
+smooth_l1 = _compared(
+    "smooth_l1_loss(self, target, *, reduction='mean', beta=1.0)",
+    "SmoothL1LossBackward0",
+    "mean of |self - target| - beta / 2, rounded at 0",
+    only("f", "smooth_l1_cpu", _smooth),
+    _smooth_slope,
+    [{"beta": 1.0}, {"beta": 0.6}],
+)
+huber = _compared(
+    "huber_loss(self, target, *, reduction='mean', delta=1.0)",
+    "HuberLossBackward0",
+    "mean of delta * (|self - target| - delta / 2), rounded at 0",
+    only("f", "huber_cpu", _huber),
+    _huber_slope,
+    [{"delta": 1.0}, {"delta": 0.6}],
 )
 
 
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The mean (or ``sum``, or ``none``) of the squared differences."""
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    shape = np.broadcast_shapes(tuple(input.shape), tuple(target.shape))
-    wide = [t if tuple(t.shape) == shape else t.expand(*shape) for t in (input, target)]
-    result: Tensor = apply(mse, wide, {"reduction": reduction})
-    return result
+def _signs(*shape: int) -> Array:
+    return np.sign(spaced(*shape))
+
+
+def _through_soft_margin(g: Any, self: Any, target: Any, reduction: str) -> Any:
+    return share(g, self, reduction) * (-target * sigmoid(-target * self))
+
+
+soft_margin: Op = Op(
+    "soft_margin_loss(self, target, *, reduction='mean')",
+    grad_fn="SoftMarginLossBackward0",
+    formula="mean of log(1 + exp(-target * self))",
+    forward=lambda self, target, reduction: reduced(np.log1p(np.exp(-target * self)), reduction),
+    rules=(Rule("self", "-g * target * sigmoid(-target * self)", _through_soft_margin),),
+    public=False,
+    torch="nn.functional.soft_margin_loss",
+    examples=lambda: [Example((normal(2, 3), _signs(2, 3)), {"reduction": r}) for r in REDUCTIONS],
+)
+
+
+def _weighted(losses: Any, weight: Any) -> Any:
+    return losses if weight is None else losses * weight
+
+
+def _bce(self: Array, target: Array, weight: Array | None, reduction: str) -> Any:
+    if ((self < 0) | (self > 1)).any():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    losses = (target - 1) * np.maximum(np.log1p(-self), -100) - target * np.maximum(np.log(self), -100)
+    return reduced(_weighted(losses, weight), reduction)
+
+
+def _through_bce_input(g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
+    slope = (self - target) / clamp_min((1 - self) * self, min=1e-12)
+    return _weighted(share(g, self, reduction) * slope, weight)
+
+
+def _through_bce_target(g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
+    slope = clamp_min(log(1 - self), min=-100) - clamp_min(log(self), min=-100)
+    return _weighted(share(g, self, reduction) * slope, weight)
+
+
+bce: Op = Op(
+    "binary_cross_entropy(self, target, weight?, *, reduction='mean')",
+    grad_fn="BinaryCrossEntropyBackward0",
+    formula="-mean of target * log(self) + (1 - target) * log(1 - self)",
+    forward=only("f", "binary_cross_entropy", _bce),
+    rules=(
+        Rule("self", "g * (self - target) / (self * (1 - self))", _through_bce_input),
+        Rule("target", "g * (log(1 - self) - log(self))", _through_bce_target),
+    ),
+    public=False,
+    examples=lambda: [
+        Example((within(0.1, 0.9, 2, 3), within(0.1, 0.9, 2, 3), w), {"reduction": r})
+        for r in REDUCTIONS
+        for w in (None, within(0.5, 2, 2, 3))
+    ],
+)
+
+
+def _bce_with_logits(self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str) -> Any:
+    softplus = np.log1p(np.exp(-np.abs(self))) + np.maximum(-self, 0)
+    pull = softplus if pos_weight is None else (1 + (pos_weight - 1) * target) * softplus
+    return reduced(_weighted((1 - target) * self + pull, weight), reduction)
+
+
+def _through_logits(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
+    if pos_weight is None:
+        slope = sigmoid(self) - target
+    else:
+        positive = pos_weight * target
+        slope = (positive + 1 - target) * sigmoid(self) - positive
+    return _weighted(share(g, self, reduction) * slope, weight)
+
+
+def _log_sigmoid(self: Any) -> Any:
+    """Exact for large numbers of both signs; for use inside rules."""
+    size = where_op(self < 0, self, -self)
+    return where_op(self < 0, self, self * 0) - log(1 + exp(size))
+
+
+def _through_logits_target(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
+    slope = -self if pos_weight is None else _log_sigmoid(-self) - pos_weight * _log_sigmoid(self)
+    return _weighted(share(g, self, reduction) * slope, weight)
+
+
+bce_with_logits: Op = Op(
+    "binary_cross_entropy_with_logits(self, target, weight?, pos_weight?, *, reduction='mean')",
+    grad_fn="BinaryCrossEntropyWithLogitsBackward0",
+    formula="binary cross entropy of sigmoid(self) and target",
+    forward=_bce_with_logits,
+    rules=(
+        Rule("self", "g * (sigmoid(self) - target)", _through_logits),
+        Rule("target", "-g * self", _through_logits_target),
+    ),
+    public=False,
+    examples=lambda: [
+        Example((normal(2, 3), within(0.1, 0.9, 2, 3), w, p), {"reduction": r})
+        for r in REDUCTIONS
+        for w, p in ((None, None), (within(0.5, 2, 2, 3), within(0.5, 2, 3)))
+    ],
+)

@@ -25,6 +25,9 @@ def _by_number(name: str, grad_fn: str, formula: str, forward: Callable[..., Any
 plus = _by_number(
     "add", "AddBackward1", "self + other", lambda self, other: self + other, Rule("self", "g", lambda g: g)
 )
+minus = _by_number(
+    "sub", "SubBackward1", "self - other", lambda self, other: self - other, Rule("self", "g", lambda g: g)
+)
 times = _by_number(
     "mul",
     "MulBackward1",

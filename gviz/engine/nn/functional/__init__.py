@@ -7,10 +7,12 @@ from __future__ import annotations
 from gviz.engine.missing import lookup_in
 from gviz.engine.nn.functional.activation import *
 from gviz.engine.nn.functional.adaptive_pooling import *
+from gviz.engine.nn.functional.class_loss import *
 from gviz.engine.nn.functional.convolution import *
+from gviz.engine.nn.functional.distance import *
+from gviz.engine.nn.functional.loss import *
 from gviz.engine.nn.functional.normalization import *
 from gviz.engine.nn.functional.pooling import *
-from gviz.engine.ops.loss import mse_loss as mse_loss
 from gviz.engine.ops.matrix import linear as linear
 from gviz.engine.ops.padding import pad as pad
 

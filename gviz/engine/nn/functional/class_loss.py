@@ -1,0 +1,342 @@
+"""Losses of ``torch.nn.functional`` whose target names classes, or compares several inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from gviz.engine import creation
+from gviz.engine.nn.functional.activation import logsigmoid
+from gviz.engine.nn.functional.distance import pairwise_distance
+from gviz.engine.nn.functional.reducing import checked, deprecated, reduce
+from gviz.engine.op import Op
+from gviz.engine.ops import class_loss, scalars
+from gviz.engine.ops.arithmetic import sub
+from gviz.engine.ops.comparison import where
+from gviz.engine.ops.shape import run
+from gviz.engine.ops.softmax import log_softmax_front
+from gviz.engine.surface import front, number
+from gviz.engine.tensor import Tensor
+
+__all__ = [
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]
+
+_reduce = reduce
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How improbable the classes `target` are, where `input` are logarithms of probabilities."""
+    return _nll(input, target, weight, ignore_index, checked(deprecated(size_average, reduce, reduction)))
+
+
+def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    if not input.ndim:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if input.ndim != 1 and (not target.ndim or input.shape[0] != target.shape[0]):
+        found = target.shape[0] if target.ndim else 0
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({found}).")
+    if input.ndim in (1, 2, 4):
+        return _nll_of(
+            class_loss.nll2d if input.ndim == 4 else class_loss.nll, input, target, weight, ignore_index, reduction
+        )
+    return _nll_of_any(input, target, weight, ignore_index, reduction)
+
+
+def _nll_of_any(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    """Classes of 1 or of many places per example, as if the places lay in a plane."""
+    batch, classes, *places = input.shape
+    expected = (batch, *places)
+    if tuple(target.shape) != expected:
+        raise RuntimeError(f"Expected target size {list(expected)}, got {list(target.shape)}")
+    flat = input.contiguous().view(batch, classes, 1, prod(places))
+    flat_target = target.contiguous().view(batch, 1, prod(places))
+    result = _nll_of(class_loss.nll2d, flat, flat_target, weight, ignore_index, reduction)
+    return result.view(*expected) if reduction == "none" else result
+
+
+def _nll_of(op: Op, input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    classes = input.shape[0] if input.ndim == 1 else input.shape[1]
+    if input.ndim == 4 and tuple(target.shape) != (input.shape[0], *input.shape[2:]):
+        raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
+    if input.ndim <= 2 and target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if target.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.tensor_type}")
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(weight.shape)}"
+        )
+    alone = input.ndim == 1 and target.ndim == 1
+    result, _ = op(
+        input, target.detach().view() if alone else target, weight, reduction=reduction, ignore_index=ignore_index
+    )
+    return result  # type: ignore[no-any-return]  # the first of two tensors
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """How improbable `target` (classes, or their probabilities) is, where `input` are scores of the classes."""
+    how = checked(deprecated(size_average, reduce, reduction))
+    if input.shape == target.shape:
+        if not target.dtype.is_floating_point:
+            raise RuntimeError(
+                "Expected floating point type for target with class probabilities, got " + target.dtype.tensor_type
+            )
+        return _probable(input, target, weight, how, label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    scores = log_softmax_front(input, _class_dim(input))
+    likely = _nll(scores, target, weight, ignore_index, how)
+    if not label_smoothing:
+        return likely
+    smooth = _smoothed(scores, target, weight, ignore_index, how)
+    kept = run(scalars.times, likely, other=1 - label_smoothing)
+    return kept + run(scalars.times, smooth, other=label_smoothing / input.shape[_class_dim(input)])
+
+
+def _class_dim(input: Tensor) -> int:
+    return 0 if input.ndim == 1 else 1
+
+
+def _per_class(weight: Tensor, input: Tensor) -> Tensor:
+    """A weight per class, ready to meet `input`."""
+    return weight.view(*[-1 if d == _class_dim(input) else 1 for d in range(input.ndim)])
+
+
+def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    """The loss against all classes alike."""
+    weighed = scores if weight is None else scores * _per_class(weight, scores)
+    losses = -weighed.sum(_class_dim(scores))
+    ignored = target == ignore_index
+    losses.masked_fill_(ignored, 0.0)
+    if reduction != "mean":
+        return _reduce(losses, reduction)
+    if weight is None:
+        return losses.sum() / (~ignored).sum()
+    return losses.sum() / weight.gather(0, target.masked_select(~ignored).flatten()).sum()
+
+
+def _probable(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, label_smoothing: float) -> Tensor:
+    dim = _class_dim(input)
+    scores, classes = log_softmax_front(input, dim), input.shape[dim]
+    if label_smoothing:
+        target = run(
+            scalars.plus, run(scalars.times, target, other=1 - label_smoothing), other=label_smoothing / classes
+        )
+    products = scores * target
+    if weight is not None:
+        products = products * _per_class(weight, input)
+    if reduction == "none":
+        return -products.sum(dim)
+    if reduction == "mean" and not input.numel():
+        return -products.sum().fill_(float("nan"))
+    total = -products.sum()
+    return total if reduction == "sum" else run(scalars.over, total, other=input.numel() / classes)
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much other classes come nearer than `margin` to the class `target`."""
+    how = checked(deprecated(size_average, reduce, reduction))
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None:
+        if weight.ndim != 1:
+            raise ValueError("weight must be one-dimensional")
+        if weight.shape[0] != input.shape[-1]:
+            raise RuntimeError(f"inconsistent weight size, expected {input.shape[-1]} but got {list(weight.shape)}")
+    result: Tensor = class_loss.multi_margin(input, target, weight, p=p, margin=margin, reduction=how)
+    return result
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much other classes come nearer than 1 to those that `target` lists, up to its first -1."""
+    how = checked(deprecated(size_average, reduce, reduction))
+    if target.shape != input.shape:
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    result: Tensor = class_loss.multilabel_margin(input, target, reduction=how)[0]
+    return result
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over the classes of the binary cross entropy of each."""
+    how = deprecated(size_average, reduce, reduction)
+    losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        losses = losses * weight
+    return _reduce(losses.sum(-1) / input.shape[-1], how)
+
+
+def _from(value: float, tensor: Tensor) -> Tensor:
+    """`value` less a tensor, as PyTorch's own functions write it: a number made a tensor first."""
+    return run(sub, number(value, tensor._array), tensor)
+
+
+@front("hinge_embedding_loss", method=False)
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Distances themselves where `target` is 1; where it is -1, by how much they are below `margin`."""
+    how = deprecated(size_average, reduce, reduction)
+    short = _from(margin, input).clamp_min_(0)
+    nothing = creation.zeros_like(input.detach())
+    return _reduce(where(target != 1, short, nothing) + where(target != -1, input, nothing), how)
+
+
+@front("margin_ranking_loss", method=False)
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much `input1` is not above (`target` 1) or below (-1) `input2` by `margin`."""
+    how = deprecated(size_average, reduce, reduction)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
+        )
+    behind = run(scalars.plus, -target * (input1 - input2), other=margin)
+    return _reduce(behind.clamp_min_(0), how)
+
+
+@front("triplet_margin_loss", method=False)
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much `anchor` is not nearer to `positive` than to `negative` by `margin`."""
+    how = deprecated(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))
+    return _reduce((run(scalars.plus, near, other=margin) - far).clamp_min(0), how)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """`triplet_margin_loss` with any distance."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = distance_function or pairwise_distance
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return _reduce((margin + near - far).clamp_min(0), reduction)
+
+
+@front("cosine_embedding_loss", method=False)
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far from 1 the cosine is where `target` is 1; where it is -1, by how much it is above `margin`."""
+    how = deprecated(size_average, reduce, reduction)
+    if target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    _check_pair(input1, input2, target)
+    dim = target.ndim
+    products = (input1 * input2).sum(dim)
+    squares = [run(scalars.plus, (t * t).sum(dim), other=1e-12) for t in (input1, input2)]
+    cosine = products / (squares[0] * squares[1]).sqrt_()
+    nothing = creation.zeros_like(cosine.detach())
+    alike, apart = (
+        where(target == 1, _from(1, cosine), nothing),
+        where(target == -1, run(scalars.minus, cosine, other=margin).clamp_min_(0), nothing),
+    )
+    return _reduce(alike + apart, how)
+
+
+def _check_pair(input1: Tensor, input2: Tensor, target: Tensor) -> None:
+    wanted = target.ndim + 1
+    if input1.ndim != wanted or input2.ndim != wanted:
+        kind = "1D target tensor expects 2D" if target.ndim else "0D target tensor expects 1D"
+        raise RuntimeError(
+            f"{kind} input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
+        )

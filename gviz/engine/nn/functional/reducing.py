@@ -1,0 +1,31 @@
+"""What losses are reduced to: their mean, their sum, or nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+from gviz.engine.tensor import Tensor
+
+
+def checked(reduction: str) -> str:
+    """`reduction`, if there is such a one. ValueError in PyTorch's words otherwise."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def reduce(losses: Tensor, reduction: str) -> Tensor:
+    """The mean or the sum of all losses, or all of them."""
+    how = checked(reduction)
+    return losses.mean() if how == "mean" else losses.sum() if how == "sum" else losses
+
+
+def deprecated(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction that two older arguments ask for, with a warning; `reduction` if they are not given."""
+    if size_average is None and reduce is None:
+        return reduction
+    meant = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.", stacklevel=3
+    )
+    return meant
