@@ -22,6 +22,7 @@ from gviz.engine.ops import flattening as flattening
 from gviz.engine.ops import flipping as flipping
 from gviz.engine.ops import fused as fused
 from gviz.engine.ops import gathering as gathering
+from gviz.engine.ops import grids as grids
 from gviz.engine.ops import indexing as indexing
 from gviz.engine.ops import integration as integration
 from gviz.engine.ops import joining as joining
@@ -54,6 +55,7 @@ from gviz.engine.ops import selecting as selecting
 from gviz.engine.ops import shape as shape
 from gviz.engine.ops import shape_in_place as shape_in_place
 from gviz.engine.ops import signs as signs
+from gviz.engine.ops import sliding as sliding
 from gviz.engine.ops import solving as solving
 from gviz.engine.ops import sorting as sorting
 from gviz.engine.ops import special as special

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -35,9 +36,10 @@ _HERE = Node()
 class CopySlices(Node):
     """The ``grad_fn`` of a base after one of its views was written to by the operation of `inner`."""
 
-    __slots__ = ("geometry", "inner")
+    __slots__ = ("geometry", "inner", "writer")
     geometry: Geometry
     inner: Node | None
+    writer: Op | None
 
     @classmethod
     def name(cls) -> str:
@@ -53,6 +55,10 @@ class CopySlices(Node):
         into_view, *others = inner.vjp([read_part(g, geometry=self.geometry)], create_graph)
         through = None if into_view is None else replace_part(g, into_view, geometry=self.geometry)
         return [through, *others]
+
+    def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
+        """As the operation that wrote has them."""
+        return of_slots if self.writer is None else self.writer.places(of_slots)
 
     def describe(self, number: int) -> OpSeen:
         return OpSeen(number, "copy_slices", "CopySlices", ("self", "src..."), (), ())
@@ -236,6 +242,7 @@ def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
     node.outputs = (_form(base),)
     node.geometry = Geometry.of(base._array, view._array)
     node.inner = inner
+    node.writer = getattr(inner, "op", None)
     if inner.saved_outputs:
         inner.with_extras().place = _InView(ref(node), node.geometry)
     _give_history(node, base)

@@ -106,7 +106,9 @@ def test_a_listener_changes_nothing(op, position):
     assert_equal(*results)
 
 
-@pytest.mark.parametrize(("op", "position"), [case for case in CASES if case.values[0].name != "view"])
+@pytest.mark.parametrize(
+    ("op", "position"), [c for c in CASES if c.values[0].name != "view" and "storage_offset" not in c.values[0].attrs]
+)
 def test_memory_order_changes_nothing(op, position):
     op, arrays, attrs = example(op, position)
     plain = leaves(op, arrays)

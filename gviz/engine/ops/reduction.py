@@ -9,7 +9,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.apply import zeros
-from gviz.engine.broadcasting import summed_dims
+from gviz.engine.broadcasting import reducible, summed_dims
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import isnan, where_op
@@ -193,6 +193,11 @@ def _reduced(whole: Op, along: Op, self: Tensor, dim: Dims, keepdim: bool, dtype
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     """Sum what was broadcast, back to `size`."""
     shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
+    if not reducible(self.shape, shape):
+        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(self.shape)}}}.")
     in_front, repeated = summed_dims(self.shape, shape)
-    result = self.sum(in_front) if in_front else self
-    return result.sum(repeated, keepdim=True) if repeated else result
+    if in_front and not shape:
+        return self.sum()
+    summed = (*in_front, *[len(in_front) + d for d in repeated])
+    result = self.sum(summed, keepdim=True) if summed else self
+    return result.view(*shape) if in_front else result

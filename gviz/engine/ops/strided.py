@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from gviz.engine.apply import zeros
 from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops.adding import added
 from gviz.engine.ops.examples import normal
 from gviz.values import Array
 
@@ -36,11 +37,32 @@ class Geometry:
         return cls(base.shape, _in_items(base), view.shape, _in_items(view), distance // item)
 
     @property
-    def extent(self) -> int:
-        """How many elements of memory the base spans."""
-        if 0 in self.base_shape:
-            return 0
-        return 1 + sum((n - 1) * s for n, s in zip(self.base_shape, self.base_strides, strict=True))
+    def start(self) -> int:
+        """The first element that either has, counted from the first of the base."""
+        return min(0, self.offset)
+
+    @property
+    def end(self) -> int:
+        """The element after the last that either has."""
+        last = _extent(self.base_shape, self.base_strides)
+        return max(last, self.offset + _extent(self.shape, self.strides), self.offset)
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether the view may show an element more than once, other than by repeating a whole dimension."""
+        reach = 0
+        for stride, n in sorted((s, n) for s, n in zip(self.strides, self.shape, strict=True) if n > 1 and s):
+            if stride <= reach:
+                return True
+            reach += stride * (n - 1)
+        return False
+
+
+def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """How many elements of memory an array spans."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 
 def _in_items(array: Array) -> tuple[int, ...]:
@@ -72,32 +94,39 @@ def _window(memory: Array, offset: int, shape: tuple[int, ...], strides: tuple[i
 
 
 def _memory(base: Array, geometry: Geometry) -> Array:
-    """`base` copied into one stretch of memory, laid out as the geometry's base is."""
-    memory = np.zeros(geometry.extent, base.dtype)
-    _window(memory, 0, geometry.base_shape, geometry.base_strides)[...] = base
+    """`base` copied into one stretch of memory, laid out as the geometry's base is; zeros where only the view looks."""
+    memory = np.zeros(geometry.end - geometry.start, base.dtype)
+    _window(memory, -geometry.start, geometry.base_shape, geometry.base_strides)[...] = base
     return memory
 
 
 def _read(self: Array, geometry: Geometry) -> Array:
-    return _window(_memory(self, geometry), geometry.offset, geometry.shape, geometry.strides).copy()
+    window = _window(_memory(self, geometry), geometry.offset - geometry.start, geometry.shape, geometry.strides)
+    return window.copy()
 
 
 def _place(self: Array, geometry: Geometry) -> Array:
-    memory = np.zeros(geometry.extent, self.dtype)
+    memory = np.zeros(geometry.end - geometry.start, self.dtype)
+    offset = geometry.offset - geometry.start
     repeated = tuple(d for d, (n, s) in enumerate(zip(geometry.shape, geometry.strides, strict=True)) if s == 0 < n - 1)
     summed = self.sum(axis=repeated, keepdims=True) if repeated else self  # an expanded view reads an element often
-    _window(memory, geometry.offset, summed.shape, geometry.strides)[...] = summed
-    return _window(memory, 0, geometry.base_shape, geometry.base_strides)
+    if geometry.may_overlap:
+        places = _window(np.arange(len(memory)), offset, summed.shape, geometry.strides)
+        memory = added(len(memory), places.reshape(-1), summed.reshape(-1))
+    else:
+        _window(memory, offset, summed.shape, geometry.strides)[...] = summed
+    return _window(memory, -geometry.start, geometry.base_shape, geometry.base_strides)
 
 
 def _replace(self: Array, src: Array, geometry: Geometry) -> Array:
     memory = _memory(self, geometry)
-    _window(memory, geometry.offset, geometry.shape, geometry.strides)[...] = src
-    return _window(memory, 0, geometry.base_shape, geometry.base_strides)
+    _window(memory, geometry.offset - geometry.start, geometry.shape, geometry.strides)[...] = src
+    return _window(memory, -geometry.start, geometry.base_shape, geometry.base_strides)
 
 
 _CORNER = Geometry((2, 3), (3, 1), (2, 2), (3, 1), 1)
 _REPEATED = Geometry((2,), (1,), (3, 2), (0, 1), 0)
+_SLIDING = Geometry((4,), (1,), (3, 2), (1, 1), 0)
 
 read_part: Op = Op(
     "as_strided(self, *, geometry)",
@@ -118,6 +147,7 @@ place_part: Op = Op(
     examples=lambda: [
         Example((normal(2, 2),), {"geometry": _CORNER}),
         Example((normal(3, 2),), {"geometry": _REPEATED}),
+        Example((normal(3, 2),), {"geometry": _SLIDING}),
     ],
 )
 replace_part: Op = Op(
