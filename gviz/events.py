@@ -222,8 +222,9 @@ class OptimizerStepped(Event, frozen=True):
 class HookRan(Event, frozen=True):
     """A hook ran at a node; `value` is what it gave, or None.
 
-    `when` is ``tensor`` for a tensor's hook. ``pre``, ``post`` and ``post accumulate``, for PyTorch's other hooks, are
-    reserved: nothing says them yet. What a ``tensor`` or ``pre`` hook gives replaces the gradient that has arrived.
+    `when` is ``tensor`` for a tensor's hook, ``pre`` and ``post`` for a node's before and after its rule, ``post
+    accumulate`` for a leaf's. What a ``tensor`` or ``pre`` hook gives replaces the gradient that has arrived; what a
+    ``post`` hook gives goes on, and `output_nr` then counts the inputs that can have a gradient.
     """
 
     pass_nr: int
