@@ -255,3 +255,28 @@ async def test_a_large_graph_is_shown_in_parts_that_follow_the_moment(monkeypatc
         app.go(1)
         await pilot.pause()
         assert app.graph.virtual_size == first
+
+
+async def test_a_step_that_moves_the_selection_too_is_drawn_once(monkeypatch):
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.go(3)
+        await pilot.pause()
+        drawn = []
+        renew = app.graph._renew
+        monkeypatch.setattr(app.graph, "_renew", lambda: (drawn.append(app.graph.moment.n), renew()))
+        app.go(4)
+        app.graph.selected = 50
+        await pilot.pause()
+        assert drawn == [4]
+        assert any("[Sin #50]" in row for row in app.rows())
+
+
+async def test_a_moment_that_leaves_the_selection_alone_is_followed():
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.graph.selected = 50
+        app.go(3)
+        await pilot.pause()
+        node = app.timeline.at(3).actor
+        assert any(f"#{node} " in row for row in app.rows())

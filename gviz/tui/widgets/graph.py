@@ -76,6 +76,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         self._remark = ""
         self._dragged = False
         self._held: Offset | None = None
+        self._awaited: int | None = None  # the box to bring into view when what has changed is drawn
 
     def on_mount(self) -> None:
         """Name the panel."""
@@ -94,15 +95,23 @@ class GraphCanvas(ScrollView, can_focus=True):
 
     def watch_moment(self, before: Moment | None, moment: Moment | None) -> None:
         """Show the moment, with the box it concerns in view."""
-        self._renew()
-        if moment is not None and moment.actor:
-            self.bring_into_view(moment.actor)
+        self._follow_soon(moment.actor if moment is not None else 0)
 
     def watch_selected(self, selected: int) -> None:
         """Mark the selection and bring it into view."""
+        self._follow_soon(selected)
+
+    def _follow_soon(self, node: int) -> None:
+        """Draw with `node`, if there is one, in view. A step changes moment and selection: one drawing for both."""
+        if self._awaited is None:
+            self.call_next(self._follow)
+        self._awaited = node or self._awaited or 0
+
+    def _follow(self) -> None:
+        node, self._awaited = self._awaited, None
         self._renew()
-        if selected:
-            self.bring_into_view(selected)
+        if node:
+            self.bring_into_view(node)
 
     def on_resize(self) -> None:
         """A panel that comes on the screen has missed what happened while it was hidden."""
