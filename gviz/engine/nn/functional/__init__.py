@@ -10,6 +10,8 @@ from gviz.engine.nn.functional.adaptive_pooling import *
 from gviz.engine.nn.functional.class_loss import *
 from gviz.engine.nn.functional.convolution import *
 from gviz.engine.nn.functional.distance import *
+from gviz.engine.nn.functional.dropout import *
+from gviz.engine.nn.functional.embedding import *
 from gviz.engine.nn.functional.loss import *
 from gviz.engine.nn.functional.normalization import *
 from gviz.engine.nn.functional.pooling import *

@@ -1,0 +1,164 @@
+"""Dropout of ``torch.nn.functional``: what is drawn comes from the engine's own random stream."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from gviz.engine import dtypes
+from gviz.engine.ops.arithmetic import mul
+from gviz.engine.ops.shape import run
+from gviz.engine.random import stream_of
+from gviz.engine.surface import front
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.views import apply_in_place
+
+__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+ALPHA = 1.7580993408473766
+"""What selu, whose mean and variance alpha dropout keeps, tends to far below zero (with the sign changed)."""
+
+
+def _check_p(p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _noise(input: Tensor, p: float, by_channel: bool) -> Tensor:
+    """1 for what is kept, 0 for what is dropped: each of its own, or channels as one."""
+    if by_channel and input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    shape = (*input.shape[:2], *[1] * (input.ndim - 2)) if by_channel else tuple(input.shape)
+    kept = stream_of(None).random(shape) >= p
+    kind = input._array.dtype
+    if kind.kind != "f":
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {dtypes.of_numpy(kind).tensor_type}"
+        )
+    return new_tensor(kept.astype(kind))
+
+
+def _times(input: Tensor, factor: Tensor, inplace: bool) -> Tensor:
+    return apply_in_place(mul, (input, factor), {}) if inplace else run(mul, input, factor)
+
+
+def _dropped(input: Tensor, p: float, training: bool, inplace: bool, by_channel: bool) -> Tensor:
+    if p == 0 or not training or not input.numel():
+        return input
+    if p == 1:
+        return _times(input, new_tensor(np.zeros((), input._array.dtype)), inplace)
+    noise = _noise(input, p, by_channel)
+    noise._array /= noise._array.dtype.type(1 - p)
+    return _times(input, noise, inplace)
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Each element zero with probability `p`, else larger by ``1 / (1 - p)``; `input` itself outside of training."""
+    _check_p(p)
+    return _dropped(input, p, training, inplace, by_channel=False)
+
+
+@front("dropout", method=False)
+def torch_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """`dropout` with all its arguments."""
+    _check_p_of_torch(p)
+    return _dropped(input, p, train, False, by_channel=False)
+
+
+@front("dropout_", method=False)
+def torch_dropout_in_place(input: Tensor, p: float, train: bool) -> Tensor:
+    """`dropout` in place."""
+    _check_p_of_torch(p)
+    return _dropped(input, p, train, True, by_channel=False)
+
+
+@front("feature_dropout", method=False)
+def torch_feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """`dropout` of whole channels."""
+    _check_p_of_torch(p)
+    return _dropped(input, p, train, False, by_channel=True)
+
+
+def _check_p_of_torch(p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of sequences, with or without a batch."""
+    _check_p(p)
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
+            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
+            "batch dimension (i.e. 2D or 3D inputs)."
+        )
+    if input.ndim == 3:
+        return _dropped(input, p, training, inplace, by_channel=True)
+    return _dropped(input.unsqueeze(0), p, training, inplace, by_channel=True).squeeze(0)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of images."""
+    _check_p(p)
+    if input.ndim not in (3, 4):
+        warnings.warn(
+            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an error "
+            "in a future release. To retain the behavior and silence this warning, please use dropout instead. Note "
+            "that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel "
+            "dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
+            stacklevel=2,
+        )
+    if input.ndim == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired "
+            "- input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
+            "future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain "
+            "the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
+            stacklevel=2,
+        )
+    return _dropped(input, p, training, inplace, by_channel=True)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of volumes, with or without a batch."""
+    _check_p(p)
+    if input.ndim not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an error "
+            "in a future release. To retain the behavior and silence this warning, please use dropout instead. Note "
+            "that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel "
+            "dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
+            stacklevel=2,
+        )
+    if input.ndim != 4:
+        return _dropped(input, p, training, inplace, by_channel=True)
+    return _dropped(input.unsqueeze(0), p, training, inplace, by_channel=True).squeeze(0)
+
+
+def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, by_channel: bool) -> Tensor:
+    """What is dropped becomes what selu gives far below zero; then mean and variance are what they were."""
+    if p == 0 or not training or not input.numel():
+        return input
+    if p == 1:
+        return _times(input, new_tensor(np.zeros((), input._array.dtype)), inplace)
+    noise = _noise(input, p, by_channel)
+    scale = 1 / np.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
+    kind = input._array.dtype.type
+    shift = new_tensor(np.asarray((noise._array - 1) * kind(ALPHA * scale) + kind(ALPHA * scale * p)))
+    noise._array *= kind(scale)
+    result = _times(input, noise, inplace)
+    return result.add_(shift) if inplace else result + shift
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`dropout` that keeps mean and variance of what comes out of selu."""
+    _check_p(p)
+    return _alpha_dropped(input, p, training, inplace, by_channel=False)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels."""
+    _check_p(p)
+    return _alpha_dropped(input, p, training, inplace, by_channel=True)
