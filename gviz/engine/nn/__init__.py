@@ -3,7 +3,7 @@
 # ruff: noqa: F401  # a namespace
 
 from gviz.engine.missing import lookup_in
-from gviz.engine.nn import functional, init, modules, parameter
+from gviz.engine.nn import functional, init, modules, parameter, utils
 from gviz.engine.nn.activation import (
     GLU,
     Hardshrink,
@@ -26,6 +26,7 @@ from gviz.engine.nn.adaptive_pooling import (
     AdaptiveMaxPool2d,
     AdaptiveMaxPool3d,
 )
+from gviz.engine.nn.attention import MultiheadAttention
 from gviz.engine.nn.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -152,6 +153,8 @@ from gviz.engine.nn.resampling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
+from gviz.engine.nn.rnn import GRU, LSTM, RNN, RNNBase
+from gviz.engine.nn.rnn_cell import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from gviz.engine.nn.smooth_activation import (
     CELU,
     ELU,
@@ -169,6 +172,12 @@ from gviz.engine.nn.smooth_activation import (
     Softsign,
     Tanh,
     Tanhshrink,
+)
+from gviz.engine.nn.transformer import (
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
 )
 
 __getattr__ = lookup_in(__name__)

@@ -1,0 +1,217 @@
+"""Layers of a transformer (Vaswani and others, 2017), as modules."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from gviz.engine.creation import full
+from gviz.engine.dtypes import dtype as DType
+from gviz.engine.nn import functional
+from gviz.engine.nn.attention import MultiheadAttention
+from gviz.engine.nn.containers import ModuleList
+from gviz.engine.nn.dropout import Dropout
+from gviz.engine.nn.linear import Linear
+from gviz.engine.nn.module import Module
+from gviz.engine.nn.normalization import LayerNorm
+from gviz.engine.tensor import Tensor
+
+Activation = Callable[[Tensor], Tensor]
+
+
+class _Layer(Module):
+    """Attention, and a net of two linear layers; each added to what it gets, and normalized before or after."""
+
+    blocks: int
+    activation: Activation
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Activation = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__()
+        made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        for name in ("self_attn", "multihead_attn")[: self.blocks - 1]:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **made))
+        self.linear1 = Linear(d_model, dim_feedforward, **made)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **made)
+        self.norm_first = norm_first
+        for number in range(1, self.blocks + 1):
+            setattr(self, f"norm{number}", LayerNorm(d_model, eps=layer_norm_eps, **made))
+        for number in range(1, self.blocks + 1):
+            setattr(self, f"dropout{number}", Dropout(dropout))
+        self.activation = _activation(activation) if isinstance(activation, str) else activation
+
+    def _add(self, x: Tensor, number: int, block: Callable[[Tensor], Tensor]) -> Tensor:
+        """`x` and what a block makes of it, with the dropout and norm of this number."""
+        norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
+        if self.norm_first:
+            return x + dropout(block(norm(x)))
+        result: Tensor = norm(x + dropout(block(x)))
+        return result
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.linear2(self.dropout(self.activation(self.linear1(x))))
+        return result
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention, and a net of two linear layers."""
+
+    blocks = 2
+    self_attn: MultiheadAttention
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Run it."""
+
+        def attend(x: Tensor) -> Tensor:
+            masks = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask}
+            attended: Tensor = self.self_attn(x, x, x, need_weights=False, is_causal=is_causal, **masks)[0]
+            return attended
+
+        return self._add(self._add(src, 1, attend), 2, self._feed_forward)
+
+
+class TransformerDecoderLayer(_Layer):
+    """Self-attention, attention to what an encoder gave, and a net of two linear layers."""
+
+    blocks = 3
+    self_attn: MultiheadAttention
+    multihead_attn: MultiheadAttention
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Run it."""
+
+        def attend(x: Tensor) -> Tensor:
+            masks = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask}
+            attended: Tensor = self.self_attn(x, x, x, is_causal=tgt_is_causal, need_weights=False, **masks)[0]
+            return attended
+
+        def look(x: Tensor) -> Tensor:
+            masks = {"attn_mask": memory_mask, "key_padding_mask": memory_key_padding_mask}
+            options = {"is_causal": memory_is_causal, "need_weights": False, **masks}
+            seen: Tensor = self.multihead_attn(x, memory, memory, **options)[0]
+            return seen
+
+        return self._add(self._add(self._add(tgt, 1, attend), 2, look), 3, self._feed_forward)
+
+
+class _Stack(Module):
+    """Copies of a layer, one after the other."""
+
+    def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def _run(self, x: Tensor, *args: Any, **masks: Any) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, *args, **masks)
+        return x if self.norm is None else self.norm(x)
+
+
+class TransformerEncoder(_Stack):
+    """Encoder layers, one after the other."""
+
+    def __init__(
+        self,
+        encoder_layer: TransformerEncoderLayer,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__(encoder_layer, num_layers, norm)
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        """Run them all."""
+        causal = _is_causal(mask, is_causal)
+        return self._run(src, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+
+
+class TransformerDecoder(_Stack):
+    """Decoder layers, one after the other."""
+
+    def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__(decoder_layer, num_layers, norm)
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Run them all."""
+        return self._run(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=_is_causal(tgt_mask, tgt_is_causal),
+            memory_is_causal=memory_is_causal,
+        )
+
+
+def generate_square_subsequent_mask(size: int, dtype: DType | None = None) -> Tensor:
+    """A mask that lets every position see itself and what is before it."""
+    ones: Tensor = full((size, size), float("-inf"), dtype=dtype)
+    return ones.triu(diagonal=1)
+
+
+def _is_causal(mask: Tensor | None, told: bool | None) -> bool:
+    """Whether a mask lets nobody look ahead; found out where it is not told."""
+    if told is not None or mask is None:
+        return told is True
+    causal = generate_square_subsequent_mask(mask.shape[-2], mask.dtype)
+    return mask.shape == causal.shape and bool((mask == causal).all())
+
+
+def _activation(name: str) -> Activation:
+    known: dict[str, Activation] = {"relu": functional.relu, "gelu": functional.gelu}
+    if name not in known:
+        raise RuntimeError(f"activation should be relu/gelu, not {name}")
+    return known[name]

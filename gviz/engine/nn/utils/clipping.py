@@ -1,0 +1,80 @@
+"""Gradients cut to a size."""
+
+from __future__ import annotations
+
+import types
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gviz.engine.creation import tensor
+from gviz.engine.modes import no_grad
+from gviz.engine.surface import FUNCTIONS
+from gviz.engine.tensor import Tensor, new_tensor
+
+Tensors = Tensor | Iterable[Tensor]
+
+
+def clip_grad_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Shrink all gradients by one factor so that their norm together is at most `max_norm`; the norm they had."""
+    empty = isinstance(parameters, types.GeneratorType)
+    listed = _listed(parameters)
+    if empty and not listed:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+    total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(listed, max_norm, total, foreach)
+    return total
+
+
+def get_total_norm(
+    tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all tensors together."""
+    listed, order = _listed(tensors), float(norm_type)
+    if not listed:
+        return tensor(0.0)
+    norms = [np.linalg.norm(t._array.ravel(), order) for t in listed]
+    kind = np.result_type(*[t._array.dtype for t in listed])
+    total = np.asarray(np.linalg.norm(np.asarray(norms, kind), order), kind)
+    if error_if_nonfinite and not np.isfinite(total):
+        raise RuntimeError(
+            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be clipped. "
+            "To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return new_tensor(total)
+
+
+def clip_grads_with_norm_(
+    parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Shrink all gradients, whose norm is `total_norm`, so that it is at most `max_norm`."""
+    with no_grad():
+        factor = FUNCTIONS["clamp"](float(max_norm) / (total_norm + 1e-6), max=1.0)
+        for grad in _gradients(_listed(parameters)):
+            grad.mul_(factor.to(grad.dtype))
+
+
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+    """Bring every element of every gradient between ``-clip_value`` and ``clip_value``."""
+    bound = float(clip_value)
+    with no_grad():
+        for grad in _gradients(_listed(parameters)):
+            grad.clamp_(min=-bound)
+            grad.clamp_(max=bound)
+
+
+def _listed(tensors: Any) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _gradients(parameters: list[Tensor]) -> list[Tensor]:
+    return [p.grad for p in parameters if p.grad is not None]
