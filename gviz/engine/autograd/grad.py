@@ -175,9 +175,3 @@ def _materialized(gradient: Tensor | None, place: Place, requires_grad: bool) ->
 
 def _roots(given: Places) -> list[Place]:
     return [given] if isinstance(given, (Tensor, GradientEdge)) else list(given)
-
-
-def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
-    """The old name for a tensor that may require grad."""
-    result = data.detach()
-    return result.requires_grad_(requires_grad)

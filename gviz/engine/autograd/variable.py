@@ -1,0 +1,34 @@
+"""``torch.autograd.Variable``: the name tensors with a gradient had before 2018."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gviz.engine import dtypes, messages
+from gviz.engine.missing import lookup_in
+from gviz.engine.tensor import Tensor, new_tensor
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """Every tensor is one; calling it makes a leaf that shares the memory of `data`."""
+
+    __module__ = "torch.autograd.variable"
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]  # a tensor, as PyTorch has it
+        """The tensor `data` outside the graph, and a leaf of a new one if it shall require grad."""
+        if data is None:
+            return new_tensor(np.zeros(0, dtypes.get_default_dtype().numpy))
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        if requires_grad and not data.dtype.is_floating_point:
+            raise RuntimeError(messages.FACTORY_CANNOT_REQUIRE)
+        leaf: Tensor = data.detach()
+        return leaf.requires_grad_(requires_grad)
+
+
+__getattr__ = lookup_in(__name__)
