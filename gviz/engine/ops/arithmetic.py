@@ -260,7 +260,7 @@ def _plus(self: Array, other: Array, alpha: Number) -> Array:
         return whole
     if self.dtype == np.float64:
         return _fused(self, other, alpha)
-    wide = np.multiply(other, float(np.float32(alpha)), dtype=np.float64)
+    wide = np.multiply(other, float(self.dtype.type(alpha)), dtype=np.float64)
     return np.add(self, wide).astype(self.dtype)
 
 

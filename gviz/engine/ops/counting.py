@@ -153,7 +153,7 @@ histc_op: Op = Op(
 def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """How many elements are in each of `bins` equal parts between `min` and `max` (between their own, if equal)."""
     if bins <= 0:
-        raise RuntimeError(f"torch.histogramdd(): bins must be > 0, but got {bins}")
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if min > max:
         raise RuntimeError("torch.histc: max must be larger than min")
     result: Tensor = apply(histc_op, (checked(histc_op, input, 1),), {"bins": bins, "min": min, "max": max})

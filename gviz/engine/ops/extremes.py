@@ -252,7 +252,7 @@ def _over(op: Op, self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     dims = reduced_dims(dim, checked(op, self, 1).ndim)
     if dim in (None, ()):
         _check_any(op.name, self)
-    check_not_empty(f"{op.name}()", self, dims)
+    check_not_empty(f"{op.name}()", self, (dim,) if isinstance(dim, int) else dims)
     return applied(op, self, dim=dims, keepdim=keepdim)
 
 

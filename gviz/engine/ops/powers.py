@@ -56,6 +56,10 @@ def _power(self: Array, exponent: Number) -> Any:
     return np.power(base, by)
 
 
+def _less_one(self: Any, exponent: Number) -> Any:
+    return rsqrt(self) if exponent == 0.5 else self ** (exponent - 1)
+
+
 def _powers(self: Array, exponent: Array) -> Any:
     if self.dtype.kind == "f":
         return np.power(self, exponent)
@@ -74,7 +78,7 @@ pow_scalar: Op = Op(
         Rule(
             "self",
             "g * exponent * self**(exponent - 1)",
-            lambda g, self, exponent: g * 0 if exponent == 0 else g * (exponent * self ** (exponent - 1)),
+            lambda g, self, exponent: g * 0 if exponent == 0 else g * (exponent * _less_one(self, exponent)),
         ),
     ),
     in_place=True,

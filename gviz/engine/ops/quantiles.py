@@ -74,7 +74,7 @@ def _check_quantile(self: Tensor, q: Tensor, interpolation: str) -> None:
     if self.dtype is not q.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     if interpolation not in MODES:
-        listed = "'linear', 'lower', 'higher', 'midpoint' or 'nearest'"
+        listed = "linear, lower, higher, midpoint or nearest"
         raise RuntimeError(f"quantile() interpolation must be one of {listed}, but got {interpolation}")
     if not np.all((q._array >= 0) & (q._array <= 1)):
         words = "values must be in the range [0, 1]" if q.ndim else f"must be in the range [0, 1] but got {q.item():g}"
