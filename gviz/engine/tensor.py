@@ -212,7 +212,7 @@ class Tensor(Conversions):
 
     def register_hook(self, hook: Hook) -> HookHandle:
         """Call `hook` with the gradient of this tensor when it is complete; what it returns replaces the gradient."""
-        if not (self._requires_grad or self.requires_grad):
+        if not self.requires_grad:
             raise RuntimeError(messages.CANNOT_HOOK)
         if self._hooks is None:
             node, output_nr = self._edge()
@@ -231,7 +231,7 @@ class Tensor(Conversions):
 
     def _edge(self) -> Edge:
         """Where a gradient for this tensor goes: its ``grad_fn``, or a leaf's `AccumulateGrad`."""
-        node = self._grad_fn
+        node = self.grad_fn
         if node is not None:
             return node, self._output_nr
         accumulator = None if self._accumulator is None else self._accumulator()

@@ -116,6 +116,13 @@ y = x * 2; v = y[0]; v.register_hook(lambda g: see("view", g)); y.mul_(2); v.reg
 y = x * 2; y.grad_fn.register_prehook(lambda g: (g[0] * 100,)); y.add_(1); y.sum().backward(); see(x)
 y = x * 2; y[1] = 7; y.grad_fn.register_hook(lambda i, o: numbers(*i, *o)); y.grad_fn.register_prehook(lambda g: (g[0] + 1,)); y.sum().backward(); see(x)
 """,
+    "views of what was written since": """
+x = torch.tensor([1., 2.], requires_grad=True)
+def stale(): y = x * 1; v = y[0]; y.mul_(2); return y, v
+y, v = stale(); v.backward(); see(x); y, v = stale(); torch.autograd.backward([v, y.sum()]); see(x)
+y, v = stale(); v.backward(inputs=[v]); see(v.grad); y, v = stale(); see(torch.autograd.graph.get_gradient_edge(v).node.name())
+y, v = stale(); attempt(lambda: torch.autograd.grad(y.sum(), v, allow_unused=True)); y, v = stale(); v.retain_grad(); (v * 3).backward(); see(v.grad)
+""",
     "a hook that writes to its gradient": """
 x = torch.tensor([1., 2.], requires_grad=True)
 def double(g): g.mul_(2)
