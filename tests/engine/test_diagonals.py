@@ -1,7 +1,7 @@
 """Diagonals and triangles, against PyTorch."""
 
 import pytest
-from expressions import cases, compare_expression
+from known_tensors import cases, compare_expression
 
 EXPRESSIONS = """
 torch.block_diag(x,y)

@@ -1,7 +1,7 @@
 """``torch.einsum`` against PyTorch: the same views, products and sums."""
 
 import pytest
-from expressions import cases, compare_expression
+from known_tensors import cases, compare_expression
 
 EXPRESSIONS = """
 torch.einsum('ij,jk->ik',x,n)

@@ -1,7 +1,7 @@
 """``x[...]`` read and written in every form, against PyTorch."""
 
 import pytest
-from expressions import cases, compare_expression
+from known_tensors import cases, compare_expression
 
 EXPRESSIONS = """
 x[:,[0,1]].grad_fn._saved_indices

@@ -1,7 +1,7 @@
 """Parts of tensors and tensors made of parts, against PyTorch."""
 
 import pytest
-from expressions import cases, compare_expression
+from known_tensors import cases, compare_expression
 
 EXPRESSIONS = """
 x.tile(2)

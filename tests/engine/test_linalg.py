@@ -1,7 +1,7 @@
 """``torch.linalg`` against PyTorch."""
 
 import pytest
-from expressions import cases, compare_expression
+from known_tensors import cases, compare_expression
 
 EXPRESSIONS = """
 torch.cross(x,y).grad_fn._saved_dim

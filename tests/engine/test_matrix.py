@@ -1,7 +1,7 @@
 """Products of vectors, matrices and stacks of them, against PyTorch."""
 
 import pytest
-from expressions import cases, compare_expression
+from known_tensors import cases, compare_expression
 
 EXPRESSIONS = """
 x@n

@@ -1,7 +1,7 @@
 """Borders around tensors, against PyTorch."""
 
 import pytest
-from expressions import cases, compare_expression
+from known_tensors import cases, compare_expression
 
 EXPRESSIONS = """
 F.pad(x,(1,2))

@@ -1,7 +1,7 @@
 """Elements gathered, scattered and chosen by masks, against PyTorch."""
 
 import pytest
-from expressions import cases, compare_expression
+from known_tensors import cases, compare_expression
 
 EXPRESSIONS = """
 x.as_strided((2,2),(1,2))

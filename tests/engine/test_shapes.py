@@ -1,7 +1,7 @@
 """Views and copies of the same elements in other shapes, against PyTorch."""
 
 import pytest
-from expressions import cases, compare_expression
+from known_tensors import cases, compare_expression
 
 EXPRESSIONS = """
 x.view(3,2)
