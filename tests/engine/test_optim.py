@@ -66,6 +66,16 @@ other.load_state_dict(optimizer.state_dict()); (double * 2).sum().backward(); ot
 """
 
 PROGRAMS = {
+    "L-BFGS": """
+for options in ("", "lr=0.5, max_iter=4", "line_search_fn='strong_wolfe'", "max_iter=5, history_size=2, line_search_fn='strong_wolfe'", "max_iter=7, max_eval=5", "tolerance_grad=10."):
+    w = torch.tensor([-1.2, 1., 0.3], dtype=torch.float64, requires_grad=True); b = torch.tensor(0.5, dtype=torch.float64, requires_grad=True); calls = [0]
+    o = eval(f"torch.optim.LBFGS([w, b], {options})")
+    def closure():
+        calls[0] += 1; o.zero_grad(); loss = (1 - w[0]) ** 2 + 10 * (w[1] - w[0] ** 2) ** 2 + (w[2] * b - 1) ** 2 + b ** 2; loss.backward(); return loss
+    for _ in range(3): see(float(o.step(closure))); numbers(w, b)
+    s = o.state_dict()["state"][0]; see(calls[0], s["n_iter"], s["func_evals"], sorted(k for k in s if k not in ("al",)) if s["n_iter"] else 0)
+attempt(lambda: torch.optim.LBFGS([{"params": [w]}, {"params": [b]}])); attempt(lambda: torch.optim.LBFGS([w], lr=-1)); o = torch.optim.LBFGS([w], line_search_fn="no"); attempt(lambda: o.step(closure))
+""",
     "hooks": """
 w = torch.ones(2, requires_grad=True); o = torch.optim.Adam([w], lr=0.1); w.sum().backward()
 o.register_step_pre_hook(lambda opt, args, kwargs: see("pre", type(opt).__name__, len(args), kwargs)); h = o.register_step_post_hook(lambda *a: see("post", len(a)))

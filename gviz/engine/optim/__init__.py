@@ -7,6 +7,7 @@ from gviz.engine.optim.adagrad import Adagrad as Adagrad
 from gviz.engine.optim.adam import Adam as Adam
 from gviz.engine.optim.adamax import Adamax as Adamax
 from gviz.engine.optim.adamw import AdamW as AdamW
+from gviz.engine.optim.lbfgs import LBFGS as LBFGS
 from gviz.engine.optim.nadam import NAdam as NAdam
 from gviz.engine.optim.optimizer import Optimizer as Optimizer
 from gviz.engine.optim.radam import RAdam as RAdam
