@@ -42,24 +42,28 @@ class Batch:
     rows: list[Row]
     bodies: bytes
 
+    @classmethod
+    def of(cls, first: int, last: int, events: object, bodies: object) -> Batch:
+        """The batch in a row of the file. ValueError if it does not hold the events `first` to `last`."""
+        if not isinstance(events, str) or not isinstance(bodies, bytes) or len(events) > _LONGEST_TEXT:
+            raise ValueError("they are not of the right types, or too long")
+        rows = _decode(events)
+        if len(rows) != last - first + 1:
+            raise ValueError(f"they are {len(rows)} events")
+        return cls(first, rows, bodies)
+
     def part(self, start: int, stop: int) -> Sequence[Row]:
         """The rows of the events ``start <= seq < stop``."""
         return self.rows[max(start - self.first, 0) : max(stop - self.first, 0)]
+
+    def body(self, row: Row) -> bytes:
+        """The body of one of its events."""
+        return self.bodies[row.start : row.start + row.size]
 
 
 def encode_rows(rows: Iterable[RowFields]) -> str:
     """The rows as the text that a file keeps."""
     return _encode(rows).decode()
-
-
-def decode_rows(text: object, count: int) -> list[Row]:
-    """The rows of a batch of so many events. ValueError if the text is not theirs."""
-    if not isinstance(text, str) or len(text) > _LONGEST_TEXT:
-        raise ValueError("it is no text, or too long")
-    rows = _decode(text)
-    if len(rows) != count:
-        raise ValueError(f"it holds {len(rows)} events instead of {count}")
-    return rows
 
 
 _encode = msgspec.json.Encoder().encode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from gviz.trace.batch import MOST_EVENTS, Batch, decode_rows
+from gviz.trace.batch import MOST_EVENTS, Batch
 from gviz.trace.checks import LARGEST_NUMBER
 from gviz.trace.connection import Connection, damaged
 
@@ -54,9 +54,9 @@ class Batches:
         first = self._firsts[place]
         last = self._firsts[place + 1] - 1 if place + 1 < len(self._firsts) else self.count
         rows = self._connection.rows("SELECT events, bodies FROM batch WHERE first = ?", (first,))
-        if not rows or not isinstance(rows[0][1], bytes):
+        if not rows:
             raise damaged(self._connection.path, f"event {first} is missing")
         try:
-            return Batch(first, decode_rows(rows[0][0], last - first + 1), rows[0][1])
+            return Batch.of(first, last, *rows[0])
         except (ValueError, RecursionError) as trouble:
             raise damaged(self._connection.path, f"events {first} to {last} cannot be read: {trouble}") from trouble

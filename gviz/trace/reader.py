@@ -148,7 +148,7 @@ class Trace:
         row = batch.rows[seq - batch.first]
         if row.kind in DEFINITION_KINDS:
             raise damaged(self.path, f"event {seq} is of no known kind")
-        event = self._decoded(f"event {seq}", row.kind, batch.bodies[row.start : row.start + row.size])
+        event = self._decoded(f"event {seq}", row.kind, batch.body(row))
         if subject(event) != (row.node, row.output_nr, row.pass_nr):
             raise damaged(self.path, f"event {seq} contradicts itself")
         return event

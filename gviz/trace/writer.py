@@ -12,19 +12,19 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from hashlib import blake2b
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
 
 from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace import file_format
-from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS, RowFields, decode_rows, encode_rows
+from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS, Batch, RowFields, encode_rows
+from gviz.trace.chunks import Chunks
 from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, decode, encode, subject, with_values
 from gviz.trace.nonfinite import first_place
 from gviz.trace.request import Request
-from gviz.values import INLINE_BYTES, Value, statistics
+from gviz.values import INLINE_BYTES
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
@@ -58,8 +58,8 @@ class TraceWriter:
         self._first_bad = 0
         self._started = _clock()
         self._threads: dict[int, int] = {}
-        self._chunks: set[bytes] = set()
         self._connection = file_format.created(self.path, about)
+        self._chunks = Chunks(self._connection)
         self._checkpointed = time.monotonic()
         self._ended = False
         self._thread = threading.Thread(target=self._work, name="gviz trace writer", daemon=True)
@@ -117,10 +117,10 @@ class TraceWriter:
     def _backwards(self) -> Iterator[Event]:
         """The events of `_PASS_KINDS` in the file, the last first."""
         sql = "SELECT first, last, events, bodies FROM batch ORDER BY first DESC"
-        for first, last, events, bodies in self._connection.execute(sql):
-            for row in reversed(decode_rows(events, last - first + 1)):
+        for batch in starmap(Batch.of, self._connection.execute(sql)):
+            for row in reversed(batch.rows):
                 if row.kind in _PASS_KINDS:
-                    yield decode(row.kind, bodies[row.start : row.start + row.size])
+                    yield decode(row.kind, batch.body(row))
 
     def abandon(self) -> None:
         """Never touch the file again: it belongs to the process that this one was forked from.
@@ -197,7 +197,7 @@ class TraceWriter:
 
     def _write(self) -> None:
         taken = [self._pending.popleft() for _ in range(len(self._pending))]
-        self._heavy = False
+        self._chunks.used = False
         rows: list[RowFields] = []
         bodies: list[bytes] = []
         definitions: list[tuple[int, bytes]] = []
@@ -209,7 +209,7 @@ class TraceWriter:
                 kind = KIND_NUMBERS[event.__class__]
                 body = encode(event)
                 if len(body) > INLINE_BYTES:
-                    body = encode(with_values(event, self._in_chunks))
+                    body = encode(with_values(event, self._chunks.keep))
                 if kind in DEFINITION_KINDS:
                     definitions.append((kind, body))
                     continue
@@ -225,6 +225,7 @@ class TraceWriter:
             self._insert(len(events), rows, bodies)
             connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
         self._count += len(events)
+        self._heavy = self._chunks.used
         self._look_for_nonfinite(events)
 
     def _insert(self, taken: int, rows: list[RowFields], bodies: list[bytes]) -> None:
@@ -242,23 +243,6 @@ class TraceWriter:
         """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""
         if not self._first_bad and (place := first_place(events)):
             self._first_bad = self._count - len(events) + place
-
-    def _in_chunks(self, value: Value) -> Value:
-        """A large value with its elements in chunks of the file."""
-        array = value.array()
-        if array is None or value.data is None or len(value.data) <= INLINE_BYTES:
-            return value
-        self._heavy = True
-        size = file_format.CHUNK_BYTES
-        hashes = [self._chunk(value.data[at : at + size]) for at in range(0, len(value.data), size)]
-        return Value(value.dtype, value.shape, None, value.stats or statistics(array), b"".join(hashes))
-
-    def _chunk(self, piece: bytes) -> bytes:
-        name = blake2b(piece, digest_size=file_format.HASH_BYTES).digest()
-        if name not in self._chunks:
-            self._connection.execute("INSERT OR IGNORE INTO chunk VALUES (?, ?)", (name, piece))
-            self._chunks.add(name)
-        return name
 
     def _finish(self) -> None:
         from gviz.trace.index import Index

@@ -1,0 +1,34 @@
+"""Puts the elements of large values into chunks of a trace file."""
+
+from __future__ import annotations
+
+import sqlite3
+from hashlib import blake2b
+
+from gviz.trace.file_format import CHUNK_BYTES, HASH_BYTES
+from gviz.values import INLINE_BYTES, Value, statistics
+
+
+class Chunks:
+    """The chunks of a file that is being written, each piece once; `used` says that a value needed some."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._known: set[bytes] = set()
+        self.used = False
+
+    def keep(self, value: Value) -> Value:
+        """The value, if it is large with its elements in chunks."""
+        array = value.array()
+        if array is None or value.data is None or len(value.data) <= INLINE_BYTES:
+            return value
+        self.used = True
+        hashes = [self._chunk(value.data[at : at + CHUNK_BYTES]) for at in range(0, len(value.data), CHUNK_BYTES)]
+        return Value(value.dtype, value.shape, None, value.stats or statistics(array), b"".join(hashes))
+
+    def _chunk(self, piece: bytes) -> bytes:
+        name = blake2b(piece, digest_size=HASH_BYTES).digest()
+        if name not in self._known:
+            self._connection.execute("INSERT OR IGNORE INTO chunk VALUES (?, ?)", (name, piece))
+            self._known.add(name)
+        return name
