@@ -174,6 +174,7 @@ from gviz.engine.nn.smooth_activation import (
     Tanhshrink,
 )
 from gviz.engine.nn.transformer import (
+    Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,
     TransformerEncoder,
