@@ -7,6 +7,7 @@ from __future__ import annotations
 from gviz.engine.missing import lookup_in
 from gviz.engine.nn.functional.activation import *
 from gviz.engine.nn.functional.adaptive_pooling import *
+from gviz.engine.nn.functional.attention import *
 from gviz.engine.nn.functional.class_loss import *
 from gviz.engine.nn.functional.convolution import *
 from gviz.engine.nn.functional.distance import *
@@ -15,6 +16,7 @@ from gviz.engine.nn.functional.embedding import *
 from gviz.engine.nn.functional.loss import *
 from gviz.engine.nn.functional.normalization import *
 from gviz.engine.nn.functional.pooling import *
+from gviz.engine.nn.functional.recurrent import *
 from gviz.engine.ops.matrix import linear as linear
 from gviz.engine.ops.padding import pad as pad
 

@@ -1,0 +1,264 @@
+"""Attention of ``torch.nn.functional``."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from gviz.engine import creation
+from gviz.engine.nn.functional.activation import softmax
+from gviz.engine.nn.functional.dropout import dropout
+from gviz.engine.ops import scalars
+from gviz.engine.ops.attention import attention
+from gviz.engine.ops.joining import cat
+from gviz.engine.ops.matrix import linear, matmul
+from gviz.engine.ops.padding import pad
+from gviz.engine.ops.shape import run
+from gviz.engine.ops.softmax import safe_softmax
+from gviz.engine.surface import front
+from gviz.engine.tensor import Tensor, new_tensor
+
+__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
+
+NAMES = {"float64": "double", "float32": "float", "float16": "c10::Half", "int64": "long int", "int32": "int"}
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Shares of `value`, for each query by how well it fits to each key."""
+    _check(query, key, value, attn_mask)
+    mask = _added(attn_mask, query)
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = (t.repeat_interleave(groups, -3) for t in (key, value))
+    if _is_fused(query, key, value, mask, dropout_p):
+        attrs = {"dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
+        result: Tensor = attention(query, key, value, mask, **attrs)[0]
+        return result
+    return _written_out(query, key, value, mask, dropout_p, is_causal, scale)
+
+
+front("scaled_dot_product_attention", method=False)(scaled_dot_product_attention)
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
+    named = {"query": query, "key": key, "value": value}
+    if any(t.dtype is not query.dtype for t in named.values()):
+        said = " ".join(f"{name}.dtype: {NAMES.get(t.dtype.name, t.dtype.name)}" for name, t in named.items())
+        said = said.replace(" value.", " and value.")
+        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got {said} instead.")
+    if any(t.ndim < 2 for t in named.values()):
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got "
+            f"query.dim: {query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
+        )
+    if attn_mask is not None and attn_mask.dtype.name not in ("bool", "float32", query.dtype.name):
+        kinds = [NAMES.get(t.dtype.name, t.dtype.name) for t in (attn_mask, query)]
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+            f"attn_mask.dtype: {kinds[0]} and  query.dtype: {kinds[1]} instead."
+        )
+
+
+def _added(attn_mask: Tensor | None, query: Tensor) -> Tensor | None:
+    """A mask as what is added to scores: 0 for what is seen, -inf for what is not."""
+    if attn_mask is None or attn_mask.dtype.name != "bool":
+        return attn_mask
+    kind = query._array.dtype.type
+    return new_tensor(np.where(attn_mask._array, kind(0), kind(-np.inf)))
+
+
+def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> bool:
+    """Whether PyTorch does it in one operation on the CPU."""
+    if dropout_p or (mask is not None and (mask.requires_grad or mask.ndim not in (2, 4))):
+        return False
+    shapes = [t.shape for t in (query, key, value)]
+    alike = all(
+        t.ndim == 4 and t.shape[:2] == shapes[0][:2] and t.shape[3] == shapes[0][3] for t in (query, key, value)
+    )
+    return alike and shapes[1][2] == shapes[2][2] and all(t.numel() for t in (query, key, value))
+
+
+def _written_out(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+) -> Tensor:
+    factor = sqrt(1 / sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        seen = np.tri(query.shape[-2], key.shape[-2], dtype=bool)
+        hidden = _added(new_tensor(seen), query)
+        mask = hidden if mask is None else mask + hidden
+    scaled = run(scalars.times, query, other=factor)
+    scores = matmul(scaled, run(scalars.times, key.transpose(-2, -1), other=factor))
+    if mask is not None:
+        scores.add_(mask)
+    shares = run(safe_softmax, scores, dim=scores.ndim - 1)
+    return matmul(dropout(shares, dropout_p) if dropout_p else shares, value)
+
+
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention by several heads, each in its own projection; their results joined and projected once more."""
+    is_batched = query.ndim == 3
+    if not is_batched:
+        query, key, value = (t.unsqueeze(1) for t in (query, key, value))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    hinted = is_causal and key_padding_mask is None and not need_weights
+    mask = None if hinted else _added(attn_mask, query)
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
+    q, k, v = _projected(query, key, value, weights, in_proj_bias)
+    if bias_k is not None and bias_v is not None:
+        k, v = (cat([t, bias.repeat(1, t.shape[1], 1)]) for t, bias in ((k, bias_k), (v, bias_v)))
+    heads = [_in_heads(q, num_heads)]
+    for given, projected in ((static_k, k), (static_v, v)):
+        heads.append(_in_heads(projected, num_heads) if given is None else given)
+    if add_zero_attn:
+        nothing = creation.zeros((heads[1].shape[0], 1, heads[1].shape[2]), dtype=query.dtype)
+        heads[1:] = [cat([t, nothing], dim=1) for t in heads[1:]]
+    mask = _merged(mask, key_padding_mask, query, num_heads, heads[1].shape[1])
+    attend = _with_weights if need_weights else _without_weights
+    result, shares = attend(*heads, mask, dropout_p if training else 0.0, query.shape, num_heads, hinted)
+    length, batch, _ = query.shape
+    output = linear(result, out_proj_weight, out_proj_bias)
+    output = output.view(length, batch, output.shape[1])
+    if shares is not None and average_attn_weights:
+        shares = shares.mean(dim=1)
+    if is_batched:
+        return output, shares
+    return output.squeeze(1), None if shares is None else shares.squeeze(0)
+
+
+def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_heads: int, separate: bool) -> None:
+    width = query.shape[2]
+    assert width == embed_dim, f"was expecting embedding dimension of {embed_dim}, but got {width}"
+    assert width % num_heads == 0, f"embed_dim {width} not divisible by num_heads {num_heads}"
+    if separate:
+        assert key.shape[:2] == value.shape[:2], (
+            f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+        )
+    else:
+        assert key.shape == value.shape, f"key shape {key.shape} does not match value shape {value.shape}"
+
+
+def _projected(query: Tensor, key: Tensor, value: Tensor, weights: Any, bias: Tensor | None) -> tuple[Tensor, ...]:
+    """Queries, keys and values; with one weight for all three computed in as few products as the inputs allow."""
+    width = query.shape[-1]
+    if isinstance(weights, tuple):
+        biases = (None, None, None) if bias is None else bias.chunk(3)
+        return tuple([linear(t, w, b) for t, w, b in zip((query, key, value), weights, biases, strict=True)])
+    if key is value and query is key:
+        joint = linear(query, weights, bias).unflatten(-1, (3, width)).unsqueeze(0).transpose(0, -2)
+        return _each(joint.squeeze(-2).contiguous())
+    if key is value:
+        own, others = weights.split([width, width * 2])
+        own_bias, other_bias = (None, None) if bias is None else bias.split([width, width * 2])
+        pair = linear(key, others, other_bias).unflatten(-1, (2, width)).unsqueeze(0).transpose(0, -2)
+        return (linear(query, own, own_bias), *_each(pair.squeeze(-2).contiguous()))
+    biases = (None, None, None) if bias is None else bias.chunk(3)
+    three = zip((query, key, value), weights.chunk(3), biases, strict=True)
+    return tuple([linear(t, w, b) for t, w, b in three])
+
+
+def _each(joint: Tensor) -> tuple[Tensor, ...]:
+    return tuple([joint[number] for number in range(joint.shape[0])])
+
+
+def _in_heads(tensor: Tensor, num_heads: int) -> Tensor:
+    length, batch, width = tensor.shape
+    return tensor.view(length, batch * num_heads, width // num_heads).transpose(0, 1)
+
+
+def _merged(
+    mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor, num_heads: int, columns: int
+) -> Tensor | None:
+    """Both masks as one, ``(batch * heads or 1, queries, keys)``."""
+    length, batch, _ = query.shape
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.ndim == 2 else mask
+        extra = columns - mask.shape[-1]
+        mask = pad(mask, (0, extra)) if extra > 0 else mask
+        if mask.ndim != 3 or mask.shape[0] not in (1, batch * num_heads) or tuple(mask.shape[1:]) != (length, columns):
+            what, expected = (
+                ("2D", (length, columns)) if mask.shape[0] == 1 else ("3D", (batch * num_heads, length, columns))
+            )
+            found = tuple(mask.shape[1:] if what == "2D" else mask.shape)
+            raise RuntimeError(
+                f"The shape of the {what} attn_mask is torch.Size({list(found)}), but should be {expected}."
+            )
+    if key_padding_mask is None:
+        return mask
+    hidden = _added(key_padding_mask if key_padding_mask.dtype.name != "bool" else ~key_padding_mask, query)
+    assert hidden is not None
+    extra = columns - hidden.shape[-1]
+    hidden = pad(hidden, (0, extra)) if extra > 0 else hidden
+    by_head = hidden.view(batch, 1, 1, columns).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, columns)
+    return by_head if mask is None else mask + by_head
+
+
+def _with_weights(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, shape: Any, heads: int, is_causal: bool
+) -> tuple[Tensor, Tensor]:
+    length, batch, width = shape
+    scaled, turned = q * sqrt(1.0 / q.shape[-1]), k.transpose(-2, -1)
+    scores = scaled.bmm(turned) if mask is None else mask.baddbmm(scaled, turned)
+    shares = softmax(scores, dim=-1)
+    shares = dropout(shares, dropout_p) if dropout_p else shares
+    result = shares.bmm(v).transpose(0, 1).reshape(length * batch, width)
+    return result, shares.view(batch, heads, length, k.shape[1])
+
+
+def _without_weights(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, shape: Any, heads: int, is_causal: bool
+) -> tuple[Tensor, None]:
+    length, batch, width = shape
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, heads, -1, k.shape[1])
+    query, key, value = (t.view(batch, heads, -1, width // heads) for t in (q, k, v))
+    result = scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal)
+    return result.permute(2, 0, 1, 3).reshape(batch * length, width), None
