@@ -61,8 +61,9 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) 
     edges: list[Edge | None] = []
     constants = 0
     for t in tensors:
-        if t._base is not None:
-            t._refresh()
+        if t._base is not None and (nowhere := t._refresh()) is not None:
+            edges.append(nowhere)
+            continue
         if t._grad_fn is not None:
             edges.append((t._grad_fn, t._output_nr))
         elif t._requires_grad:
@@ -114,8 +115,9 @@ def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
     """Where the gradients of these tensors go; None for those that require none."""
     edges: list[Edge | None] = []
     for t in tensors:
-        if t._base is not None:
-            t._refresh()
+        if t._base is not None and (nowhere := t._refresh()) is not None:
+            edges.append(nowhere)
+            continue
         grad_fn = t._grad_fn
         if grad_fn is not None:
             edges.append((grad_fn, t._output_nr))

@@ -104,7 +104,7 @@ def root_edges(roots: Sequence[Place], seeds: Sequence[Tensor | None]) -> list[E
     if len(roots) != len(seeds):
         raise RuntimeError(messages.SEED_COUNT.format(roots=len(roots), seeds=len(seeds)))
     for index, root in enumerate(roots):
-        if isinstance(root, Tensor) and not root.requires_grad:
+        if isinstance(root, Tensor) and root.grad_fn is None and not root._requires_grad:
             raise RuntimeError(messages.UNTRACKED_ROOT.format(index=index))
     return [edge_of(root) for root in roots]
 

@@ -14,7 +14,10 @@ SECOND_BACKWARD = (
 LEAF_IN_PLACE = "a leaf Variable that requires grad is being used in an in-place operation."
 LEAF_VIEW_IN_PLACE = "a view of a leaf Variable that requires grad is being used in an in-place operation."
 VIEW_OF_NO_GRAD = "A view was created in no_grad mode and {how} with grad mode enabled. "
-VIEW_OF_OUTPUT = "Output {output_nr} of {name} is a view and {how}. "
+VIEW_OF_OUTPUT = "Output {output_nr} of {name} is a view {how}. "
+OF_VIEW = "and {how}"
+OF_VIEW_OF_NO_GRAD = "of a view which was created in no_grad mode and {how} with grad mode enabled"
+OF_VIEW_OF_INFERENCE = "of a view which was created in inference mode and {how} in normal mode"
 NO_GRAD_VIEW = (
     "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
     "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or "

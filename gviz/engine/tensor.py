@@ -263,11 +263,11 @@ class Tensor(Conversions):
         base = self._base
         return base is not None and base._grad_fn is not None and self._view_version != self._counter[0]
 
-    def _refresh(self) -> None:
-        """Bring a view's ``grad_fn`` up to date with what was written to its base since."""
+    def _refresh(self) -> Edge | None:
+        """Bring a view's ``grad_fn`` up to date with what was written to its base since; an edge if it has none."""
         from gviz.engine.views import refresh  # the one place where a tensor needs the ops built on it
 
-        refresh(self)
+        return refresh(self)
 
     def __getattr__(self, name: str) -> Any:
         """Called for what it does not have, which is often something PyTorch has."""

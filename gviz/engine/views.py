@@ -21,7 +21,7 @@ from gviz.engine import announce, messages, notes, watching
 from gviz.engine.apply import Attrs, compute, edges_of, start_node, why_untracked
 from gviz.engine.dtypes import of
 from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, Metadata, Node, plain_name
+from gviz.engine.node import Edge, Grad, Metadata, Node, Nowhere, plain_name
 from gviz.engine.op import Op
 from gviz.engine.ops.strided import Geometry, partly_overlaps, read_part, replace_part
 from gviz.engine.saved import pack
@@ -70,14 +70,17 @@ class CopySlices(Node):
         return had
 
 
-def refresh(view: Tensor) -> None:
-    """Bring a view's ``grad_fn`` up to date with its base, see Note [Views and writes]."""
+def refresh(view: Tensor) -> Edge | None:
+    """Bring a view's ``grad_fn`` up to date with its base, see Note [Views and writes].
+
+    A view that was made unrecorded has none although it requires grad with its base: its gradient goes nowhere.
+    """
     base = view._base
-    if base is None or view._view_version == view._counter[0]:
-        return
-    if not base._requires_grad:
+    if base is None or not base._requires_grad:
         view._view_version = view._counter[0]
-        return
+        return None
+    if view._view_version == view._counter[0]:
+        return (Nowhere(view), 0) if view._grad_fn is None and not view._requires_grad else None
     if view._creation != "default":
         raise RuntimeError(_forbidden(view, "its base or another view of its base has been modified inplace"))
     view._view_version = view._counter[0]
@@ -87,6 +90,7 @@ def refresh(view: Tensor) -> None:
     _give_history(node, view)
     if emit.channel is not None:
         announce.regenerated(emit.channel, read_part, base, view, node)
+    return None
 
 
 def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
@@ -163,10 +167,12 @@ def _forbidden(view: Tensor, how: str) -> str:
         made = messages.VIEW_OF_INFERENCE if view._creation == "inference" else messages.VIEW_OF_NO_GRAD
         origin = made.format(how=how)
     else:
+        how = _OF_A_VIEW.get(view._creation, messages.OF_VIEW).format(how=how)
         origin = messages.VIEW_OF_OUTPUT.format(output_nr=view._output_nr, name=plain_name(node), how=how)
     return origin + _WHY_FORBIDDEN[view._creation]
 
 
+_OF_A_VIEW = {"inference": messages.OF_VIEW_OF_INFERENCE, "no_grad": messages.OF_VIEW_OF_NO_GRAD}
 _WHY_FORBIDDEN = {
     "inference": messages.INFERENCE_VIEW,
     "no_grad": messages.NO_GRAD_VIEW,

@@ -32,7 +32,7 @@ with torch.no_grad(): numbers(x * a); attempt(lambda: a.add_(1))
 """,
     "views of ordinary tensors": """
 with torch.inference_mode(): v = c[1:]; w = y[1:]; t = y.view(3, 1)
-see(v.add_(1)); attempt(lambda: v.mul_(x[1:])); attempt(lambda: w.add_(1)); see(w.requires_grad); numbers((t * 2).detach())
+see(v.add_(1)); attempt(lambda: v.mul_(x[1:])); attempt(lambda: w.add_(1)); see(w.requires_grad); see(t * 2)
 y.add_(1); attempt(lambda: w.grad_fn); attempt(lambda: t * 2); see(w.requires_grad)
 """,
     "as a decorator": """
@@ -57,7 +57,13 @@ with torch.no_grad():
 with torch.no_grad(): v = c[1:]
 attempt(lambda: v.add_(x[1:])); see(v.add_(1))
 with torch.no_grad(): v = x[1:]
-see(v.requires_grad, v.grad_fn, v.is_leaf); attempt(lambda: v.add_(1))
+see(v.requires_grad, v.grad_fn, v.is_leaf); attempt(lambda: v.add_(1)); attempt(lambda: v[:1].add_(1))
+z = v * 2; see(z, v + x[1:], (v * v).sum(), torch.cat([v, x])); z.sum().backward(); see(v, x); (torch.cat([v, x]) * 2).sum().backward(); see(v, x)
+with torch.no_grad(): i = c[1:]
+c.requires_grad_(); see(i, i * 2); (i * c[1:]).sum().backward(); see(c, i); v.requires_grad_(); see(v * 2); (v * 2).sum().backward(); see(v)
+with torch.no_grad(): v = x[1:]
+(g,) = torch.autograd.grad((v * x[1:]).sum(), x, create_graph=True); see(g.requires_grad); attempt(lambda: torch.autograd.grad(v.sum(), x)); attempt(lambda: v.backward(torch.ones(2))); see(v)
+c = torch.ones(3)
 with torch.no_grad(): v = y[1:]
 attempt(lambda: v.add_(1)); y.mul_(2); attempt(lambda: v.grad_fn); attempt(lambda: v * 2); see(v.requires_grad)
 u = (x * 1)[1:]
