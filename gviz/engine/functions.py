@@ -49,6 +49,7 @@ from gviz.engine.ops import ranking as ranking
 from gviz.engine.ops import reduction as reduction
 from gviz.engine.ops import repeating as repeating
 from gviz.engine.ops import rounding as rounding
+from gviz.engine.ops import scaled_sums as scaled_sums
 from gviz.engine.ops import scatter_reduce as scatter_reduce
 from gviz.engine.ops import scattering as scattering
 from gviz.engine.ops import selecting as selecting

@@ -90,3 +90,30 @@ step = torch.arange(1, 385)
 a, b = (((step * n) % 101 / 17).to(torch.{kind}) for n in (37, 59))
 numbers(a.add(b, alpha=0.3), a.sub(b, alpha=1.7))
 """, rtol=0, atol=0)  # fmt: skip
+
+
+SAVED = {
+    "alpha": "x + y | x - y | x + 2 | 2 - x | x.add(y, alpha=2) | torch.rsub(x, y, alpha=3)",
+    "self": "x * y | x / y | x ** 2 | x.log() | x.clamp(0, 1) | x.maximum(y) | x.std() | x.norm() | x.div(2, rounding_mode='floor')",
+    "result": "x.exp() | x ** y | x.tanh() | x.hypot(y) | x.max() | x.prod() | x.std() | x.logsumexp(0) | x.cumprod(0) | x.amax()",
+    "exponent": "x ** 2 | x ** y | x.square() | x ** .5",
+    "min": "x.clamp(0) | x.clamp(y) | x.clamp(max=y) | x.clamp_min(.4) | x.clamp_min(y) | torch.aminmax(x)[0]",
+    "max": "x.clamp(0) | x.clamp(max=1) | x.clamp(y, y) | torch.aminmax(x)[0]",
+    "dim": "x.sum(0) | x.nansum() | x.nansum(0) | x.amax() | x.amax(0) | x.std() | x.std(0) | x.norm() | x.cumsum(0) | x.sort(0)[0]",
+    "correction": "x.std() | x.std(0) | x.var(unbiased=False) | x.var(correction=0)",
+    "self_sym_sizes": "x.sum() | x.mean() | x.max(0)[0] | x.topk(1, 0)[0]",
+    "self_sym_numel": "x.mean() | x.mean(0)",
+    "ord": "x.norm() | x.norm(3)",
+    "weight": "x.lerp(y, .3) | x.lerp(y, x)",
+    "value": "x.addcmul(y, x, value=2) | x.addcdiv(y, x)",
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", SAVED)
+def test_saved_attributes(name):
+    calls = "".join(f"attempt(lambda: ({expression}).grad_fn._saved_{name})\n" for expression in split(SAVED[name]))
+    compare("""
+import torch
+x = torch.tensor([.3, .5, .7], requires_grad=True); y = torch.tensor([1.2, 1.5, 2.], requires_grad=True)
+""" + calls)  # fmt: skip

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gviz.engine.apply import apply
-from gviz.engine.dtypes import promote
+from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.scaled_sums import add_scaled, check_alpha, rsub_number_scaled, rsub_scaled, sub_scaled
 from gviz.engine.surface import Number, Runner, checked, derive, front, in_place, operand, operator
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
-from gviz.values import Array
 
 BOOL = np.dtype(np.bool_)
 BOTH_BOOLEAN = (
@@ -28,6 +28,13 @@ ONE_BOOLEAN = (
 )
 
 
+class Sum(Op):
+    """A sum or difference without ``alpha=``, which a node shows as 1."""
+
+    def saved_attribute(self, node: Node, name: str) -> Any:
+        return 1 if name == "alpha" else super().saved_attribute(node, name)
+
+
 def _pairs() -> Sequence[Example]:
     return [
         Example((normal(3), normal(3)), {}),
@@ -38,7 +45,7 @@ def _pairs() -> Sequence[Example]:
     ]
 
 
-add: Op = Op(
+add: Op = Sum(
     "add(self, other)",
     grad_fn="AddBackward0",
     formula="self + other",
@@ -48,7 +55,7 @@ add: Op = Op(
     in_place=True,
     examples=_pairs,
 )
-sub: Op = Op(
+sub: Op = Sum(
     "sub(self, other)",
     grad_fn="SubBackward0",
     formula="self - other",
@@ -58,7 +65,7 @@ sub: Op = Op(
     in_place=True,
     examples=_pairs,
 )
-rsub: Op = Op(
+rsub: Op = Sum(
     "rsub(self, other)",
     grad_fn="RsubBackward0",
     formula="other - self",
@@ -67,7 +74,7 @@ rsub: Op = Op(
     promotes=True,
     examples=_pairs,
 )
-rsub_number: Op = Op(
+rsub_number: Op = Sum(
     "rsub(self, other)",
     grad_fn="RsubBackward1",
     formula="other - self",
@@ -108,49 +115,6 @@ positive: Op = Op(
     public=False,
 )
 
-
-def _scaled_op(name: str, grad_fn: str, formula: str, forward: Callable[..., Any], sign: int) -> Op:
-    rule = "g * alpha" if sign > 0 else "-g * alpha"
-    return Op(
-        f"{name}(self, other, *, alpha)",
-        grad_fn=grad_fn,
-        formula=formula,
-        forward=forward,
-        rules=(
-            Rule("self", "g", lambda g: g),
-            Rule("other", rule, lambda g, alpha: g * (alpha if sign > 0 else -alpha)),
-        ),
-        promotes=True,
-        in_place=True,
-        public=False,
-        torch=name,
-        examples=lambda: [Example((normal(2, 3), normal(3)), {"alpha": 2.5})],
-    )
-
-
-add_scaled = _scaled_op(
-    "add", "AddBackward0", "self + alpha * other", lambda self, other, alpha: _plus(self, other, alpha), 1
-)
-sub_scaled = _scaled_op(
-    "sub", "SubBackward0", "self - alpha * other", lambda self, other, alpha: _plus(self, other, -alpha), -1
-)
-
-
-def _rsub_scaled(grad_fn: str, *rules: Rule) -> Op:
-    return Op(
-        "rsub(self, other, *, alpha)",
-        grad_fn=grad_fn,
-        formula="other - alpha * self",
-        forward=lambda self, other, alpha: _plus(other, self, -alpha),
-        rules=(Rule("self", "-g * alpha", lambda g, alpha: -g * alpha), *rules),
-        promotes=True,
-        public=False,
-        examples=lambda: [Example((normal(2, 3), normal(3)), {"alpha": 2.5})],
-    )
-
-
-rsub_scaled = _rsub_scaled("RsubBackward0", Rule("other", "g", lambda g: g))
-rsub_number_scaled = _rsub_scaled("RsubBackward1")
 
 derive(mul, "multiply", number_first=True)
 
@@ -253,55 +217,14 @@ def _first(op: Op, input: Tensor | Number, other: Tensor | Number) -> Tensor:
     return operand(op, input, other, 1) if isinstance(other, Tensor) else checked(op, input, 1)
 
 
-def _plus(self: Array, other: Array, alpha: Number) -> Array:
-    """`self` + `alpha` * `other`, rounded once, as the fused instruction PyTorch uses."""
-    if self.dtype.kind != "f":
-        whole: Array = np.add(self, np.multiply(self.dtype.type(alpha), other))
-        return whole
-    if self.dtype == np.float64:
-        return _fused(self, other, alpha)
-    wide = np.multiply(other, float(self.dtype.type(alpha)), dtype=np.float64)
-    return np.add(self, wide).astype(self.dtype)
-
-
-def _fused(self: Array, other: Array, alpha: Number) -> Array:
-    """As above in float64: the error of the product, exact after Dekker, is added to the sum with the sum's own."""
-    product = other * alpha
-    high, rest = _halves(other)
-    high_alpha, rest_alpha = _halves(np.float64(alpha))
-    lost = ((high * high_alpha - product) + high * rest_alpha + rest * high_alpha) + rest * rest_alpha
-    total = self + product
-    back = total - self
-    missed = (self - (total - back)) + (product - back) + lost
-    exact: Array = np.where(np.isfinite(missed), total + missed, total)
-    return exact
-
-
-def _halves(value: Any) -> tuple[Any, Any]:
-    """A float64 as the sum of two of half the digits each (Veltkamp's splitting)."""
-    shifted = value * 134217729.0  # 2**27 + 1
-    high = shifted - (shifted - value)
-    return high, value - high
-
-
 def _scaled(run: Runner, op: Op, scaled: Op, self: Tensor, other: Tensor | Number, alpha: Number) -> Tensor:
     operands = (self, operand(op, other, self))
     if alpha.__class__ is int and alpha == 1:
         result: Tensor = run(op, operands, {})
         return result
-    _check_alpha(op, operands, alpha)
+    check_alpha(op, operands, alpha)
     result = run(scaled, operands, {"alpha": alpha})
     return result
-
-
-def _check_alpha(op: Op, operands: Sequence[Tensor], alpha: object) -> None:
-    if not isinstance(alpha, (bool, int, float, np.number)):
-        raise TypeError(f"{op.name}(): argument 'alpha' must be Number, not {type(alpha).__name__}")
-    kind = promote([t._array for t in operands]).kind
-    if isinstance(alpha, bool) and kind != "b":
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and kind != "f":
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
 
 
 for name, op in (("add", add), ("mul", mul), ("radd", add), ("rmul", mul)):

@@ -73,13 +73,12 @@ def _quotient(self: Array, other: Array, rounding_mode: str | None) -> Any:
     return np.true_divide(self, other) if rounding_mode is None else WHOLE[rounding_mode](self, other)
 
 
-def _part(share: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of the quotient where it is not rounded; a rounded one does not change."""
+def _by_dividend(g: Any, other: Any, rounding_mode: str | None) -> Any:
+    return g / other if rounding_mode is None else nothing(g)
 
-    def vjp(g: Any, self: Any, other: Any, rounding_mode: str | None) -> Any:
-        return share(g, self, other) if rounding_mode is None else nothing(g)
 
-    return vjp
+def _by_divisor(g: Any, self: Any, other: Any, rounding_mode: str | None) -> Any:
+    return div.rules[1].vjp(g, self, other) if rounding_mode is None else nothing(g)
 
 
 def _rounded(promotes: Any, *examples: str | None) -> Op:
@@ -89,8 +88,8 @@ def _rounded(promotes: Any, *examples: str | None) -> Op:
         formula="self / other, rounded as rounding_mode says",
         forward=_quotient,
         rules=(
-            Rule("self", "g / other, 0 if rounded", _part(lambda g, self, other: g / other)),
-            Rule("other", "-g * self / other**2, 0 if rounded", _part(div.rules[1].vjp)),
+            Rule("self", "g / other, 0 if rounded", _by_dividend),
+            Rule("other", "-g * self / other**2, 0 if rounded", _by_divisor),
         ),
         promotes=promotes,
         in_place=True,

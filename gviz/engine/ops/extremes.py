@@ -115,19 +115,22 @@ def _over_dims(name: str, grad_fn: str, ufunc: np.ufunc) -> Op:
     """``amax`` or ``amin``: tied elements share the gradient."""
 
     def vjp(g: Any, self: Any, result: Any, dim: Shape, keepdim: bool) -> Any:
-        return kept(g, dim, keepdim) * tied_along(self, result, dim=dim, keepdim=keepdim)
+        dims = dim or tuple(range(len(self.shape)))
+        return kept(g, dims, keepdim) * tied_along(self, result, dim=dims, keepdim=keepdim)
 
     return Op(
         f"{name}(self, *, dim, keepdim=False)",
         grad_fn=grad_fn,
         formula=f"{name} of self over dim",
-        forward=lambda self, dim, keepdim: ufunc.reduce(self, axis=dim, keepdims=keepdim),
+        forward=lambda self, dim, keepdim: ufunc.reduce(
+            self, axis=dim if dim or not self.ndim else None, keepdims=keepdim
+        ),
         rules=(Rule("self", "g where self is result, shared among ties along dim", vjp),),
         public=False,
         torch=name,
         examples=lambda: [
             Example((spaced(2, 3),), {"dim": (1,), "keepdim": True}),
-            Example((spaced(2, 3),), {"dim": (0, 1), "keepdim": False}),
+            Example((spaced(2, 3),), {"dim": (), "keepdim": False}),
         ],
     )
 
@@ -253,7 +256,7 @@ def _over(op: Op, self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     if dim in (None, ()):
         _check_any(op.name, self)
     check_not_empty(f"{op.name}()", self, (dim,) if isinstance(dim, int) else dims)
-    return applied(op, self, dim=dims, keepdim=keepdim)
+    return applied(op, self, dim=() if dim is None or dim == () else dims, keepdim=keepdim)
 
 
 @front("aminmax")

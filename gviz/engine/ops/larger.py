@@ -9,6 +9,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.apply import apply, zeros
+from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import eq, ge, gt, isnan, le, lt, where_op
 from gviz.engine.ops.examples import normal, spaced
@@ -123,6 +124,13 @@ def _at_max(g: Any, self: Any, min: Any, max: Any) -> Any:
     return where_op(above, g, zeros(g, ()))
 
 
+class Limits(Op):
+    """Limits by tensors, of which a node shows the one that is not there as None."""
+
+    def saved_attribute(self, node: Node, name: str) -> Any:
+        return None if name in self.absent else super().saved_attribute(node, name)
+
+
 INSIDE = "g where min <= self <= max, else 0"
 clamp: Op = Op(
     "clamp(self, *, min=None, max=None)",
@@ -139,7 +147,7 @@ clamp: Op = Op(
         Example((spaced(4),), {"min": None, "max": 0.1}),
     ],
 )
-clamp_tensors: Op = Op(
+clamp_tensors: Op = Limits(
     "clamp(self, min?, max?)",
     grad_fn="ClampBackward0",
     formula=clamp.formula,

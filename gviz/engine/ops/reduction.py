@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.apply import zeros
+from gviz.engine.apply import apply, zeros
 from gviz.engine.broadcasting import reducible, summed_dims
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import isnan, where_op
 from gviz.engine.ops.dims import Dims, applied, numpy_names, reduced_dims, spread
@@ -48,6 +49,15 @@ def _mean(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None 
     return np.add.reduce(self, axis=dim, keepdims=keepdim) * self.dtype.type(np.nan)  # np.mean would warn
 
 
+class Mean(Op):
+    """A mean, whose node shows the number of elements too."""
+
+    def saved_attribute(self, node: Node, name: str) -> Any:
+        if name == "self_sym_numel":
+            return prod(node.attrs["self_sym_sizes"])
+        return super().saved_attribute(node, name)
+
+
 sum_all: Op = Op(
     "sum(self, *, dtype=None)",
     grad_fn="SumBackward0",
@@ -78,7 +88,7 @@ sum_dim: Op = Op(
         Example((normal(),), {"dim": (), "keepdim": False}),
     ],
 )
-mean_all: Op = Op(
+mean_all: Op = Mean(
     "mean(self, *, dtype=None)",
     grad_fn="MeanBackward0",
     formula="mean of self",
@@ -94,7 +104,7 @@ mean_all: Op = Op(
     torch="mean",
     examples=lambda: [Example((normal(2, 3),), {}), Example((normal(),), {})],
 )
-mean_dim: Op = Op(
+mean_dim: Op = Mean(
     "mean(self, *, dim, keepdim=False, dtype=None)",
     grad_fn="MeanBackward1",
     formula="mean of self over dim",
@@ -117,17 +127,18 @@ mean_dim: Op = Op(
 )
 
 
-def _nansum(self: Array, dim: Shape, keepdim: bool, dtype: str | None = None) -> Any:
+def _nansum(self: Array, dim: Shape | None, keepdim: bool, dtype: str | None = None) -> Any:
     self = in_dtype(self, dtype)
     return _sum(np.where(np.isnan(self), np.zeros((), self.dtype), self), dim, keepdim, dtype)
 
 
-def _through_nansum(g: Any, self: Any, dim: Shape, keepdim: bool) -> Any:
-    return where_op(isnan(self), zeros(g, ()), spread(g, self.shape, dim, keepdim))
+def _through_nansum(g: Any, self: Any, dim: Shape | None, keepdim: bool) -> Any:
+    dims = tuple(range(len(self.shape))) if dim is None else dim
+    return where_op(isnan(self), zeros(g, ()), spread(g, tuple(self.shape), dims, keepdim))
 
 
 nansum_op: Op = Op(
-    "nansum(self, *, dim, keepdim=False, dtype=None)",
+    "nansum(self, *, dim=None, keepdim=False, dtype=None)",
     grad_fn="NansumBackward0",
     formula="sum of what is a number in self",
     forward=_nansum,
@@ -136,7 +147,7 @@ nansum_op: Op = Op(
     torch="nansum",
     examples=lambda: [
         Example((normal(2, 3),), {"dim": (0,), "keepdim": False}),
-        Example((normal(2, 3),), {"dim": (0, 1), "keepdim": True}),
+        Example((normal(2, 3),), {"dim": None, "keepdim": True}),
     ],
 )
 
@@ -166,7 +177,11 @@ def mean_front(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype:
 def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The sum of the elements that are numbers."""
     dims = reduced_dims(dim, checked(nansum_op, input, 1).ndim)
-    return applied(nansum_op, input, dim=dims, keepdim=keepdim, dtype=name_of(dtype))
+    attrs = {"dim": None if dim is None else dims, "keepdim": keepdim} | (
+        {} if dtype is None else {"dtype": dtype.name}
+    )
+    result: Tensor = apply(nansum_op, (input,), attrs)
+    return result
 
 
 @front("nanmean")
