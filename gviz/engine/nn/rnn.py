@@ -187,6 +187,8 @@ class LSTM(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
+        if self.proj_size:
+            raise RuntimeError("gviz's built-in engine has no LSTM with projections yet; leave proj_size out")
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The output of every step, and the last hidden and cell state of every layer."""
