@@ -64,6 +64,7 @@ from gviz.engine.ops import splitting as splitting
 from gviz.engine.ops import statistics as statistics
 from gviz.engine.ops import strided as strided
 from gviz.engine.ops import tensor_products as tensor_products
+from gviz.engine.ops import triangles as triangles
 from gviz.engine.ops import trigonometric as trigonometric
 from gviz.engine.ops import truth as truth
 from gviz.engine.surface import FUNCTIONS, front

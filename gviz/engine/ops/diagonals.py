@@ -1,4 +1,4 @@
-"""Diagonals and triangles of matrices."""
+"""Diagonals of matrices: views of them, matrices made of them, sums over them."""
 
 from __future__ import annotations
 
@@ -7,37 +7,16 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.apply import zeros
-from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.memory import fill_, strides_of
 from gviz.engine.ops.shape import normal_dims, reshape, run
-from gviz.engine.ops.variants import Prepared, in_both_ways
-from gviz.engine.surface import front
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.ops.sliding import as_strided, offset_of
+from gviz.engine.surface import Number, front
+from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
 Shape = tuple[int, ...]
-
-tril_op: Op = Op(
-    "tril(self, *, diagonal=0)",
-    grad_fn="TrilBackward0",
-    formula="self, 0 above a diagonal",
-    forward=lambda self, diagonal: np.tril(self, diagonal),
-    rules=(Rule("self", "g, 0 above a diagonal", lambda g, diagonal: tril_op(g, diagonal=diagonal)),),
-    public=False,
-    torch="tril",
-    examples=lambda: [Example((normal(3, 4),), {"diagonal": 1}), Example((normal(2, 3, 2),), {"diagonal": -1})],
-)
-triu_op: Op = Op(
-    "triu(self, *, diagonal=0)",
-    grad_fn="TriuBackward0",
-    formula="self, 0 below a diagonal",
-    forward=lambda self, diagonal: np.triu(self, diagonal),
-    rules=(Rule("self", "g, 0 below a diagonal", lambda g, diagonal: triu_op(g, diagonal=diagonal)),),
-    public=False,
-    torch="triu",
-    examples=lambda: [Example((normal(3, 4),), {"diagonal": -1})],
-)
 
 
 def _diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
@@ -178,43 +157,6 @@ def _embedded(self: Array, offset: int, dim1: int, dim2: int) -> Array:
     return _placed(self, tuple(sizes), offset, dim1, dim2)
 
 
-def _check_matrix(name: str, self: Tensor) -> None:
-    if self.ndim < 2:
-        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-
-
-@in_both_ways("tril")
-def tril(self: Tensor, diagonal: int = 0) -> Prepared:
-    """The lower triangle of matrices, 0 above a diagonal."""
-    _check_matrix("tril", self)
-    return tril_op, (self,), {"diagonal": int(diagonal)}
-
-
-@in_both_ways("triu")
-def triu(self: Tensor, diagonal: int = 0) -> Prepared:
-    """The upper triangle of matrices, 0 below a diagonal."""
-    _check_matrix("triu", self)
-    return triu_op, (self,), {"diagonal": int(diagonal)}
-
-
-def _indices(name: str, pick: Any) -> None:
-    """Offer ``torch.<name>``: the row and column numbers of a triangle."""
-
-    def indices(row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-        for side, n in (("row", row), ("col", col)):
-            if n < 0:
-                raise RuntimeError(f"{side} must be non-negative, got{n}")
-        rows = np.stack(pick(row, offset, col)) if row and col else np.zeros((2, 0), np.int64)
-        return new_tensor(rows.astype(np.int64 if dtype is None else dtype.numpy))
-
-    indices.__name__, indices.__doc__ = name, "The row and column numbers of a triangle of a matrix."
-    front(name, method=False)(indices)
-
-
-_indices("tril_indices", np.tril_indices)
-_indices("triu_indices", np.triu_indices)
-
-
 def _plane(self: Tensor, dim1: int, dim2: int, more: int = 0) -> tuple[int, int]:
     first, second = normal_dims((dim1, dim2), self.ndim + more)
     if first == second:
@@ -278,3 +220,20 @@ def trace(self: Tensor) -> Tensor:
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     return run(trace_op, self)
+
+
+@front("fill_diagonal_", function=False)
+def fill_diagonal_(self: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
+    """Write a number to the main diagonal; with `wrap` it begins again below the end of a tall matrix."""
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    height, width = self.shape[0], self.shape[1]
+    strides = strides_of(self._array)
+    size, step, start = min(height, width), sum(strides), offset_of(self._array)
+    fill_(as_strided(self, (size,), (step,), start), fill_value)
+    if self.ndim == 2 and wrap and height > width + 1:
+        left = -(-self.numel() // (width + 1)) - size
+        fill_(as_strided(self, (left,), (step,), start + strides[0] * (width + 1)), fill_value)
+    return self

@@ -143,6 +143,11 @@ def _other_sizes(self: Tensor, axis: int) -> list[int]:
     return [n for d, n in enumerate(self.shape) if d != axis]
 
 
+def _check_not_empty(self: Tensor, index: Tensor) -> None:
+    if index._array.size and not self._array.size:
+        raise RuntimeError("setStorage: the entries that the index names are out of bounds for storage of size 0")
+
+
 @in_both_ways("index_copy")
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepared:
     """`source` written to the entries of `dim` that `index` names."""
@@ -167,6 +172,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepare
             f"index_copy_(): Number of indices ({index._array.size}) should be equal to source.size(dim) ({count})"
         )
     length = self.shape[axis] if self.ndim else 1
+    _check_not_empty(self, index)
     outside = [i for i in index._array.reshape(-1).tolist() if not 0 <= i < length]
     if outside:
         raise IndexError(f"index_copy_(): index {outside[0]} is out of bounds for dimension {axis} with size {length}")
@@ -186,6 +192,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Number) ->
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
     length = self.shape[axis] if self.ndim else 1
+    _check_not_empty(self, index)
     outside = [i for i in index._array.reshape(-1).tolist() if not -length <= i < length]
     if outside:
         raise IndexError(f"index {outside[0]} is out of bounds for dimension {axis} with size {length}")

@@ -97,6 +97,8 @@ def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | 
         raise RuntimeError("`shifts` required")
     if len(steps) != len(along) and (along or len(steps) > 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
+    if along and not self.ndim:
+        raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
     return run(roll_op, self, shifts=steps, dims=normal_dims(along, self.ndim))
 
 

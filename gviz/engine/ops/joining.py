@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import dtypes
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
@@ -14,7 +15,7 @@ from gviz.engine.ops.flattening import at_least_1d, at_least_2d, at_least_3d
 from gviz.engine.ops.selecting import at, narrow
 from gviz.engine.ops.shape import in_shape, normal_dims, reshape
 from gviz.engine.surface import front
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
 Shape = tuple[int, ...]
@@ -190,6 +191,8 @@ _stacker("column_stack", prepare=_as_column, dim=1, doc="Tensors joined column-w
 @front("block_diag", method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices, rows and numbers down the diagonal of one matrix."""
+    if not tensors:
+        return new_tensor(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
     for i, tensor in enumerate(tensors):
         if tensor.ndim > 2:
             raise RuntimeError(

@@ -108,12 +108,11 @@ def matrix_norm(
 def _norm_by_values(A: Tensor, ord: Number | str, rows: int, columns: int, keepdim: bool) -> Tensor:
     order = [d for d in range(A.ndim) if d not in (rows, columns)] + [rows, columns]
     values = svdvals(A.permute(*order))
-    reduced = values.sum(-1) if ord == "nuc" else _extreme(values, values.ndim - 1, False, largest=ord == 2)
-    if not keepdim:
-        return reduced
-    for d in sorted((rows, columns)):
-        reduced = reduced.unsqueeze(d)
-    return reduced
+    if ord == "nuc":
+        reduced: Tensor = values.sum(-1, keepdim=keepdim)
+    else:
+        reduced = _extreme(values, values.ndim - 1, keepdim, largest=ord == 2)
+    return reduced.unsqueeze(-1).permute(*np.argsort(order).tolist()) if keepdim else reduced
 
 
 def _extreme(values: Tensor, dim: int, keepdim: bool, *, largest: bool) -> Tensor:

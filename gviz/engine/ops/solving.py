@@ -9,11 +9,11 @@ import numpy as np
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
-from gviz.engine.ops.diagonals import tril_op, triu_op
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.flattening import flatten
 from gviz.engine.ops.shape import reshape, run, unsqueeze_dims
 from gviz.engine.ops.square import LinAlgError, check_square, element_text, turned, zero_pivot
+from gviz.engine.ops.triangles import tril_op, triu_op
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
@@ -82,6 +82,10 @@ def _cofactors(A: Array) -> Array:
     return np.asarray((sign[..., None, None] * (u * others[..., None, :]) @ vh).astype(A.dtype))
 
 
+def _no_second_derivative(g: Any) -> NoReturn:
+    raise RuntimeError("gviz's built-in engine has no second derivative of the determinant at a singular matrix")
+
+
 def _det_vjp(g: Any, A: Any, result: Any) -> Any:
     factor = unsqueeze_dims(g, dims=(-2, -1))
     singular = not np.all(result._array if isinstance(result, Tensor) else result)
@@ -104,8 +108,22 @@ def _solved_triangular(self: Array, B: Array, upper: bool, left: bool, unitriang
     if unitriangular:
         A = A + np.eye(A.shape[-1], dtype=A.dtype)
     if not np.diagonal(A, axis1=-2, axis2=-1).all():
-        return np.full(np.broadcast_shapes(A.shape[:-2], B.shape[:-2]) + B.shape[-2:], np.inf, B.dtype)
+        return _substituted(A, B, upper, left)
     return _solution(A, B, left)
+
+
+def _substituted(A: Array, B: Array, upper: bool, left: bool) -> Array:
+    """The solution row by row, which divides by the zeros on the diagonal as PyTorch does."""
+    if not left:
+        turned_back = _substituted(np.swapaxes(A, -1, -2), np.swapaxes(B, -1, -2), not upper, True)
+        return np.swapaxes(turned_back, -1, -2)
+    result = np.broadcast_to(B, (*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:])).copy()
+    size = A.shape[-1]
+    for row in reversed(range(size)) if upper else range(size):
+        known = slice(row + 1, size) if upper else slice(0, row)
+        result[..., row, :] -= (A[..., row : row + 1, known] @ result[..., known, :])[..., 0, :]
+        result[..., row, :] /= A[..., row, row, None]
+    return result
 
 
 def _triangular_vjp(g: Any, self: Any, result: Any, upper: bool, left: bool, unitriangular: bool) -> tuple[Any, Any]:
@@ -139,7 +157,14 @@ solve_op: Op = Op(
         Example((_invertible(2), normal(2, 2, 3)), {"left": False}),
     ],
 )
-cofactors: Op = Op("cofactors(self)", grad_fn="", formula="the cofactors of self", forward=_cofactors, public=False)
+cofactors: Op = Op(
+    "cofactors(self)",
+    grad_fn="NotImplemented",
+    formula="the cofactors of self",
+    forward=_cofactors,
+    rules=(Rule("self", "none", _no_second_derivative),),
+    public=False,
+)
 det_op: Op = Op(
     "linalg_det(A)",
     grad_fn="LinalgDetBackward0",
