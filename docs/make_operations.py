@@ -11,6 +11,7 @@ from types import ModuleType
 import gviz.engine as torch
 from gviz.cli.torch_name import exists
 from gviz.engine.op import REGISTRY, Op
+from gviz.engine.tensor_names import offers
 
 PATH = Path(__file__).with_name("operations.md")
 _HEAD = """\
@@ -56,7 +57,7 @@ def _cell(words: str) -> str:
 
 
 def _methods() -> str:
-    names = sorted(name for name in dir(torch.Tensor) if not name.startswith("_"))
+    names = sorted(name for name in dir(torch.Tensor) if offers(name) and not name.startswith("_"))
     return _listed("Methods and attributes of `torch.Tensor`", names)
 
 

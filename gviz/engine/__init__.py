@@ -43,6 +43,7 @@ from gviz.engine.serialization import *
 from gviz.engine.settings import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
+from gviz.engine.tensor_names import Lacking as _Lacking  # after all that a tensor has
 from gviz.engine.type_info import *
 from gviz.engine.version import __version__ as __version__
 

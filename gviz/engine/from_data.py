@@ -13,6 +13,7 @@ from gviz.engine.arguments import Options, checked, kind_of, typename, worded
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.elements import array_of
 from gviz.engine.elements import checked as supported
+from gviz.engine.out import taking_out
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
@@ -101,9 +102,8 @@ def made(function: str, array: Array, options: Options) -> Tensor:
         asked = dtypes.given(wanted)
         kinds = f"dtype {asked.tensor_type if asked else wanted} does not match dtype of out parameter "
         raise RuntimeError(f"{kinds}({out.dtype.tensor_type})")
-    if out._array.shape != array.shape:
-        raise RuntimeError(f"gviz's built-in engine does not resize out= from {list(out.shape)} to {list(array.shape)}")
-    return out.copy_(new_tensor(array))
+    written: Tensor = taking_out(function, lambda: from_array(array.astype(out._array.dtype), False))(out=out)
+    return written
 
 
 def from_array(array: Array, requires_grad: bool) -> Tensor:

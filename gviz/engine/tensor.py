@@ -16,7 +16,6 @@ from gviz.engine import announce, dtypes, messages, modes
 from gviz.engine.conversions import Conversions
 from gviz.engine.hooks import Hook, HookHandle, Registered
 from gviz.engine.memory import Storage
-from gviz.engine.missing import sentence
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Node
 from gviz.engine.printing import tensor_text
@@ -268,13 +267,6 @@ class Tensor(Conversions):
         from gviz.engine.views import refresh  # the one place where a tensor needs the ops built on it
 
         return refresh(self)
-
-    def __getattr__(self, name: str) -> Any:
-        """Called for what it does not have, which is often something PyTorch has."""
-        text = f"'{type(self).__name__}' object has no attribute '{name}'"
-        if not name.startswith("_"):
-            text += ": " + sentence(f"torch.Tensor.{name}", dir(Tensor))
-        raise AttributeError(text, name=name, obj=self)
 
     __hash__ = object.__hash__
 

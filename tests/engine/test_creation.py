@@ -546,6 +546,7 @@ see(torch.full_like(x, 3.).stride(), torch.zeros_like(torch.ones(2, 1).expand(2,
 o = torch.empty(3); see(torch.ones(3, out=o) is o, o); see(torch.arange(3, out=o) is o, o)
 see(torch.full((3,), 2.5, out=o), torch.linspace(0, 1, 3, out=o), torch.zeros(3, out=o) is o, o._version)
 attempt(lambda: torch.ones(3, out=o, dtype=torch.int32)); attempt(lambda: torch.ones(3, out=4))
+p = torch.empty(3); see(torch.ones(2, 3, out=p) is p, p.shape, torch.arange(4, out=torch.empty(0, dtype=torch.int32)), torch.eye(2, out=torch.empty(0)))
 """,
 }
 

@@ -80,6 +80,225 @@ finally:
 }
 
 
+EXPRESSIONS = {
+    "devices and conversions": r"""
+torch.device("cpu")
+torch.device("cuda")
+torch.device("cuda:1")
+torch.device("cuda", 1)
+torch.device("cpu", 0)
+torch.device("cpu:0")
+torch.device("cpu:1")
+torch.device("foo")
+torch.device("")
+torch.device("cuda:")
+torch.device("cuda:x")
+torch.device("cuda:-1")
+torch.device("cuda:01")
+torch.device("cuda:1", 1)
+torch.device(type="cpu")
+torch.device(type="cpu", index=0)
+torch.device(0)
+torch.device(None)
+torch.device(1.5)
+torch.device()
+torch.device(torch.device("cpu"))
+torch.device(torch.device("cuda:1"))
+str(torch.device("cpu")), str(torch.device("cuda:1"))
+torch.device("cpu") == torch.device("cpu:0")
+torch.device("cpu") == "cpu"
+torch.device("cpu").type, torch.device("cpu").index
+torch.ones(1).device
+torch.ones(1).device == torch.device("cpu")
+torch.ones(1).device == "cpu"
+str(torch.ones(1).device)
+torch.ones(1).is_cuda
+torch.ones(1).is_cpu
+torch.ones(1).is_mps
+torch.ones(1).is_meta
+torch.ones(1).is_sparse
+torch.ones(1).is_xpu
+torch.ones(1).is_nested
+torch.ones(1).layout
+torch.ones(1).get_device()
+torch.ones(1).cpu()
+torch.ones(1).cuda()
+torch.ones(1).cuda(0)
+torch.ones(1).to("cuda")
+torch.ones(1).to("foo")
+torch.ones(1).to("cpu")
+torch.ones(1).to("cpu:0").device
+torch.ones(1).to(torch.device("cpu"), torch.float64)
+torch.ones(1).to("cpu", torch.float64)
+torch.ones(1).to("cpu", dtype=torch.float64)
+torch.ones(1).to(device="cpu", dtype=torch.float64)
+torch.ones(1).to(dtype=torch.float64)
+torch.ones(1).to(torch.float64, copy=True)
+torch.ones(1).to(torch.float64, non_blocking=True)
+torch.ones(1).to(torch.float64, True, True)
+torch.ones(1).to(torch.ones(2,dtype=torch.float64))
+torch.ones(1).to(float)
+torch.ones(1).to(int)
+torch.ones(1).to(bool)
+torch.ones(1).to(None)
+torch.ones(1).to()
+torch.ones(1).to(3)
+torch.ones(1).to("float64")
+torch.ones(1).to(torch.float32, memory_format=torch.preserve_format)
+torch.ones(1).to(memory_format=torch.contiguous_format)
+torch.ones(1,requires_grad=True).to(torch.float64)
+torch.ones(1,requires_grad=True).to(torch.float32, copy=True)
+torch.ones(1,requires_grad=True).to(torch.int64)
+torch.ones(1,requires_grad=True).int()
+torch.ones(1).type()
+torch.ones(1).type(torch.float64)
+torch.ones(1).type("torch.DoubleTensor")
+torch.ones(1).type(torch.DoubleTensor)
+torch.ones(1).type("float64")
+torch.ones(1).type(float)
+torch.ones(1).type(3)
+torch.ones(1).type_as(torch.ones(1,dtype=torch.int32))
+torch.ones(1).type_as(3)
+torch.ones(1).double(), torch.ones(1).half(), torch.ones(1).short(), torch.ones(1).byte(), torch.ones(1).char(), torch.ones(1).bool(), torch.ones(1).int(), torch.ones(1).long(), torch.ones(1).float()
+torch.tensor([1.7,-1.7,300.,-1.]).byte()
+torch.tensor([1.7,-1.7,300.,-1.]).char()
+torch.tensor([float("nan"),float("inf"),-float("inf"),1e20]).int()
+torch.tensor([float("nan"),float("inf"),-float("inf"),1e20]).long()
+torch.tensor([float("nan"),0.,.5]).bool()
+torch.finfo(torch.float32)
+torch.finfo(torch.float64)
+torch.finfo(torch.float16)
+torch.finfo()
+torch.finfo(torch.int32)
+torch.finfo("float32")
+torch.finfo(torch.float32).eps, torch.finfo(torch.float32).max, torch.finfo(torch.float32).tiny,torch.finfo(torch.float32).bits,torch.finfo(torch.float32).smallest_normal,torch.finfo(torch.float32).resolution,torch.finfo(torch.float32).dtype
+torch.iinfo(torch.int32)
+torch.iinfo(torch.uint8)
+torch.iinfo(torch.int64).max, torch.iinfo(torch.int64).bits, torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).dtype
+torch.iinfo(torch.float32)
+torch.iinfo(torch.bool)
+torch.iinfo(3)
+torch.iinfo(torch.int32)==torch.iinfo(torch.int32)
+torch.is_floating_point(torch.ones(1))
+torch.is_floating_point(3)
+torch.is_tensor(3), torch.is_tensor(torch.ones(1))
+torch.is_nonzero(torch.ones(1))
+torch.is_storage(3)
+torch.numel(torch.ones(3))
+torch.promote_types(torch.int8, torch.uint8)
+torch.promote_types(3, torch.uint8)
+torch.promote_types(int, torch.uint8)
+torch.result_type(1, 2)
+torch.result_type(1, 2.)
+torch.result_type(True, 2)
+torch.result_type(torch.ones(1), 2)
+torch.result_type("a", 2)
+torch.result_type(torch.ones(1), "a")
+torch.can_cast(torch.float32, torch.int32)
+torch.can_cast(3, torch.int32)
+torch.float32.to_real()
+torch.dtype
+torch.float32 == "float32"
+torch.float is torch.float32, torch.double is torch.float64, torch.half is torch.float16
+type(torch.float32)
+torch.cuda.is_available(), torch.cuda.device_count(), torch.cuda.is_initialized()
+torch.cuda.current_device()
+torch.cuda.synchronize()
+torch.cuda.get_device_name()
+torch.cuda.get_device_name(0)
+torch.cuda.empty_cache()
+torch.cuda.manual_seed(3)
+torch.cuda.manual_seed_all(3)
+torch.cuda.memory_allocated()
+torch.cuda.max_memory_allocated()
+torch.cuda.get_device_properties(0)
+torch.cuda.init()
+torch.backends.cudnn.benchmark
+torch.backends.cudnn.enabled
+torch.backends.cudnn.is_available()
+torch.backends.cudnn.version()
+torch.backends.mps.is_available()
+torch.backends.mps.is_built()
+torch.backends.cuda.matmul.allow_tf32
+torch.backends.cuda.is_built()
+torch.mps.is_available()
+torch.xpu.is_available()
+torch.accelerator.is_available()
+torch.accelerator.current_accelerator()
+torch.accelerator.device_count()
+torch.strided
+torch.preserve_format
+torch.contiguous_format
+torch.channels_last
+torch.sparse_coo
+torch.get_device(torch.ones(1))
+torch.is_inference_mode_enabled()
+torch.pi, torch.e, torch.inf, torch.nan, torch.newaxis
+torch.ones(1,requires_grad=True,dtype=torch.int32)
+torch.ones(1,dtype=torch.int32).requires_grad_()
+torch.ones(1,dtype=torch.bool).requires_grad_()
+torch.nn.Parameter(torch.ones(1,dtype=torch.int32))
+torch.ones(1).real
+torch.ones(1).imag
+torch.real(torch.ones(1))
+torch.imag(torch.ones(1))
+torch.ones(1).conj()
+torch.ones(1).is_conj()
+torch.sqrt(torch.tensor(-1.))
+torch.ones(2).nbytes, torch.ones(2).itemsize, torch.ones(2).element_size()
+torch.ones(2).storage_offset()
+torch.ones(2).H
+torch.ones(2,2).mT
+torch.ones(2).is_pinned()
+torch.ones(2).is_shared()
+torch.ones(2).is_inference()
+torch.ones(2).dim(), torch.ones(2).nelement(), torch.ones(2).ndimension(), torch.ones(2).numel()
+torch.ones(2).size(1)
+torch.ones(2).size("a")
+torch.ones(2,3).size(dim=1)
+""",
+    "settings": r"""
+torch.get_default_dtype()
+torch.set_default_dtype(torch.int32)
+torch.set_default_dtype("a")
+torch.set_default_dtype(3)
+torch.set_default_dtype(float)
+torch.get_default_dtype()
+torch.set_default_tensor_type(torch.FloatTensor)
+torch.set_default_tensor_type("torch.DoubleTensor")
+torch.get_default_dtype()
+torch.set_default_tensor_type(torch.IntTensor)
+torch.set_default_dtype(torch.float32)
+torch.get_num_threads() > 0
+torch.set_num_threads(0)
+torch.set_num_threads(-1)
+torch.set_num_threads("a")
+torch.set_num_threads(1.5)
+torch.set_num_interop_threads(2)
+torch.get_num_interop_threads() > 0
+torch.backends.cudnn.deterministic
+torch.get_float32_matmul_precision()
+torch.set_float32_matmul_precision("high")
+torch.set_float32_matmul_precision("foo")
+torch.use_deterministic_algorithms(True)
+torch.are_deterministic_algorithms_enabled()
+torch.is_deterministic_algorithms_warn_only_enabled()
+torch.set_default_device("cpu")
+torch.set_default_device("cpu")
+torch.typename(torch.ones(1))
+torch.typename(3)
+torch.set_warn_always(False)
+torch.is_warn_always_enabled()
+""",
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("group", EXPRESSIONS)
+def test_expressions_as_pytorch(group):
+    compare("\n".join(f"attempt(lambda: {line})" for line in EXPRESSIONS[group].split("\n") if line))
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_pytorch(name):

@@ -45,6 +45,7 @@ def test_every_method_of_pytorch_is_there_or_said_to_be_lacking():
     tensor = engine.ones(2, requires_grad=True)
     names = public(importlib.import_module("torch").Tensor)
     assert len(names) > 500
+    assert [name for name in names if name not in dir(engine.Tensor)] == []  # `tensor_names` knows them all
     for name in names:
         said = refusal(tensor, name)
         words = f"'Tensor' object has no attribute '{name}': {SENTENCE.format(path=f'torch.Tensor.{name}')}"
@@ -65,7 +66,8 @@ def test_the_nearest_names_are_told():
     for of, name, nearest in (
         (engine, "ons", "torch.ons yet; it has ones"),
         (engine.nn, "Linea", "torch.nn.Linea yet; it has Linear"),
-        (engine.ones(2), "bakward", "torch.Tensor.bakward yet; it has backward"),
+        (engine.ones(2), "to_sparse", "torch.Tensor.to_sparse yet; it has is_sparse"),
+        (engine.Tensor, "to_sparse", "torch.Tensor.to_sparse yet; it has is_sparse"),
     ):
         with pytest.raises(AttributeError, match=f"gviz's built-in engine has no {nearest}"):
             getattr(of, name)
@@ -77,8 +79,8 @@ def test_an_import_tells_it_too():
         from gviz.engine.nn import Linea  # noqa: F401
 
 
-def test_what_begins_with_an_underscore_is_pythons():
-    with pytest.raises(AttributeError, match=r"^'Tensor' object has no attribute '_nothing'$"):
-        engine.ones(2)._nothing  # noqa: B018
+def test_of_what_pytorch_has_not_either_it_says_what_pytorch_says():
+    with pytest.raises(AttributeError, match=r"^'Tensor' object has no attribute 'nothing'$"):
+        engine.ones(2).nothing  # noqa: B018
     with pytest.raises(AttributeError, match=r"^module 'gviz\.engine' has no attribute '__nothing__'$"):
         engine.__nothing__  # noqa: B018

@@ -13,6 +13,7 @@ from gviz.engine.autograd.grad import grad as grad
 from gviz.engine.autograd.gradcheck import gradcheck as gradcheck
 from gviz.engine.autograd.gradcheck import gradgradcheck as gradgradcheck
 from gviz.engine.autograd.variable import Variable as Variable
+from gviz.engine.autograd.variable import variable as variable
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import enable_grad as enable_grad
 from gviz.engine.modes import no_grad as no_grad

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from gviz.engine import dtypes, messages
@@ -19,7 +21,9 @@ class Variable(metaclass=_VariableMeta):
 
     __module__ = "torch.autograd.variable"
 
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]  # a tensor, as PyTorch has it
+    def __new__(  # type: ignore[misc]  # it gives a tensor, as PyTorch's does
+        cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False
+    ) -> Tensor:
         """The tensor `data` outside the graph, and a leaf of a new one if it shall require grad."""
         if data is None:
             return new_tensor(np.zeros(0, dtypes.get_default_dtype().numpy))
@@ -29,6 +33,11 @@ class Variable(metaclass=_VariableMeta):
             raise RuntimeError(messages.FACTORY_CANNOT_REQUIRE)
         leaf: Tensor = data.detach()
         return leaf.requires_grad_(requires_grad)
+
+
+def variable(*args: object, **kwargs: object) -> NoReturn:
+    """Refused, as it has long been in PyTorch."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
 
 
 __getattr__ = lookup_in(__name__)
