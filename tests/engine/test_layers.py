@@ -3,6 +3,8 @@
 import pytest
 from twin import compare
 
+from gviz.engine import nn
+
 SETUP = """
 import warnings
 from torch import nn
@@ -73,6 +75,8 @@ ACTIVATIONS = [
     "Identity()",
     "Flatten()",
     "Flatten(0,1)",
+    "Dropout(0)",
+    "Dropout(1.0)",
     "Unflatten(1,(2,2))",
     "Unflatten(-1,[3,2])",
 ]
@@ -106,10 +110,31 @@ LOSSES = [
     ("TripletMarginLoss(swap=True, p=1)", "some(4, 3), some(4, 3).detach() + 1, some(4, 3).detach() * 0.5"),
 ]
 
+TRANSFORMERS = [
+    ("TransformerEncoderLayer(4, 2, 6, dropout=0.)", "some(3, 2, 4)"),
+    ("TransformerEncoderLayer(4, 2, 6, dropout=0., activation='gelu', norm_first=True, batch_first=True, bias=False)", "some(2, 3, 4), nn.Transformer.generate_square_subsequent_mask(3)"),
+    ("TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 6, 0.), 2, nn.LayerNorm(4), enable_nested_tensor=False)", "some(3, 2, 4)"),
+    ("TransformerDecoderLayer(4, 2, 6, 0.)", "some(3, 2, 4), some(5, 2, 4)"),
+    ("TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 6, 0.), 2)", "some(3, 2, 4), some(5, 2, 4), nn.Transformer.generate_square_subsequent_mask(3)"),
+    ("Transformer(4, 2, 1, 1, 6, 0.)", "some(3, 2, 4), some(2, 2, 4)"),
+]
+
+LSTMS = [
+    ("LSTM(3, 4)", "some(5, 2, 3)"),
+    ("LSTM(3, 4, 2, bidirectional=True)", "some(5, 2, 3)"),
+    ("LSTM(3, 2, batch_first=True, bias=False)", "some(2, 4, 3), (some(1, 2, 2), some(1, 2, 2))"),
+    ("LSTM(3, 2)", "some(4, 3)"),
+]
+
 LAYERS = [
     ("Linear(3, 2)", "some(4, 3)"),
     ("Linear(0, 2)", "some(4, 0)"),
     ("Linear(2, 2, dtype=torch.float64)", "some(2).detach().double()"),
+    ("Embedding(5, 3)", "whole(5, 2, 4)"),
+    ("Embedding(5, 3, padding_idx=-2)", "whole(5, 6)"),
+    ("Embedding(5, 3, max_norm=0.5)", "whole(5, 6)"),
+    ("Embedding(5, 3, scale_grad_by_freq=True)", "whole(5, 8)"),
+    ("Embedding.from_pretrained(some(4, 2).detach(), freeze=False)", "whole(4, 3)"),
     ("Conv1d(2, 3, 3)", "some(2, 2, 7)"),
     ("Conv1d(2, 4, 3, stride=2, padding=1, dilation=2, groups=2)", "some(2, 2, 9)"),
     ("Conv1d(2, 3, 3, padding='same')", "some(2, 7)"),
@@ -179,6 +204,25 @@ LAYERS = [
     ("InstanceNorm2d(2, affine=True, track_running_stats=True)", "some(2, 2, 3, 3)"),
     ("InstanceNorm2d(2, affine=True, track_running_stats=True).eval()", "some(2, 2, 3, 3)"),
     ("InstanceNorm3d(2)", "some(1, 2, 2, 2, 3)"),
+    ("RNNCell(3, 4)", "some(2, 3), some(2, 4)"),
+    ("RNNCell(3, 4, nonlinearity='relu')", "some(2, 3)"),
+    ("RNNCell(3, 4, bias=False)", "some(3)"),
+    ("GRUCell(3, 4)", "some(2, 3), some(2, 4)"),
+    ("GRUCell(3, 2)", "some(3)"),
+    ("LSTMCell(3, 4)", "some(2, 3), (some(2, 4), some(2, 4))"),
+    ("LSTMCell(3, 2, bias=False)", "some(3)"),
+    ("RNN(3, 4)", "some(5, 2, 3)"),
+    ("RNN(3, 4, 2, nonlinearity='relu', bidirectional=True)", "some(5, 2, 3)"),
+    ("RNN(3, 2)", "some(4, 3), some(1, 2)"),
+    ("GRU(3, 4)", "some(5, 2, 3)"),
+    ("GRU(3, 4, 2, bidirectional=True)", "some(5, 2, 3)"),
+    ("GRU(3, 2)", "some(4, 3)"),
+    ("Embedding(5, 3, norm_type=1.)", "whole(5, 2, 4)"),
+    ("MultiheadAttention(4, 2)", "some(3, 2, 4), some(5, 2, 4) * 0.5, some(5, 2, 4)"),
+    ("MultiheadAttention(4, 2, batch_first=True, bias=False)", "some(2, 3, 4), some(2, 3, 4), some(2, 3, 4)"),
+    ("MultiheadAttention(4, 2, kdim=3, vdim=5)", "some(3, 2, 4), some(4, 2, 3), some(4, 2, 5)"),
+    ("MultiheadAttention(4, 2, add_bias_kv=True, add_zero_attn=True)", "some(3, 4), some(5, 4), some(5, 4)"),
+    ("MultiheadAttention(4, 2)", "some(3, 2, 4), some(3, 2, 4), some(3, 2, 4), whole(2, 2, 3).bool()"),
     ("Softmax2d()", "some(2, 3, 2, 2)"),
     ("PReLU(3)", "some(2, 3, 4)"),
 ]
@@ -216,6 +260,35 @@ REFUSALS = [
     "MSELoss(reduce=False).reduction",
     'L1Loss(reduction="no")(some(2), some(2))',
     "CrossEntropyLoss(size_average=True).reduction",
+    'RNN(3, 4, nonlinearity="no")',
+    "GRU(3, 4, proj_size=2)",
+    "LSTM(0, 1)",
+    "LSTM(1, 0)",
+    'LSTM("a", 1)',
+    "LSTM(1, 1, 0)",
+    "LSTM(3, 4, proj_size=4)",
+    "LSTM(3, 4, proj_size=-1)",
+    "RNN(3, 4, dropout=2)",
+    "RNN(3, 4, bias=1)",
+    "GRU(3, 4, batch_first=1)",
+    "RNN(3, 4)(some(3))",
+    "GRU(3, 4)(some(2, 2, 2))",
+    "GRU(3, 4)(some(2, 2, 3), some(1, 2, 5))",
+    "GRU(3, 4)(some(2, 2, 3), some(1, 4))",
+    "RNN(3, 4)(some(2, 3), some(1, 1, 4))",
+    "LSTM(3, 4)(some(2, 2, 3), (some(1, 2, 4), some(1, 2, 3)))",
+    "LSTM(3, 4)(some(2, 3), (some(1, 2, 4), some(1, 2, 4)))",
+    "LSTM(3, 4)(some(2, 2, 3), (some(1, 4), some(1, 4)))",
+    "GRU(3, 4)(some(2, 2, 3).double())",
+    "RNNCell(3, 4)(some(1, 2, 3))",
+    "RNNCell(3, 4)(some(2, 3), some(1, 2, 4))",
+    'RNNCell(3, 4, nonlinearity="no")(some(2, 3))',
+    "LSTMCell(3, 4)(some(2, 3), (some(2, 4), some(1, 2, 4)))",
+    "MultiheadAttention(0, 1)",
+    "MultiheadAttention(4, 3)",
+    'TransformerEncoderLayer(4, 2, activation="no")',
+    "Transformer(4, 2, 1, 1, 6)(some(3, 2, 4), some(3, 1, 4))",
+    "Transformer(4, 2, 1, 1, 6)(some(3, 2, 4), some(3, 2, 3))",
 ]
 
 
@@ -242,3 +315,26 @@ def test_layers_are_pytorchs(layer, inputs):
 @pytest.mark.parametrize("call", REFUSALS)
 def test_what_layers_refuse(call):
     compare(SETUP + f"attempt(lambda: nn.{call})")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("layer", "inputs"), LSTMS)
+def test_lstms_are_pytorchs(layer, inputs):
+    program = f"""
+m = fill(nn.{layer}); print(m); see([n for n, _ in m.named_parameters()], [[tuple(p.shape) for p in ps] for ps in m.all_weights])
+inputs = [{inputs}]; output, (h, c) = m(*inputs); numbers(output, h, c); (weighted(output) + weighted(h) + weighted(c)).backward(); numbers(inputs[0].grad, *[p.grad for p in m.parameters()])
+"""
+    compare(SETUP + program, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("layer", "inputs"), TRANSFORMERS)
+def test_transformers_are_pytorchs(layer, inputs):
+    compare(SETUP + f"try_layer(lambda: nn.{layer}, [{inputs}])", rtol=1e-3, atol=1e-3)
+
+
+def test_what_the_engine_refuses():
+    with pytest.raises(RuntimeError, match="no LSTM with projections yet"):
+        nn.LSTM(3, 4, proj_size=2)
+    with pytest.raises(AttributeError, match="no torch.nn.LazyLinear yet; it has Linear"):
+        nn.LazyLinear(2)
