@@ -60,6 +60,15 @@ state.clear(); y = checkpoint(more, x, use_reentrant=False, early_stop=False); a
 with set_checkpoint_early_stop(False): state.clear(); y = checkpoint(more, x, use_reentrant=False)
 attempt(lambda: y.sum().backward()); see(issubclass(CheckpointError, RuntimeError))
 """,
+    "saved tensors asked for twice": """
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        ctx.save_for_backward(a); return a * 2
+    @staticmethod
+    def backward(ctx, g): return g * 2 + ctx.saved_tensors[0] * 0 + ctx.saved_tensors[0] * 0
+y = checkpoint(Twice.apply, x, use_reentrant=False); attempt(lambda: y.sum().backward())
+""",
     "random numbers": """
 def noisy(a): return a * torch.rand(2)
 for kind in (True, False):
