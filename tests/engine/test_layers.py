@@ -336,5 +336,5 @@ def test_transformers_are_pytorchs(layer, inputs):
 def test_what_the_engine_refuses():
     with pytest.raises(RuntimeError, match="no LSTM with projections yet"):
         nn.LSTM(3, 4, proj_size=2)
-    with pytest.raises(AttributeError, match="no torch.nn.LazyLinear yet; it has Linear"):
+    with pytest.raises(AttributeError, match=r"no torch\.nn\.LazyLinear yet; it has Linear"):
         nn.LazyLinear(2)

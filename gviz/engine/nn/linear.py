@@ -79,7 +79,8 @@ class Bilinear(Module):
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """Apply the map to the last dimensions."""
-        return functional.bilinear(input1, input2, self.weight, self.bias)
+        result: Tensor = functional.bilinear(input1, input2, self.weight, self.bias)
+        return result
 
     def extra_repr(self) -> str:
         """Its sizes."""

@@ -33,7 +33,7 @@ class Upsample(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Resample."""
-        return functional.interpolate(
+        result: Tensor = functional.interpolate(
             input,
             self.size,
             self.scale_factor,
@@ -41,6 +41,7 @@ class Upsample(Module):
             self.align_corners,
             recompute_scale_factor=self.recompute_scale_factor,
         )
+        return result
 
     def extra_repr(self) -> str:
         """The size, and how it is reached."""
@@ -71,7 +72,8 @@ class PixelShuffle(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Rearrange."""
-        return functional.pixel_shuffle(input, self.upscale_factor)
+        result: Tensor = functional.pixel_shuffle(input, self.upscale_factor)
+        return result
 
     def extra_repr(self) -> str:
         """How much finer."""
@@ -87,7 +89,8 @@ class PixelUnshuffle(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Rearrange."""
-        return functional.pixel_unshuffle(input, self.downscale_factor)
+        result: Tensor = functional.pixel_unshuffle(input, self.downscale_factor)
+        return result
 
     def extra_repr(self) -> str:
         """How much coarser."""
@@ -103,7 +106,8 @@ class ChannelShuffle(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Rearrange."""
-        return functional.channel_shuffle(input, self.groups)
+        result: Tensor = functional.channel_shuffle(input, self.groups)
+        return result
 
     def extra_repr(self) -> str:
         """How many groups."""
@@ -122,7 +126,8 @@ class Unfold(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Cut it up."""
-        return functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+        result: Tensor = functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+        return result
 
     def extra_repr(self) -> str:
         """The window and how it moves."""
@@ -142,7 +147,8 @@ class Fold(Unfold):
     def forward(self, input: Tensor) -> Tensor:
         """Put them together."""
         window = (self.kernel_size, self.dilation, self.padding, self.stride)
-        return functional.fold(input, self.output_size, *window)
+        result: Tensor = functional.fold(input, self.output_size, *window)
+        return result
 
     def extra_repr(self) -> str:
         """The size, the window and how it moves."""

@@ -57,9 +57,7 @@ class _Layer(Module):
     def _add(self, x: Tensor, number: int, block: Callable[[Tensor], Tensor]) -> Tensor:
         """`x` and what a block makes of it, with the dropout and norm of this number."""
         norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
-        if self.norm_first:
-            return x + dropout(block(norm(x)))
-        result: Tensor = norm(x + dropout(block(x)))
+        result: Tensor = x + dropout(block(norm(x))) if self.norm_first else norm(x + dropout(block(x)))
         return result
 
     def _feed_forward(self, x: Tensor) -> Tensor:
