@@ -71,7 +71,7 @@ VOLUME = [
     "F.adaptive_avg_pool3d(x, (2, 3, 1))",
     "F.adaptive_avg_pool3d(x, 1)",
     "F.adaptive_max_pool3d(x, 2, return_indices=True)",
-    "F.max_unpool3d(*F.max_pool3d(x, 2, return_indices=True), 2)",
+    "F.max_unpool3d(*F.max_pool3d(x, 2, return_indices=True), 2, output_size=(1, 2, 4, 3, 5))",
 ]
 
 

@@ -21,18 +21,22 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
 
-def _hidden(rows: int, columns: int, kind: np.dtype[Any]) -> Array:
+def _hidden(scores: Array) -> Array:
     """What is added to scores so that no query sees later keys."""
-    return np.where(np.tri(rows, columns, dtype=bool), kind.type(0), kind.type(-np.inf))
+    kind = scores.dtype.type
+    rows, columns = scores.shape[-2:]
+    seen = np.arange(columns) <= np.arange(rows)[:, np.newaxis]
+    hidden: Array = np.where(seen, kind(0), kind(-np.inf))
+    return hidden
 
 
 def _scores(query: Array, key: Array, attn_mask: Array | None, is_causal: bool, scale: float | None) -> Array:
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
-    scores = np.matmul(query * query.dtype.type(factor), key.swapaxes(-1, -2))
+    scores: Array = np.matmul(query * query.dtype.type(factor), key.swapaxes(-1, -2))
     if attn_mask is not None:
         scores += attn_mask
     if is_causal:
-        scores += _hidden(*scores.shape[-2:], scores.dtype)
+        scores += _hidden(scores)
     return scores
 
 
@@ -72,7 +76,7 @@ def _shares(query: Any, key: Any, attn_mask: Any, logsumexp: Any, is_causal: boo
         scores = scores + attn_mask
     if is_causal:
         array = scores._array if isinstance(scores, Tensor) else scores
-        hidden = _hidden(*array.shape[-2:], array.dtype)
+        hidden = _hidden(array)
         scores = scores + (new_tensor(hidden) if isinstance(scores, Tensor) else hidden)
     return exp(scores - unsqueeze_dims(logsumexp, dims=(logsumexp.ndim,)))
 

@@ -31,7 +31,35 @@ def _gelu(self: Array, approximate: str) -> Any:
 
 def _normal_cdf(self: Any) -> Any:
     """How probable a standard normal number below `self` is."""
-    return 0.5 * (1 + erf(self * sqrt(0.5)))
+    scaled = self * sqrt(0.5)
+    bent = _erf(scaled) if isinstance(self, np.ndarray) and self.dtype == np.float32 else erf(scaled)
+    return 0.5 * (1 + bent)
+
+
+ODD = (-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+       -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02)  # fmt: skip
+EVEN = (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
+        -1.42647390514189e-02)  # fmt: skip
+"""Coefficients of a quotient of polynomials that is erf between -4 and 4, to the last bits of float32."""
+
+
+def _erf(self: Array) -> Array:
+    """The error function in float32, several times as fast as scipy's."""
+    clipped = np.clip(self, -4, 4)
+    square = clipped * clipped
+    result = _polynomial(square, ODD)
+    result *= clipped
+    result /= _polynomial(square, EVEN)
+    return result
+
+
+def _polynomial(square: Array, coefficients: tuple[float, ...]) -> Array:
+    total = square * np.float32(coefficients[0])
+    for coefficient in coefficients[1:-1]:
+        total += np.float32(coefficient)
+        total *= square
+    total += np.float32(coefficients[-1])
+    return total
 
 
 def _through_gelu(g: Any, self: Any, approximate: str) -> Any:

@@ -17,6 +17,7 @@ from gviz.engine.nn.functional.loss import *
 from gviz.engine.nn.functional.normalization import *
 from gviz.engine.nn.functional.pooling import *
 from gviz.engine.nn.functional.recurrent import *
+from gviz.engine.nn.functional.vision import *
 from gviz.engine.ops.matrix import linear as linear
 from gviz.engine.ops.padding import pad as pad
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
@@ -102,7 +103,7 @@ def _written_out(
     if is_causal:
         seen = np.tri(query.shape[-2], key.shape[-2], dtype=bool)
         hidden = _added(new_tensor(seen), query)
-        mask = hidden if mask is None else mask + hidden
+        mask = hidden if mask is None or hidden is None else mask + hidden
     scaled = run(scalars.times, query, other=factor)
     scores = matmul(scaled, run(scalars.times, key.transpose(-2, -1), other=factor))
     if mask is not None:
@@ -155,15 +156,15 @@ def multi_head_attention_forward(
     q, k, v = _projected(query, key, value, weights, in_proj_bias)
     if bias_k is not None and bias_v is not None:
         k, v = (cat([t, bias.repeat(1, t.shape[1], 1)]) for t, bias in ((k, bias_k), (v, bias_v)))
-    heads = [_in_heads(q, num_heads)]
-    for given, projected in ((static_k, k), (static_v, v)):
-        heads.append(_in_heads(projected, num_heads) if given is None else given)
+    q = _in_heads(q, num_heads)
+    k = _in_heads(k, num_heads) if static_k is None else static_k
+    v = _in_heads(v, num_heads) if static_v is None else static_v
     if add_zero_attn:
-        nothing = creation.zeros((heads[1].shape[0], 1, heads[1].shape[2]), dtype=query.dtype)
-        heads[1:] = [cat([t, nothing], dim=1) for t in heads[1:]]
-    mask = _merged(mask, key_padding_mask, query, num_heads, heads[1].shape[1])
-    attend = _with_weights if need_weights else _without_weights
-    result, shares = attend(*heads, mask, dropout_p if training else 0.0, query.shape, num_heads, hinted)
+        nothing = creation.zeros((k.shape[0], 1, k.shape[2]), dtype=query.dtype)
+        k, v = (cat([t, nothing], dim=1) for t in (k, v))
+    mask = _merged(mask, key_padding_mask, query, num_heads, k.shape[1])
+    attend: Callable[..., tuple[Tensor, Tensor | None]] = _with_weights if need_weights else _without_weights
+    result, shares = attend(q, k, v, mask, dropout_p if training else 0.0, query.shape, num_heads, hinted)
     length, batch, _ = query.shape
     output = linear(result, out_proj_weight, out_proj_bias)
     output = output.view(length, batch, output.shape[1])
