@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from gviz.engine import messages
 from gviz.engine.autograd.function import Function
 from gviz.engine.autograd.grad import backward
 from gviz.engine.autograd.graph import saved_tensors_hooks
@@ -16,6 +15,7 @@ from gviz.engine.missing import lookup_in
 from gviz.engine.modes import enable_grad, no_grad, thread
 from gviz.engine.random import fork_rng, get_rng_state, set_rng_state
 from gviz.engine.tensor import Tensor
+from gviz.engine.utils import messages
 from gviz.engine.utils.recomputation import CheckpointError as CheckpointError
 from gviz.engine.utils.recomputation import Form, Frame, default_form
 from gviz.engine.utils.recomputation import set_checkpoint_early_stop as set_checkpoint_early_stop

@@ -7,13 +7,14 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from gviz.engine import messages, watching
+from gviz.engine import watching
 from gviz.engine.autograd.graph import saved_tensors_hooks
 from gviz.engine.graph_pass import Pass, running
 from gviz.engine.modes import enable_grad
 from gviz.engine.node import Node
 from gviz.engine.saved import pack
 from gviz.engine.tensor import Tensor
+from gviz.engine.utils import messages
 
 Form = Callable[[Tensor], Any]
 """What must be the same of a tensor when it is computed again."""
