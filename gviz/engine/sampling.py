@@ -8,41 +8,30 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, random
-from gviz.engine.dtypes import dtype as DType
-from gviz.engine.from_data import from_array
+from gviz.engine.arguments import checked, kind_of
+from gviz.engine.arguments import size as sizes_given
+from gviz.engine.creation import shape_of
+from gviz.engine.from_data import made
 from gviz.engine.ops.random import check_floating, check_integer_range
-from gviz.engine.ops.shape import sizes_of
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
 __all__ = ["rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"]
 
+Kind = np.dtype[Any]
 
-def rand(
-    *sizes: Any,
-    size: Any = None,
-    generator: Generator | None = None,
-    dtype: DType | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+
+def rand(*size: Any, generator: Generator | None = None, **options: Any) -> Tensor:
     """Uniform numbers from 0 up to but without 1."""
-    kind = _kind(dtype, "check_uniform_bounds")
-    return from_array(random.uniform(0, 1, _shape("rand", sizes, size), kind, generator), requires_grad)
+    shape, kind = shape_of("rand", size, options), _floating("rand", options)
+    return made("rand", random.uniform(0, 1, shape, kind, generator), options)  # type: ignore[arg-type]  # checked
 
 
-def randn(
-    *sizes: Any,
-    size: Any = None,
-    generator: Generator | None = None,
-    dtype: DType | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+def randn(*size: Any, generator: Generator | None = None, **options: Any) -> Tensor:
     """Standard normal numbers."""
-    kind = _kind(dtype, "normal_kernel_cpu")
-    return from_array(random.normal(0, 1, _shape("randn", sizes, size), kind, generator), requires_grad)
+    shape, kind = shape_of("randn", size, options), _floating("randn", options)
+    return made("randn", random.normal(0, 1, shape, kind, generator), options)  # type: ignore[arg-type]  # checked
 
 
 def randint(
@@ -51,9 +40,7 @@ def randint(
     high: int | None = None,
     size: Any = None,
     generator: Generator | None = None,
-    dtype: DType | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
+    **options: Any,
 ) -> Tensor:
     """Whole numbers from `low` up to but without `high`: ``randint(high, size)`` or ``randint(low, high, size)``."""
     given = list(bounds)
@@ -67,28 +54,23 @@ def randint(
         raise TypeError("randint() received an invalid combination of arguments: it needs high and size")
     if isinstance(high, float):
         raise TypeError(f"randint(): argument 'high' (position {max(1, len(bounds) - 1)}) must be int, not float")
-    kind = (dtype or dtypes.int64).numpy
-    return from_array(_integers(low, high, sizes_of((size,)), kind, generator), requires_grad)
+    kind = kind_of("randint", checked("randint", options), dtypes.int64).numpy  # type: ignore[arg-type]  # it checks
+    drawn = _integers(low, high, sizes_given("randint", size), kind, generator)
+    return made("randint", drawn, options)  # type: ignore[arg-type]  # checked
 
 
-def randperm(
-    n: int,
-    *,
-    generator: Generator | None = None,
-    dtype: DType | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+def randperm(n: int, *, generator: Generator | None = None, **options: Any) -> Tensor:
     """The numbers from 0 up to but without `n`, in random order."""
-    (size,) = _checked_shape((n,))
-    kind = (dtype or dtypes.int64).numpy
-    return from_array(stream_of(generator).permutation(size).astype(kind), requires_grad)
+    (size,) = sizes_given("randperm", (n,))
+    kind = kind_of("randperm", checked("randperm", options), dtypes.int64).numpy  # type: ignore[arg-type]  # it checks
+    drawn = stream_of(generator).permutation(size).astype(kind)
+    return made("randperm", drawn, options)  # type: ignore[arg-type]  # checked
 
 
 def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    def like(input: Tensor, **options: Any) -> Tensor:
         options.pop("memory_format", None)
-        return make(tuple(input.shape), dtype=dtype or input.dtype, **options)
+        return make(tuple(input.shape), **{"dtype": input.dtype, **options})
 
     like.__name__, like.__doc__ = name, f"`{make.__name__}` of the shape and dtype of `input`."
     return like
@@ -98,34 +80,19 @@ rand_like = _like("rand_like", rand)
 randn_like = _like("randn_like", randn)
 
 
-def randint_like(
-    input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None, requires_grad: bool = False
-) -> Tensor:
+def randint_like(input: Tensor, low: int, high: int | None = None, **options: Any) -> Tensor:
     """`randint` of the shape and dtype of `input`."""
+    options.pop("memory_format", None)
     start, stop = (0, low) if high is None else (low, high)
-    drawn = _integers(start, stop, input._array.shape, (dtype or input.dtype).numpy, None)
-    return from_array(drawn, requires_grad)
+    return randint(start, stop, tuple(input.shape), **{"dtype": input.dtype, **options})
 
 
-def _integers(low: int, high: int, shape: tuple[int, ...], kind: np.dtype[Any], generator: Generator | None) -> Array:
+def _integers(low: int, high: int, shape: tuple[int, ...], kind: Kind, generator: Generator | None) -> Array:
     check_integer_range(low, high, kind)
     return np.asarray(stream_of(generator).integers(low, high, shape)).astype(kind)
 
 
-def _shape(name: str, sizes: tuple[Any, ...], size: Any) -> tuple[int, ...]:
-    if not sizes and size is None:
-        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
-    return _checked_shape(sizes_of(sizes or (size,)))
-
-
-def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    negative = [n for n in shape if n < 0]
-    if negative:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {negative[0]}: {list(shape)}")
-    return shape
-
-
-def _kind(dtype: DType | None, kernel: str) -> np.dtype[Any]:
-    kind = (dtype or dtypes.get_default_dtype()).numpy
-    check_floating(kernel, kind)
+def _floating(name: str, options: Any) -> Kind:
+    kind = kind_of(name, checked(name, options)).numpy
+    check_floating("check_uniform_bounds" if name == "rand" else "normal_kernel_cpu", kind)
     return kind

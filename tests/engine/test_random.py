@@ -47,7 +47,9 @@ CALLS = [
     "torch.rand_like(i)", "torch.randint_like(t, 2, 5)", "i.uniform_()", "i.normal_()", "i.exponential_()",
     "i.random_()", "i.bernoulli_(0.5)", "i.geometric_(0.5)", "torch.zeros(2, dtype=torch.bool).random_()",
     "torch.zeros(2, dtype=torch.uint8).random_(0, 300)", "v.requires_grad_().uniform_()",
-    "torch.zeros(1).expand(2).uniform_()",
+    "torch.zeros(1).expand(2).uniform_()", "torch.rand(2, device='cpu', layout=torch.strided, pin_memory=False)",
+    "torch.randn(2, out=torch.empty(2))",
+    "torch.randperm(3, out=torch.empty(3, dtype=torch.int64))", "torch.randint(3, (2,), dtype=torch.float16)",
 ]  # fmt: skip
 
 PROGRAMS = {
