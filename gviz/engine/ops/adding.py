@@ -30,7 +30,8 @@ def added_rows(length: int, index: Array, rows: Array) -> Array:
     order = np.argsort(index, kind="stable")
     ordered = index[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    result[ordered[starts]] = np.add.reduceat(rows[order], starts, axis=0, dtype=rows.dtype)
+    kind = None if rows.dtype.kind == "f" else rows.dtype  # naming the dtype makes floats three times as slow
+    result[ordered[starts]] = np.add.reduceat(rows[order], starts, axis=0, dtype=kind)
     return result
 
 

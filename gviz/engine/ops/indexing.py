@@ -25,6 +25,8 @@ _DTYPES = ("int64", "bool", "int32", "uint8")
 @front("__getitem__", function=False)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """``self[key]``: a view for numbers, slices, None and ``...``; a copy for lists, tensors and masks."""
+    if key.__class__ is int and self._array.ndim:  # as below, without looking for what else a key may be
+        return _selected(self, 0, key, 0)
     if isinstance(key, slice) and self.ndim:  # a lone slice is always a view of its own, in PyTorch too
         return _slice(self, 0, key)
     view, indices = _viewed(self, _keys(key))

@@ -10,7 +10,7 @@ from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.axes import adjoint, t, transpose
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.matrix_sums import addmm_front, check_matrices, size_text
+from gviz.engine.ops.matrix_sums import check_matrices, plus_product, product, size_text, times
 from gviz.engine.ops.memory import contiguous
 from gviz.engine.ops.repeating import common_shape
 from gviz.engine.ops.shape import expand, reshape, reshaped, run, unsqueeze, unsqueeze_dims
@@ -21,10 +21,10 @@ mm: Op = Op(
     "mm(self, mat2)",
     grad_fn="MmBackward0",
     formula="self @ mat2",
-    forward=np.matmul,
+    forward=product,
     rules=(
-        Rule("self", "g @ mat2.T", lambda g, mat2: g @ mat2.T),
-        Rule("mat2", "self.T @ g", lambda g, self: self.T @ g),
+        Rule("self", "g @ mat2.T", lambda g, mat2: times(g, mat2.T)),
+        Rule("mat2", "self.T @ g", lambda g, self: times(self.T, g)),
     ),
     public=False,
     torch="mm",
@@ -34,10 +34,10 @@ mv: Op = Op(
     "mv(self, vec)",
     grad_fn="MvBackward0",
     formula="self @ vec",
-    forward=np.matmul,
+    forward=product,
     rules=(
         Rule("self", "outer(g, vec)", lambda g, vec: unsqueeze_dims(g, dims=(1,)) * unsqueeze_dims(vec, dims=(0,))),
-        Rule("vec", "self.T @ g", lambda g, self: self.T @ g),
+        Rule("vec", "self.T @ g", lambda g, self: times(self.T, g)),
     ),
     public=False,
     torch="mv",
@@ -73,7 +73,7 @@ bmm: Op = Op(
     "bmm(self, mat2)",
     grad_fn="BmmBackward0",
     formula="self @ mat2, matrix by matrix",
-    forward=np.matmul,
+    forward=product,
     rules=(
         Rule("self", "g @ mat2.T", lambda g, mat2: bmm(g, transpose(mat2, dim0=-1, dim1=-2))),
         Rule("mat2", "self.T @ g", lambda g, self: bmm(transpose(self, dim0=-1, dim1=-2), g)),
@@ -206,8 +206,8 @@ def _folded(self: Tensor, other: Tensor) -> Tensor:
     rows = reshape(large, prod(lead), large.shape[-1])
     if small.ndim == 1:
         return run(reshaped, mv_front(rows, small), size=tuple(lead))
-    product = run(reshaped, mm_front(rows, small), size=(*lead, small.shape[1]))
-    return contiguous(adjoint(product)) if turned else product
+    folded = run(reshaped, mm_front(rows, small), size=(*lead, small.shape[1]))
+    return contiguous(adjoint(folded)) if turned else folded
 
 
 def _turned(self: Tensor) -> Tensor:
@@ -236,10 +236,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is None:
         return matmul(input, turned)
     if input.ndim == 2 and weight.ndim == 2:
-        return addmm_front(bias, input, turned)
+        return plus_product(bias, input, turned)
     if input.ndim and weight.ndim == 2 and input._array.flags.c_contiguous:
-        rows = addmm_front(bias, input.view(prod(input.shape[:-1]), input.shape[-1]), turned)
+        rows = plus_product(bias, input.view(prod(input.shape[:-1]), input.shape[-1]), turned)
         result: Tensor = rows.view(*input.shape[:-1], weight.shape[0])
         return result
-    product: Tensor = matmul(input, turned).add_(bias)
-    return product
+    total: Tensor = matmul(input, turned).add_(bias)
+    return total

@@ -27,6 +27,22 @@ class Unscaled(Op):
         return 1 if name in ("alpha", "beta") else super().saved_attribute(node, name)
 
 
+def product(a: Array, b: Array) -> Any:
+    """``a @ b``, through BLAS also where a gradient was repeated or elements are taken with gaps."""
+    return np.matmul(_in_rows(a), _in_rows(b))
+
+
+def _in_rows(a: Array) -> Array:
+    """The array, or a copy if neither rows nor columns lie side by side, for which numpy has slow loops only."""
+    if a.ndim < 2:
+        return a if a.strides == (a.itemsize,) else np.ascontiguousarray(a)
+    rows, columns = a.strides[-2:]
+    height, width = a.shape[-2:]
+    if (columns == a.itemsize and rows >= width * columns) or (rows == a.itemsize and columns >= height * rows):
+        return a
+    return np.ascontiguousarray(a)
+
+
 def _plus(self: Array, product: Array) -> Array:
     if product.dtype == self.dtype and isinstance(product, np.ndarray):
         return np.add(product, self, out=product)
@@ -39,6 +55,11 @@ def _sum(self: Array, product: Any, beta: Number, alpha: Number) -> Array:
     if not beta:
         return np.asarray(scaled + np.zeros(self.shape, self.dtype))
     return np.asarray(scaled + (self if beta == 1 else self * np.asarray(beta, self.dtype)))
+
+
+def times(a: Any, b: Any) -> Any:
+    """``a @ b`` inside a rule: of arrays as fast as BLAS, of tensors tracked."""
+    return a @ b if isinstance(a, Tensor) else product(a, b)
 
 
 def _turned(matrices: Any) -> Any:
@@ -60,11 +81,11 @@ addmm: Op = Unscaled(
     "addmm(self, mat1, mat2)",
     grad_fn="AddmmBackward0",
     formula="self + mat1 @ mat2",
-    forward=lambda self, mat1, mat2: _plus(self, np.matmul(mat1, mat2)),
+    forward=lambda self, mat1, mat2: _plus(self, product(mat1, mat2)),
     rules=(
         Rule("self", "g", lambda g: g),
-        Rule("mat1", "g @ mat2.T", lambda g, mat2: g @ mat2.T),
-        Rule("mat2", "mat1.T @ g", lambda g, mat1: (g.T @ mat1).T),  # laid out like a layer's turned weight
+        Rule("mat1", "g @ mat2.T", lambda g, mat2: times(g, mat2.T)),
+        Rule("mat2", "mat1.T @ g", lambda g, mat1: times(g.T, mat1).T),  # laid out like a layer's turned weight
     ),
     public=False,
     torch="addmm",
@@ -74,11 +95,11 @@ addmm_scaled: Op = Op(
     "addmm(self, mat1, mat2, *, beta=1, alpha=1)",
     grad_fn="AddmmBackward0",
     formula="beta * self + alpha * mat1 @ mat2",
-    forward=lambda self, mat1, mat2, beta, alpha: _sum(self, np.matmul(mat1, mat2), beta, alpha),
+    forward=lambda self, mat1, mat2, beta, alpha: _sum(self, product(mat1, mat2), beta, alpha),
     rules=(
         _by_beta,
-        Rule("mat1", "alpha * g @ mat2.T", lambda g, mat2, alpha: (g @ mat2.T) * alpha),
-        Rule("mat2", "alpha * mat1.T @ g", lambda g, mat1, alpha: (mat1.T @ g) * alpha),
+        Rule("mat1", "alpha * g @ mat2.T", lambda g, mat2, alpha: times(g, mat2.T) * alpha),
+        Rule("mat2", "alpha * mat1.T @ g", lambda g, mat1, alpha: times(mat1.T, g) * alpha),
     ),
     public=False,
     torch="addmm",
@@ -88,7 +109,7 @@ addmv: Op = Op(
     "addmv(self, mat, vec, *, beta=1, alpha=1)",
     grad_fn="AddmvBackward0",
     formula="beta * self + alpha * mat @ vec",
-    forward=lambda self, mat, vec, beta, alpha: _sum(self, np.matmul(mat, vec), beta, alpha),
+    forward=lambda self, mat, vec, beta, alpha: _sum(self, product(mat, vec), beta, alpha),
     rules=(
         _by_beta,
         Rule("mat", "alpha * outer(g, vec)", lambda g, vec, alpha: _outer(g, vec) * alpha),
@@ -116,7 +137,7 @@ addbmm: Op = Op(
     "addbmm(self, batch1, batch2, *, beta=1, alpha=1)",
     grad_fn="AddbmmBackward0",
     formula="beta * self + alpha * the sum of batch1 @ batch2",
-    forward=lambda self, batch1, batch2, beta, alpha: _sum(self, np.matmul(batch1, batch2).sum(0), beta, alpha),
+    forward=lambda self, batch1, batch2, beta, alpha: _sum(self, product(batch1, batch2).sum(0), beta, alpha),
     rules=(
         _by_beta,
         Rule(
@@ -138,11 +159,11 @@ baddbmm: Op = Op(
     "baddbmm(self, batch1, batch2, *, beta=1, alpha=1)",
     grad_fn="BaddbmmBackward0",
     formula="beta * self + alpha * batch1 @ batch2",
-    forward=lambda self, batch1, batch2, beta, alpha: _sum(self, np.matmul(batch1, batch2), beta, alpha),
+    forward=lambda self, batch1, batch2, beta, alpha: _sum(self, product(batch1, batch2), beta, alpha),
     rules=(
         _by_beta,
-        Rule("batch1", "alpha * g @ batch2.T", lambda g, batch2, alpha: (g @ _turned(batch2)) * alpha),
-        Rule("batch2", "alpha * batch1.T @ g", lambda g, batch1, alpha: (_turned(batch1) @ g) * alpha),
+        Rule("batch1", "alpha * g @ batch2.T", lambda g, batch2, alpha: times(g, _turned(batch2)) * alpha),
+        Rule("batch2", "alpha * batch1.T @ g", lambda g, batch1, alpha: times(_turned(batch1), g) * alpha),
     ),
     public=False,
     torch="baddbmm",
@@ -182,6 +203,15 @@ def _check_addmm(self: Tensor, mat1: Tensor, mat2: Tensor) -> tuple[int, ...]:
             raise RuntimeError(f"{name} and mat2 must have the same dtype, but got {kinds}")
     check_inner_sizes(mat1, mat2)
     return mat1.shape[0], mat2.shape[1]
+
+
+def plus_product(self: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
+    """``torch.addmm`` with factors of 1, as a layer of a network calls it: without reading arguments by name."""
+    shape = _check_addmm(self, mat1, mat2)
+    if self._array.shape != shape[1:]:
+        expanded(self._array, shape)
+    result: Tensor = apply(addmm, (self, mat1, mat2))
+    return result
 
 
 def _check_addmv(self: Tensor, mat: Tensor, vec: Tensor) -> tuple[int, ...]:
@@ -228,8 +258,8 @@ def _check_baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, .
     return (*batch1.shape[:2], batch2.shape[2])
 
 
-def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = None) -> Callable[..., Tensor]:
-    """Offer ``torch.<name>`` and ``<name>_``; `plain` is the op for factors of 1. Gives the function."""
+def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = None) -> None:
+    """Offer ``torch.<name>`` and ``<name>_``; `plain` is the op for factors of 1."""
 
     def prepare(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[int, ...], Prepared]:
         tensors, attrs = bind(op, args, kwargs)
@@ -257,10 +287,9 @@ def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = N
         way.__signature__ = signature(op)  # type: ignore[attr-defined]  # every function may have one
     front(op.name)(function)
     front(op.name + "_", function=False)(method)
-    return function
 
 
-addmm_front = _offered(addmm_scaled, _check_addmm, addmm)
+_offered(addmm_scaled, _check_addmm, addmm)
 _offered(addmv, _check_addmv)
 _offered(addr, _check_addr)
 _offered(addbmm, _check_addbmm)
