@@ -93,6 +93,19 @@ s = torch.tensor(3.); t = torch.tensor([True, False])
 
 
 @pytest.mark.torch
+def test_the_kth_of_equal_values_is_pytorchs():
+    compare("""
+import torch
+nan = float("nan")
+for size in range(1, 12):
+    line = (torch.arange(size * 4) * 7 % 5 % 3).reshape(4, size).float()
+    line[0, size // 2] = nan
+    for k in range(1, size + 1):
+        see(line.kthvalue(k).indices, line.t().kthvalue(k, 0).indices, line.median(1).indices)
+""")
+
+
+@pytest.mark.torch
 def test_quantiles():
     compare(QUANTILES)
 

@@ -57,7 +57,47 @@ def _of_all(place: Any) -> Any:
 
 def _kth_place(self: Array, dim: int, k: int) -> Array:
     refuse_unless(self.dtype.kind != "b", "kthvalue_cpu", self)
-    return _ranked(self, dim, k - 1)
+    if not self.size:
+        return np.zeros((*self.shape[:dim], *self.shape[dim + 1 :]), np.int64)
+    return np.apply_along_axis(_selected, dim, self, k - 1)
+
+
+def _selected(line: Array, rank: int) -> int:
+    """Where the element of this rank is; of equal ones the one that PyTorch's selection comes upon."""
+    chosen = int(np.argsort(line, kind="stable")[rank])
+    same = np.isnan(line) if line[chosen] != line[chosen] else line == line[chosen]
+    return chosen if np.count_nonzero(same) == 1 else _quickselected(line.tolist(), rank)
+
+
+def _quickselected(values: list[float], rank: int) -> int:
+    """PyTorch's quickselect, step by step; nan counts as largest."""
+    order = list(range(len(values)))
+
+    def above(a: int, b: int) -> bool:
+        x, y = values[order[a]], values[order[b]]
+        return x > y or (x != x and y == y)
+
+    def swap(a: int, b: int) -> None:
+        order[a], order[b] = order[b], order[a]
+
+    left, right = 0, len(values) - 1
+    while right > left + 1:
+        swap(left + (right - left) // 2, left + 1)
+        for a, b in ((left + 1, right), (left, right), (left + 1, left)):
+            if above(a, b):
+                swap(a, b)
+        i, j = left + 1, right
+        while True:
+            i = next(n for n in range(i + 1, len(order)) if not above(left, n))
+            j = next(n for n in range(j - 1, -1, -1) if not above(n, left))
+            if j < i:
+                break
+            swap(i, j)
+        swap(left, j)
+        left, right = i if j <= rank else left, j - 1 if j >= rank else right
+    if right == left + 1 and above(left, right):
+        swap(left, right)
+    return order[rank]
 
 
 def _mode_place(self: Array, dim: int) -> Array:
