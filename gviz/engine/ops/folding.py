@@ -113,7 +113,6 @@ pixel_shuffle: Op = Op(
         ),
     ),
     public=False,
-    torch="pixel_shuffle",
     examples=lambda: [Example((normal(1, 8, 2, 3),), {"upscale_factor": 2})],
 )
 pixel_unshuffle: Op = Op(
@@ -129,6 +128,5 @@ pixel_unshuffle: Op = Op(
         ),
     ),
     public=False,
-    torch="pixel_unshuffle",
     examples=lambda: [Example((normal(1, 2, 4, 6),), {"downscale_factor": 2})],
 )
