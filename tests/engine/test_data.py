@@ -52,6 +52,17 @@ for options in (dict(batch_size=2), dict(batch_size=2, drop_last=True), dict(bat
 l = D.DataLoader(Squares(), batch_size=3, shuffle=True); seen = [b.tolist() for b in l]; see(sorted(sum(seen, [])), [len(b) for b in seen], type(l.sampler).__name__); a = iter(l); see(len(next(a)))
 see([b.tolist() for b in D.DataLoader(D.Subset(Squares(), [1, 2, 3]), 2)]); see(list(D.DataLoader([{"a": 1, "b": 2.}, {"a": 3, "b": 4.}], 2)), list(D.DataLoader(["a", "b"])), list(D.DataLoader(range(3), 2)))
 """,
+    "a stream longer than it says": """
+import warnings
+class Longer(Stream):
+    def __len__(self): return 2
+    def __repr__(self): return "Longer"
+for asks in (False, True):
+    l = D.DataLoader(Longer(), batch_size=1); asks and len(l)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always"); see(len(list(l)))
+    see([str(c.message) for c in caught])
+""",
     "refusals": """
 t = D.TensorDataset(x, y); l = D.DataLoader(t)
 for call in ("D.DataLoader(t, num_workers=-1)", "D.DataLoader(t, timeout=-1)", "D.DataLoader(t, prefetch_factor=2)", "D.DataLoader(t, persistent_workers=True)", "D.DataLoader(Stream(), shuffle=True)", "D.DataLoader(Stream(), sampler=[1])", "D.DataLoader(Stream(), batch_sampler=[[1]])",

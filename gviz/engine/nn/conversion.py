@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from gviz.engine import dtypes
+from gviz.engine.device import check
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.hooks import Hooked
@@ -30,7 +31,7 @@ class Converted(Hooked):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Bring floating parameters and buffers to another dtype. RuntimeError for another device than the CPU."""
+        """Bring floating parameters and buffers to another dtype. Another device than the CPU is refused."""
         kwargs.pop("non_blocking", None)
         device, kind = kwargs.pop("device", None), kwargs.pop("dtype", None)
         for given in args:
@@ -42,8 +43,7 @@ class Converted(Hooked):
                 device = given
         if kind is not None and not kind.is_floating_point:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
-        if device is not None and str(device).partition(":")[0] != "cpu":
-            raise RuntimeError(f"the built-in engine runs on the CPU; there is no device '{device}'")
+        check(device, "to")
         return self if kind is None else self._apply(_to(kind))
 
     def type(self, dst_type: DType) -> Self:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce, dtypes
+from gviz.engine.device import check
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.tensor import Tensor, new_tensor
@@ -16,7 +17,7 @@ from gviz.values import Array
 
 def empty(*shape: int, dtype: DType | None = None, device: Any = None, requires_grad: bool = True) -> Parameter:
     """A parameter without values yet, to be given them by `begin`."""
-    _check_device(device)
+    check(device, "empty")
     array = np.zeros(shape, (dtype or dtypes.get_default_dtype()).numpy)
     parameter: Parameter = new_tensor(array, Parameter)  # type: ignore[assignment]  # it makes the class it is given
     parameter._requires_grad = requires_grad
@@ -26,7 +27,7 @@ def empty(*shape: int, dtype: DType | None = None, device: Any = None, requires_
 
 def buffer(values: Array, dtype: DType | None = None, device: Any = None) -> Tensor:
     """A tensor for a module's state, of floating dtype unless told otherwise."""
-    _check_device(device)
+    check(device, "empty")
     return new_tensor(np.asarray(values, (dtype or dtypes.get_default_dtype()).numpy))
 
 
@@ -52,8 +53,3 @@ def set_first(tensor: Tensor, values: Array) -> bool:
     tensor._array[...] = values
     tensor._counter[0] += 1
     return True
-
-
-def _check_device(device: Any) -> None:
-    if device is not None and str(device).partition(":")[0] != "cpu":
-        raise RuntimeError(f"the built-in engine runs on the CPU; there is no device '{device}'")

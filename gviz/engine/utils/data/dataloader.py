@@ -32,6 +32,7 @@ class DataLoader(Generic[T_co]):
     """Goes through a dataset batch by batch, all in this process."""
 
     _initialized = False
+    _length_said: int | None = None
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class DataLoader(Generic[T_co]):
                 "used.",
                 stacklevel=2,
             )
-        return self._from_iterable() if self._is_iterable else self._from_indices()
+        return self._from_iterable(self._length_said) if self._is_iterable else self._from_indices()
 
     def _from_indices(self) -> Iterator[Any]:
         if self.batch_sampler is None:
@@ -115,7 +116,17 @@ class DataLoader(Generic[T_co]):
             return samples
         return [self.dataset[index] for index in indices]
 
-    def _from_iterable(self) -> Iterator[Any]:
+    def _from_iterable(self, said: int | None) -> Iterator[Any]:
+        for count, batch in enumerate(self._stream(), 1):
+            if said is not None and count > said:
+                warnings.warn(
+                    f"Length of IterableDataset {self.dataset} was reported to be {said}(when accessing "
+                    f"len(dataloader)), but {count} samples have been fetched. ",
+                    stacklevel=2,
+                )
+            yield batch
+
+    def _stream(self) -> Iterator[Any]:
         samples = iter(self.dataset)
         if self.batch_size is None:
             for sample in samples:
@@ -129,7 +140,7 @@ class DataLoader(Generic[T_co]):
     def __len__(self) -> int:
         if not self._is_iterable:
             return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
-        count = len(self.dataset)
+        count = self._length_said = len(self.dataset)
         if self.batch_size is None:
             return count
         full, rest = divmod(count, self.batch_size)
