@@ -1,16 +1,19 @@
-"""Where a tensor's memory is and how it lies: always on the CPU, always with strides."""
+"""What a tensor is made of: its shape and dtype, and where its memory is: on the CPU, with strides."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gviz.engine import dtypes
 from gviz.engine.device import CPU
 from gviz.engine.device import check as check_device
 from gviz.engine.device import device as Device
+from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import check as check_layout
 from gviz.engine.layout import layout as Layout
 from gviz.engine.layout import strided
 from gviz.engine.methods import Methods
+from gviz.engine.size import Size
 from gviz.values import Array
 
 if TYPE_CHECKING:
@@ -18,13 +21,28 @@ if TYPE_CHECKING:
 
 
 class Placement(Methods):
-    """The part of `Tensor` that answers questions about memory and devices."""
+    """The part of `Tensor` that answers questions about its memory."""
 
     __slots__ = ()
     _array: Array
     is_cpu = True
     is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = False
     is_quantized = is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
+
+    @property
+    def shape(self) -> Size:
+        """The size of each dimension."""
+        return tuple.__new__(Size, self._array.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return dtypes.of(self._array)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
 
     @property
     def device(self) -> Device:

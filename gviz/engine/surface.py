@@ -153,7 +153,7 @@ def operand(op: Op, value: object, like: Tensor, position: int = 2) -> Tensor:
     """`value` as a tensor operand beside `like`."""
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (bool, int, float, np.number)):
+    if isinstance(value, (bool, int, float, np.number, np.bool_)):
         return number(value, like._array)
     return checked(op, value, position)
 
@@ -176,7 +176,7 @@ def operator(op: Op, with_number: Op | None = None) -> Callable[[Tensor, Any], A
             return apply(op, (self, other))
         if isinstance(other, np.ndarray) and op.name == "eq":  # only this one takes arrays, in PyTorch too
             return apply(op, (self, new_tensor(other)))
-        if not isinstance(other, (bool, int, float, np.number)):
+        if not isinstance(other, (bool, int, float, np.number, np.bool_)):
             return NotImplemented
         return apply(beside_number, (self, number(other, self._array)))
 
@@ -187,7 +187,7 @@ def reflected(op: Op) -> Callable[[Tensor, Any], Any]:
     """The operator's method for a number on the left."""
 
     def method(self: Tensor, other: Number) -> Any:
-        if not isinstance(other, (bool, int, float, np.number)):
+        if not isinstance(other, (bool, int, float, np.number, np.bool_)):
             return NotImplemented
         return apply(op, (number(other, self._array), self))
 

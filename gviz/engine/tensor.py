@@ -12,14 +12,13 @@ from typing import Any, ClassVar
 
 from gviz import emit
 from gviz.emit import Seen
-from gviz.engine import announce, dtypes, messages, modes
+from gviz.engine import announce, messages, modes
 from gviz.engine.conversions import Conversions
 from gviz.engine.hooks import Hook, HookHandle, Registered
 from gviz.engine.memory import Storage
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Node
 from gviz.engine.printing import tensor_text
-from gviz.engine.size import Size
 from gviz.values import Array
 
 UNCOUNTED = -1
@@ -77,21 +76,6 @@ class Tensor(Conversions):
         return empty_of(cls, data, options)
 
     # What it is
-
-    @property
-    def shape(self) -> Size:
-        """The size of each dimension."""
-        return tuple.__new__(Size, self._array.shape)
-
-    @property
-    def dtype(self) -> dtypes.dtype:
-        """The type of the elements."""
-        return dtypes.of(self._array)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self._array.ndim
 
     @property
     def is_leaf(self) -> bool:
