@@ -210,8 +210,7 @@ ANOMALY_NO_TRACE = (
     "No forward pass information available. Enable detect anomaly during forward pass for more information."
 )
 ANOMALY_PARENT = (
-    "\n\nPrevious calculation was induced by {name}. Traceback of forward call that induced the previous "
-    "calculation:\n"
+    "\n\nPrevious calculation was induced by {name}. Traceback of forward call that induced the previous calculation:\n"
 )
 NAN_GRADIENT = "Function '{name}' returned nan values in its {position}th output."
 NO_EDGE = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
