@@ -78,21 +78,22 @@ def _positions(which: Array, windows: Windows, sizes: Shape, padding: Shape) -> 
     return found
 
 
-def _flat(array: Array, dims: int) -> Array:
+def flat(array: Array, dims: int) -> Array:
+    """The last dimensions as one, those before as another."""
     lead = array.shape[: array.ndim - dims]
     return array.reshape(prod(lead), prod(array.shape[array.ndim - dims :]))
 
 
 def _picked(self: Array, indices: Array, dims: int) -> Array:
-    return np.take_along_axis(_flat(self, dims), _flat(indices, dims), 1).reshape(indices.shape)
+    return np.take_along_axis(flat(self, dims), flat(indices, dims), 1).reshape(indices.shape)
 
 
 def _put(self: Array, indices: Array, size: Shape) -> Array:
     dims = len(size)
     lead = self.shape[: self.ndim - dims]
-    flat = _flat(indices, dims) + np.arange(prod(lead))[:, np.newaxis] * prod(size)
+    places = flat(indices, dims) + np.arange(prod(lead))[:, np.newaxis] * prod(size)
     result = np.zeros(prod(lead) * prod(size), self.dtype)
-    np.add.at(result, flat.reshape(-1), self.reshape(-1))
+    np.add.at(result, places.reshape(-1), self.reshape(-1))
     return result.reshape(*lead, *size)
 
 
@@ -284,33 +285,3 @@ def _avg_pool_op(dims: int) -> Op:
 
 avg_pool2d = _avg_pool_op(2)
 avg_pool3d = _avg_pool_op(3)
-
-
-def _unpooled(self: Array, indices: Array, size: Shape) -> Array:
-    dims = len(size)
-    lead = self.shape[: self.ndim - dims]
-    result = np.zeros((prod(lead), prod(size)), self.dtype)
-    np.put_along_axis(result, _flat(indices, dims), _flat(self, dims), 1)
-    return result.reshape(*lead, *size)
-
-
-def _unpool_op(dims: int) -> Op:
-    shape = (2, 1, 1)[:dims]
-    return Op(
-        f"max_unpool{dims}d(self, indices, *, size)",
-        grad_fn=f"MaxUnpool{dims}DBackward0",
-        formula="self at indices of the last dimensions, else 0",
-        forward=_unpooled,
-        rules=(Rule("self", "g at indices", lambda g, indices, size: picked_at(g, indices, dims=len(size))),),
-        public=False,
-        examples=lambda: [
-            Example(
-                (normal(2, *shape), np.array([0, 2, 3, 1]).reshape(2, *shape)),
-                {"size": (2, 2, 1)[:dims] if dims > 1 else (4,)},
-            )
-        ],
-    )
-
-
-unpool = {1: _unpool_op(1), 2: _unpool_op(2), 3: _unpool_op(3)}
-"""Each by its number of dimensions. An index given twice keeps one of its values, and gives both the gradient."""

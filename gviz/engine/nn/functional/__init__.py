@@ -14,9 +14,12 @@ from gviz.engine.nn.functional.distance import *
 from gviz.engine.nn.functional.dropout import *
 from gviz.engine.nn.functional.embedding import *
 from gviz.engine.nn.functional.loss import *
+from gviz.engine.nn.functional.margin_loss import *
 from gviz.engine.nn.functional.normalization import *
 from gviz.engine.nn.functional.pooling import *
 from gviz.engine.nn.functional.recurrent import *
+from gviz.engine.nn.functional.softmax import *
+from gviz.engine.nn.functional.unpooling import *
 from gviz.engine.nn.functional.vision import *
 from gviz.engine.ops.matrix import linear as linear
 from gviz.engine.ops.padding import pad as pad

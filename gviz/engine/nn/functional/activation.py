@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from gviz.engine import creation
 from gviz.engine.apply import apply
-from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Op
-from gviz.engine.ops import activations, smooth_activations
+from gviz.engine.ops import activations, exponential_units, smooth_activations
 from gviz.engine.ops.activations import hardtanh_bounds
 from gviz.engine.ops.shape import normal_dims, run
-from gviz.engine.ops.softmax import log_softmax_front, softmax_front
 from gviz.engine.random import uniform
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
@@ -27,7 +23,6 @@ __all__ = [
     "elu_",
     "gelu",
     "glu",
-    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -35,7 +30,6 @@ __all__ = [
     "hardtanh_",
     "leaky_relu",
     "leaky_relu_",
-    "log_softmax",
     "logsigmoid",
     "mish",
     "prelu",
@@ -48,47 +42,6 @@ __all__ = [
     "selu_",
     "sigmoid",
     "silu",
-    "softmax",
-    "softmin",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "tanh",
-    "tanhshrink",
-    "threshold",
-    "threshold_",
-]
-
-__all__ = [
-    "celu",
-    "celu_",
-    "elu",
-    "elu_",
-    "gelu",
-    "glu",
-    "gumbel_softmax",
-    "hardshrink",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "hardtanh_",
-    "leaky_relu",
-    "leaky_relu_",
-    "log_softmax",
-    "logsigmoid",
-    "mish",
-    "prelu",
-    "relu",
-    "relu6",
-    "relu_",
-    "rrelu",
-    "rrelu_",
-    "selu",
-    "selu_",
-    "sigmoid",
-    "silu",
-    "softmax",
-    "softmin",
     "softplus",
     "softshrink",
     "softsign",
@@ -174,14 +127,16 @@ def rrelu(
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`input`, below zero ``alpha * (exp(input) - 1)``."""
-    return _either(activations.elu, activations.elu_written, input, inplace, alpha=alpha, scale=1, input_scale=1)
+    return _either(
+        exponential_units.elu, exponential_units.elu_written, input, inplace, alpha=alpha, scale=1, input_scale=1
+    )
 
 
 @front("selu", method=False)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu` with the constants that keep mean and variance."""
     attrs = {"alpha": SELU_ALPHA, "scale": SELU_SCALE, "input_scale": 1}
-    return _either(activations.elu, activations.elu_written, input, inplace, **attrs)
+    return _either(exponential_units.elu, exponential_units.elu_written, input, inplace, **attrs)
 
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -192,7 +147,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`input`, below zero ``alpha * (exp(input / alpha) - 1)``."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _either(activations.celu, activations.celu_written, input, inplace, alpha=alpha)
+    return _either(exponential_units.celu, exponential_units.celu_written, input, inplace, alpha=alpha)
 
 
 @front("threshold", method=False)
@@ -284,45 +239,6 @@ def sigmoid(input: Tensor) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent."""
     return input.tanh()
-
-
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
-    """Shares of `dim` that add up to 1, each in proportion to the exponential of `input`."""
-    return softmax_front(input, _dim("softmax", dim, input, _stacklevel), dtype)
-
-
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
-    """The logarithm of `softmax`, computed in one."""
-    return log_softmax_front(input, _dim("log_softmax", dim, input, _stacklevel), dtype)
-
-
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
-    """`softmax` of ``-input``."""
-    return softmax_front(-input, _dim("softmin", dim, input, _stacklevel), dtype)
-
-
-def _dim(name: str, dim: int | None, input: Tensor, stacklevel: int) -> int:
-    """The dimension meant, guessed with a warning where none is said."""
-    if dim is not None:
-        return dim
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel,
-    )
-    return 0 if input.ndim in (0, 1, 3) else 1
-
-
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution; with `hard` one-hot, with the gradient of the soft one."""
-    if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    gumbels = -creation.empty_like(logits).exponential_().log()
-    soft = softmax_front((logits + gumbels) / tau, dim)
-    if not hard:
-        return soft
-    index = soft.max(dim, keepdim=True)[1]
-    one_hot = creation.zeros_like(logits).scatter_(dim, index, 1.0)
-    return one_hot - soft.detach() + soft
 
 
 def _written(function: Any) -> Any:

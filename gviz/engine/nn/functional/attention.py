@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import creation
-from gviz.engine.nn.functional.activation import softmax
 from gviz.engine.nn.functional.dropout import dropout
+from gviz.engine.nn.functional.softmax import softmax
 from gviz.engine.ops import scalars
 from gviz.engine.ops.attention import attention
 from gviz.engine.ops.joining import cat

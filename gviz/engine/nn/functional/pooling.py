@@ -24,9 +24,6 @@ __all__ = [
     "max_pool2d_with_indices",
     "max_pool3d",
     "max_pool3d_with_indices",
-    "max_unpool1d",
-    "max_unpool2d",
-    "max_unpool3d",
 ]
 
 Sizes = int | Sequence[int]
@@ -34,17 +31,19 @@ Shape = tuple[int, ...]
 WORDS = {1: "one", 2: "two", 3: "three"}
 
 
-def _sizes(name: str, what: str, value: Sizes, dims: int, omitted: str = "") -> Shape:
+def sizes_of(name: str, what: str, value: Sizes, dims: int, omitted: str = "") -> Shape:
+    """One number per dimension. RuntimeError, in PyTorch's words, for another count."""
     given = (value,) if isinstance(value, int) else tuple(value)
     if len(given) not in (1, dims):
         raise RuntimeError(f"{name}: {what} must either be {omitted}a single int, or a tuple of {WORDS[dims]} ints")
     return given * dims if len(given) == 1 else given
 
 
-def _stride(name: str, stride: Sizes | None, kernel: Shape) -> Shape:
+def stride_of(name: str, stride: Sizes | None, kernel: Shape) -> Shape:
+    """The stride, the size of the windows if it is not said."""
     if stride is None or (not isinstance(stride, int) and not len(stride)):
         return kernel
-    return _sizes(name, "stride", stride, len(kernel), "omitted, ")
+    return sizes_of(name, "stride", stride, len(kernel), "omitted, ")
 
 
 def _check_windows(input: Tensor, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape) -> None:
@@ -103,11 +102,11 @@ def _max_pool(
     ceil_mode: bool,
 ) -> tuple[Tensor, Tensor]:
     name = f"max_pool{dims}d"
-    kernel = _sizes(name, "kernel_size", kernel_size, dims)
+    kernel = sizes_of(name, "kernel_size", kernel_size, dims)
     attrs: dict[str, Any] = {
-        "stride": _stride(name, stride, kernel),
-        "padding": _sizes(name, "padding", padding, dims),
-        "dilation": _sizes(name, "dilation", dilation, dims),
+        "stride": stride_of(name, stride, kernel),
+        "padding": sizes_of(name, "padding", padding, dims),
+        "dilation": sizes_of(name, "dilation", dilation, dims),
     }
     _check_windows(input, kernel, **attrs)
     _check_input(input, dims)
@@ -274,10 +273,10 @@ def _avg_pool(
     divisor_override: int | None,
 ) -> Tensor:
     name = f"avg_pool{dims}d"
-    kernel = _sizes(name, "kernel_size", kernel_size, dims)
+    kernel = sizes_of(name, "kernel_size", kernel_size, dims)
     attrs: dict[str, Any] = {
-        "stride": _stride(name, stride, kernel),
-        "padding": _sizes(name, "padding", padding, dims),
+        "stride": stride_of(name, stride, kernel),
+        "padding": sizes_of(name, "padding", padding, dims),
     }
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
@@ -300,7 +299,7 @@ def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """The norm under each window of the last two dimensions."""
-    height, width = _sizes("lp_pool2d", "kernel_size", kernel_size, 2)
+    height, width = sizes_of("lp_pool2d", "kernel_size", kernel_size, 2)
     return _root(avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, height * width)
 
 
@@ -308,88 +307,10 @@ def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """The norm under each window of the last three dimensions."""
-    depth, height, width = _sizes("lp_pool3d", "kernel_size", kernel_size, 3)
+    depth, height, width = sizes_of("lp_pool3d", "kernel_size", kernel_size, 3)
     mean = avg_pool3d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     return _root(mean, norm_type, depth * height * width)
 
 
 def _root(mean: Tensor, norm_type: float, count: int) -> Tensor:
     return (mean.sign() * mean.abs().relu()).mul(count).pow(1.0 / norm_type)
-
-
-def _unpool(
-    dims: int,
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None,
-    padding: Sizes,
-    output_size: Sequence[int] | None,
-) -> Tensor:
-    name = f"max_unpool{dims}d"
-    kernel = _sizes(name, "kernel_size", kernel_size, dims)
-    steps, edges = _stride(name, stride, kernel), _sizes(name, "padding", padding, dims)
-    counts = input.shape[input.ndim - dims :]
-    size = tuple([(n - 1) * s - 2 * p + k for n, k, s, p in zip(counts, kernel, steps, edges, strict=True)])
-    if output_size is not None:
-        size = _chosen_size(tuple(output_size)[-dims:], size, steps)
-    if input.shape != indices.shape:
-        raise RuntimeError(
-            f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices "
-            f"tensor with shape: {list(indices.shape)}"
-        )
-    _check_indices(indices, size)
-    return run(pooling.unpool[dims], input, indices, size=size)
-
-
-def _chosen_size(wanted: Shape, default: Shape, stride: Shape) -> Shape:
-    for d, (n, own, s) in enumerate(zip(wanted, default, stride, strict=True)):
-        if not own - s < n < own + s:
-            raise ValueError(f'invalid output_size "{wanted}" (dim {d} must be between {own - s} and {own + s})')
-    return wanted
-
-
-def _check_indices(indices: Tensor, size: Shape) -> None:
-    array, volume = indices._array, 1
-    for n in size:
-        volume *= n
-    bad = array[(array < 0) | (array >= volume)]
-    if bad.size:
-        sizes = "x".join(map(str, size))
-        raise RuntimeError(f"Found an invalid max index: {bad[0]} (output volumes are of size {sizes})")
-
-
-def max_unpool1d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    output_size: Sequence[int] | None = None,
-) -> Tensor:
-    """The largest elements back where `max_pool1d` found them, zeros elsewhere."""
-    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    output_size: Sequence[int] | None = None,
-) -> Tensor:
-    """The largest elements back where `max_pool2d` found them, zeros elsewhere."""
-    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    output_size: Sequence[int] | None = None,
-) -> Tensor:
-    """The largest elements back where `max_pool3d` found them, zeros elsewhere."""
-    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
