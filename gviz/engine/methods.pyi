@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gviz.engine.backward import Places
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor
