@@ -137,7 +137,6 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
     if node is not None:
         node.outputs = (_form(target),)
         target._grad_fn, target._output_nr, target._hooks = node, 0, None  # what retains its gradient stays behind
-    if target._base is not None:
         target._view_version = target._counter[0]
     if channel is not None:
         announce.became_view(channel, op, target, inputs, attrs, node, untracked)
