@@ -112,6 +112,8 @@ def _diagnosed(self: Tensor, indices: Indices, call: Callable[[], Any], values: 
     except RuntimeError as error:
         if values is None or not str(error).startswith(("shape mismatch", "operands could not", "could not broadcast")):
             raise
+        if np.may_share_memory(self._array, values._array):
+            raise RuntimeError(messages.OVERLAPPING_READ) from None
         shape = np.empty(self.shape, bool)[key_of([None if t is None else t._array for t in indices])].shape
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
