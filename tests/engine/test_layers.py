@@ -112,10 +112,19 @@ LOSSES = [
 
 TRANSFORMERS = [
     ("TransformerEncoderLayer(4, 2, 6, dropout=0.)", "some(3, 2, 4)"),
-    ("TransformerEncoderLayer(4, 2, 6, dropout=0., activation='gelu', norm_first=True, batch_first=True, bias=False)", "some(2, 3, 4), nn.Transformer.generate_square_subsequent_mask(3)"),
-    ("TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 6, 0.), 2, nn.LayerNorm(4), enable_nested_tensor=False)", "some(3, 2, 4)"),
+    (
+        "TransformerEncoderLayer(4, 2, 6, dropout=0., activation='gelu', norm_first=True, batch_first=True, bias=False)",
+        "some(2, 3, 4), nn.Transformer.generate_square_subsequent_mask(3)",
+    ),
+    (
+        "TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 6, 0.), 2, nn.LayerNorm(4), enable_nested_tensor=False)",
+        "some(3, 2, 4)",
+    ),
     ("TransformerDecoderLayer(4, 2, 6, 0.)", "some(3, 2, 4), some(5, 2, 4)"),
-    ("TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 6, 0.), 2)", "some(3, 2, 4), some(5, 2, 4), nn.Transformer.generate_square_subsequent_mask(3)"),
+    (
+        "TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 6, 0.), 2)",
+        "some(3, 2, 4), some(5, 2, 4), nn.Transformer.generate_square_subsequent_mask(3)",
+    ),
     ("Transformer(4, 2, 1, 1, 6, 0.)", "some(3, 2, 4), some(2, 2, 4)"),
 ]
 

@@ -154,7 +154,9 @@ F.poisson_nll_loss(x,x,reduction='x')""".splitlines()
 
 @pytest.mark.parametrize("call", REFUSED)
 def test_what_is_refused(call):
-    begin = "import torch.nn.functional as F\nx, l, z = torch.arange(8.).view(2, 4), torch.tensor([1, 2]), torch.zeros\n"
+    begin = (
+        "import torch.nn.functional as F\nx, l, z = torch.arange(8.).view(2, 4), torch.tensor([1, 2]), torch.zeros\n"
+    )
     compare(f"{begin}attempt(lambda: {call})")
 
 
