@@ -160,7 +160,11 @@ def integer(function: str, value: Any, name: str, position: int) -> int:
 
 
 def fitting(value: Any, kind: DType) -> Any:
-    """`value`, which must be within the range of a dtype, in the words of C++."""
+    """`value`, which must be within the range of a dtype, in the words of C++; below zero it wraps as it does there."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float)):
+        raise TypeError(f"must be a number, not {typename(value)}")
     if kind.is_floating_point:
         limit = float(np.finfo(kind.numpy).max)
         overflows = abs(value) > limit and abs(value) != np.inf
@@ -168,7 +172,7 @@ def fitting(value: Any, kind: DType) -> Any:
         overflows = kind.name != "bool" and not in_range(value, kind)
     if overflows:
         raise RuntimeError(f"value cannot be converted to type {_C_NAMES.get(kind.name, kind.name)} without overflow")
-    return value
+    return int(value) % (1 << 8 * kind.itemsize) if kind.numpy.kind == "u" and value < 0 else value
 
 
 def in_range(value: Any, kind: DType) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.arguments import fitting
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.adding import added_rows
 from gviz.engine.ops.examples import normal
@@ -198,4 +199,4 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Number) ->
         raise IndexError(f"index {outside[0]} is out of bounds for dimension {axis} with size {length}")
     if isinstance(value, Tensor):
         return index_fill_with, (self, value, index), {"dim": axis}
-    return index_fill_op, (self, index), {"dim": axis, "value": value}
+    return index_fill_op, (self, index), {"dim": axis, "value": fitting(value, self.dtype)}

@@ -10,6 +10,7 @@ import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.apply import apply
+from gviz.engine.arguments import fitting
 from gviz.engine.ops.memory import copy_, fill_
 from gviz.engine.ops.picking import PLACES, index_op, index_put_op, key_of
 from gviz.engine.ops.selecting import select, sliced
@@ -55,7 +56,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 
 def _element(value: Any, self: Tensor) -> Tensor:
     """A number as an element of `self`, whatever is lost by it."""
-    element = number(value, self._array)
+    element = number(fitting(value, self.dtype), self._array)
     element._array = element._array.astype(self._array.dtype, copy=False)
     return element
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.apply import apply, broadcast_error
+from gviz.engine.arguments import fitting
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal
@@ -159,7 +160,7 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Number) -> Prepared:
     _check_fit_of_mask("masked_fill_", self, mask)
     if isinstance(value, Tensor):
         return fill_where_with, (self, mask, value), {}
-    return fill_where, (self, mask), {"value": value}
+    return fill_where, (self, mask), {"value": fitting(value, self.dtype)}
 
 
 def _check_fit_of_mask(name: str, self: Tensor, mask: Tensor) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from gviz import emit
 from gviz.engine import announce, messages
 from gviz.engine.apply import apply, broadcast_error
+from gviz.engine.arguments import fitting
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.surface import Number, attribute, derive, front
@@ -116,7 +117,7 @@ def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
             )
         return apply_in_place(fill_tensor, (self, value), {})
-    return apply_in_place(fill, (self,), {"value": value})
+    return apply_in_place(fill, (self,), {"value": fitting(value, self.dtype)})
 
 
 @front("zero_", function=False)
