@@ -40,4 +40,6 @@ def test_every_gradient_that_flowed_has_a_line(log):
             drawn = scene(structure(timeline, timeline.iteration_at(n)), timeline, timeline.at(n))
             now = [edge for edge in drawn.edges if "now" in edge.states]
             nodes = {box.node for box in drawn.boxes}
-            assert len(now) == ({event.node, event.source} <= nodes), (event, drawn.edges)
+            # A pass that was asked for other nodes does not cover this one, whatever an odd log says.
+            covered = timeline.at(n).state(event.node).pass_nr == event.pass_nr
+            assert len(now) == (covered and {event.node, event.source} <= nodes), (event, drawn.edges)
