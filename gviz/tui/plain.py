@@ -5,10 +5,7 @@ The same core and the same commands as on the screen; every stop is one full sen
 
 from __future__ import annotations
 
-import builtins
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import TextIO
@@ -21,6 +18,7 @@ from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import asking, lines, stopping
+from gviz.tui.command_lines import echoed, typed
 from gviz.tui.commands import Command, help_lines, parse
 from gviz.tui.cursor import FOLLOWS, Cursor, Stop, explanation, start_of
 from gviz.tui.drawing import tape
@@ -39,7 +37,7 @@ ROWS = 200
 AROUND = 4
 """Lines of source printed before and after the current one."""
 
-PROMPT = "(gviz) "
+
 _REPEATED = FOLLOWS - {"goto", "select", "mark", "back", "first"}
 
 
@@ -72,20 +70,11 @@ def debug(
     for text in (*(_lesson(session, "") if lesson else ()), *_greeting(session)):
         print(text, file=output)
     last = Command("step")
-    for text in chain(
-        _echoed(opening, output), _typed(input, output) if commands is None else _echoed(commands, output)
-    ):
+    for text in chain(echoed(opening, output), typed(input, output) if commands is None else echoed(commands, output)):
         command = _carry_out(session, text, last, output)
         if command.name == "quit":
             return
         last = command if command.name in _REPEATED else last
-
-
-def _echoed(commands: Iterable[str], output: TextIO) -> Iterator[str]:
-    """Commands that nobody types, shown as if somebody had."""
-    for text in commands:
-        print(f"{PROMPT}{shown(text.strip())}", file=output)
-        yield text
 
 
 def _carry_out(session: Session, text: str, last: Command, output: TextIO) -> Command:
@@ -271,35 +260,3 @@ def _refusal(error: GvizError) -> str:
     detail = [error.what, *filter(None, (error.why, error.hint and f"hint: {error.hint}"))]
     said = "; ".join(detail)
     return said if said.endswith("?") else f"{said}."
-
-
-def _interactive(input: TextIO) -> bool:
-    return input is sys.stdin and input.isatty()
-
-
-def _typed(input: TextIO, output: TextIO) -> Iterator[str]:
-    """Lines as they are typed, with history and editing where it is a terminal."""
-    if _interactive(input):
-        yield from _edited(output)
-        return
-    while True:
-        output.write(PROMPT)
-        output.flush()
-        text = input.readline()
-        if not text:
-            output.write("\n")
-            return
-        text = text.rstrip("\n")
-        print(shown(text.strip()), file=output)
-        yield text
-
-
-def _edited(output: TextIO) -> Iterator[str]:
-    with suppress(ImportError):  # Windows has none; input() works without it
-        import readline  # noqa: F401  # gives input() its line editing
-    while True:
-        try:
-            yield builtins.input(PROMPT)
-        except EOFError:
-            output.write("\n")
-            return
