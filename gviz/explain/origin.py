@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gviz.events import StepStarted
 from gviz.explain.arithmetic import computation, step_event
 from gviz.explain.finding import Finding
@@ -15,39 +17,61 @@ from gviz.values import Value
 
 LONGEST_WAY = 1000
 
+_SMALL = "add a small number first: sqrt(x + 1e-8)"
+_FIXES = {
+    "sqrt": _SMALL,
+    "rsqrt": _SMALL,
+    "norm": "add a small number to what it is taken of: its gradient is not defined at 0",
+    "std": "add a small number to the variance: its gradient is not defined where nothing varies",
+    "div": "keep what is divided by away from 0: x / (y + 1e-8)",
+    "reciprocal": "keep what is divided by away from 0: 1 / (x + 1e-8)",
+    "log": "keep its input above 0: log(x.clamp(min=1e-8)), or log_softmax, log1p, binary_cross_entropy_with_logits",
+    "exp": "keep its input small: subtract the maximum first, or use softmax, logsumexp",
+    "pow": "keep its base above 0, or add a small number to it",
+    "acos": "clamp its input to a little less than 1",
+    "asin": "clamp its input to a little less than 1",
+}
+"""By operation: what to write where it makes a nan or an infinity."""
+
 
 def where_value_went_bad(timeline: Timeline, moment: Moment, node: int) -> Finding:
-    """The first node, going back from this one over bad inputs, all of whose inputs were numbers."""
+    """Where a bad value came from: back over bad inputs, over writes in place, and through the ``.grad`` of a leaf."""
     way: list[int] = []
-    here = node
+    here, n = node, moment.n
     while len(way) < LONGEST_WAY:
-        operands = computation(timeline, here).operands
-        bad = next((operand.node for operand in operands if operand.node and bad_text(operand.value)), 0)
+        info = timeline.info(here)
+        if leaf := dict(info.created.attrs).get("grad_of", 0):
+            return _with_way(timeline, where_gradient_went_bad(timeline, timeline.at(n), int(leaf)), [*way, here])
+        made_bad = any(bad_text(output.value) for output in info.created.outputs)
+        maker = here if made_bad else _writer(timeline, n, here)
+        bad = _bad_operand(timeline, maker, besides=0 if made_bad else here)
         if not bad:
-            break
-        way.append(here)
-        here = bad
-    info = timeline.info(here)
+            return _with_way(timeline, _born(timeline, maker or here, known=bool(maker)), way)
+        way.append(maker)
+        here, n = bad, timeline.info(maker).born - 1
+    return _with_way(timeline, _born(timeline, here, known=False), way)
+
+
+def _writer(timeline: Timeline, n: int, node: int) -> int:
+    """The node that had written to the memory of a node last by moment `n`, 0 if none had."""
+    output = _output(timeline.at(n), node)
+    return output.written_by if output is not None else 0
+
+
+def _bad_operand(timeline: Timeline, node: int, *, besides: int) -> int:
+    """The first input of a node whose value was bad when it was used."""
+    operands = computation(timeline, node).operands if node else ()
+    return next((o.node for o in operands if o.node and o.node != besides and bad_text(o.value)), 0)
+
+
+def _born(timeline: Timeline, node: int, *, known: bool) -> Finding:
+    info = timeline.info(node)
     made = info.created.outputs[0].value if info.created.outputs else None
-    if not bad_text(made):
-        return _written(timeline, moment, here, way)
-    how = computation(timeline, here).text or f"it is {info.created.kind} data"
-    text = f"{_what(made)} was born in {label(timeline, here)}{made_at(info.frames)}: {how}"
-    return Finding("born", text, info.born, here, _spread(timeline, way))
-
-
-def _written(timeline: Timeline, moment: Moment, node: int, way: list[int]) -> Finding:
-    """It came by a write in place: the value was a number when it was made."""
-    state = moment.state(node)
-    output = state.outputs[0] if state is not None else None
-    if output is None or not output.written_by:
-        return Finding("born", f"{label(timeline, node)} holds it, and it is not known since when", 0, node)
-    writer = timeline.info(output.written_by)
-    text = (
-        f"{_what(output.value)} was written into {label(timeline, node)} by {label(timeline, writer.node)}"
-        f"{made_at(writer.frames)}"
-    )
-    return Finding("born", text, output.value_seq, writer.node, _spread(timeline, way))
+    if not known:
+        return Finding("born", f"{label(timeline, node)} holds it, and it is not known since when", info.born, node)
+    how = computation(timeline, node).text or f"it is {info.created.kind} data"
+    text = f"{_what(made)} was born in {label(timeline, node)}{made_at(info.frames)}: {how}"
+    return Finding("born", text, info.born, node, fix=_fix(info.op.name))
 
 
 def where_gradient_went_bad(timeline: Timeline, moment: Moment, node: int) -> Finding:
@@ -59,15 +83,16 @@ def where_gradient_went_bad(timeline: Timeline, moment: Moment, node: int) -> Fi
         if part is None:
             break
         if not part.source:
-            return Finding("seed", f"backward started with {short(part.value)}", part.seq, here, _spread(timeline, way))
+            started = Finding("seed", f"backward started with {short(part.value)}", part.seq, here)
+            return _with_way(timeline, started, way)
         arrived = _arrived(timeline, part)
         if arrived is None or not bad_text(arrived):
-            return _rule(timeline, here, part, way)
+            return _with_way(timeline, _rule(timeline, here, part), way)
         way.append(here)
         here, output = part.source, _output(timeline.at(part.seq), part.source)
     seq = output.grad_seq if output is not None else 0
-    text = f"the .grad of {label(timeline, here)} got it from outside the pass"
-    return Finding("born", text, seq, here, _spread(timeline, way))
+    outside = Finding("born", f"the .grad of {label(timeline, here)} got it from outside the pass", seq, here)
+    return _with_way(timeline, outside, way)
 
 
 def _arrived(timeline: Timeline, part: Contribution) -> Value | None:
@@ -78,21 +103,34 @@ def _arrived(timeline: Timeline, part: Contribution) -> Value | None:
     return next((grad for grad in grads if bad_text(grad)), grads[0] if grads else None)
 
 
-def _rule(timeline: Timeline, node: int, part: Contribution, way: list[int]) -> Finding:
+def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
+    """The rule that made a bad contribution of a good gradient: of numbers that were bad before, or by itself."""
+    if used := _bad_operand(timeline, part.source, besides=0):
+        before = timeline.at(timeline.info(part.source).born - 1)
+        return _with_way(timeline, where_value_went_bad(timeline, before, used), [part.source])
     info, sent = timeline.info(part.source), sent_by(timeline, part)
     rule = f": {sent.rule} = {sent.numbers}" if sent is not None and sent.rule else ""
     text = (
         f"{_what(part.value)} was born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
         f"on the way to {label(timeline, node)}{rule}"
     )
-    parts = _inputs(timeline, part.source)
-    return Finding("born backward", text, part.seq, part.source, (*parts, *_spread(timeline, way)))
+    return Finding("born backward", text, part.seq, part.source, _inputs(timeline, part.source), _fix(info.op.name))
 
 
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
     """The numbers that went into the node."""
     how = computation(timeline, node)
     return (Finding("computed", f"forward it was {how.text}", how.event, node),) if how.text else ()
+
+
+def _fix(op: str) -> str:
+    """What is usually written instead, by the operation in which it was born."""
+    return _FIXES.get(op.rstrip("_"), "look at the numbers that go in, and keep them away from where it is not defined")
+
+
+def _with_way(timeline: Timeline, found: Finding, way: list[int]) -> Finding:
+    """The finding, and what the bad number went through from there."""
+    return replace(found, parts=(*found.parts, *_spread(timeline, way))) if way else found
 
 
 def _spread(timeline: Timeline, way: list[int]) -> tuple[Finding, ...]:

@@ -30,6 +30,8 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
         return _sending(timeline, moment, event)
     if aspect == "value" or (aspect is None and (bad_text(output.value) or not _has_gradients(timeline, moment))):
         return _value(timeline, moment, node, output)
+    if aspect is None and moment.pass_nr and not output.parts and output.grad is None:
+        return _value(timeline, moment, node, output)  # the pass has not come to it
     gradient = output.incoming if output.grad is None else output.grad
     if bad_text(gradient):
         return where_gradient_went_bad(timeline, moment, node)

@@ -217,7 +217,8 @@ def test_a_nan_that_was_written():
     timeline = recorded(program)
     found = asked(timeline, "x", "value")
     assert found.kind == "born"
-    assert "was written into" in found.text
+    assert "was born in" in found.text
+    assert timeline.info(found.node).op.name == "tensor"  # the number itself
 
 
 def test_a_value_and_who_wrote_to_it():
@@ -259,3 +260,26 @@ def test_a_gradient_that_the_program_set():
     found = checked(timeline, asked(timeline, "x", "grad"))
     assert found.kind == "assigned"
     assert "7" in found.text
+
+
+def test_a_nan_is_followed_through_the_optimizer_to_the_pass_that_made_it():
+    def program():
+        w = torch.tensor([0.0, 4.0], requires_grad=True)
+        optimizer = torch.optim.Adam([w], lr=0.1)
+        for _ in range(2):
+            loss = w.sqrt().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return loss
+
+    timeline = recorded(program)
+    moment = timeline.at(len(timeline))
+    second = [
+        node for node in timeline.nodes if timeline.info(node).op.name == "sqrt" and timeline.info(node).name == ""
+    ][-1]
+    last = why(timeline, moment, timeline.users(second)[0], "value")
+    assert last.kind == "born backward"
+    assert last.event < timeline.info(second).born
+    assert "try: add a small number first" in told(last)
+    assert checked(timeline, why(timeline, moment, node_of(timeline, "w"), "grad")).event == last.event
