@@ -174,6 +174,8 @@ def stop(text: str) -> Stop:
     """Read what follows ``break``: ``PLACE``, ``on EVENT [PLACE]`` or ``change PLACE[.grad]``, and then ``if COND``."""
     text = text.strip()
     head, test = _split(text)
+    if head.endswith(".grad") and " " not in head:
+        head = f"change {head}"
     words = head.split(maxsplit=1)
     if words and words[0] == "on":
         event, _, rest = (words[1] if len(words) > 1 else "").partition(" ")
@@ -209,7 +211,7 @@ def condition(text: str) -> Condition:
     bound = bound_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id not in {*NAMES, *FUNCTIONS, *bound}:
-            names = ", ".join((*NAMES, "np"))
+            names = ", ".join((*NAMES, "norm", "isnan", "np"))
             raise GvizError(f"a condition knows no {clipped(node.id, 30)}", hint=f"it knows {names}", exit_code=2)
     return Condition(text.strip(), compile(tree, "<condition>", "eval"))
 

@@ -106,7 +106,8 @@ def _listed(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]
 
 def _times(one: Breakpoint) -> str:
     times = sum(1 for _ in islice(one.after(0), MOST_COUNTED + 1))
-    return f"[more than {MOST_COUNTED} times]" if times > MOST_COUNTED else f"[{times} time{'' if times == 1 else 's'}]"
+    many = f"more than {MOST_COUNTED} times" if times > MOST_COUNTED else f"{times} time{'' if times == 1 else 's'}"
+    return f"[{many} in this recording]"
 
 
 def _check_message(message: str) -> None:

@@ -84,7 +84,7 @@ def test_a_condition_and_its_removal():
 def test_what_cannot_be_changed_is_said(command):
     said = transcript(demo(), "break x", command, "info")
     assert "Traceback" not in said
-    assert "1  break x  [3 times]" in said
+    assert "1  break x  [3 times in this recording]" in said
 
 
 def test_first_stops_can_be_passed_by_in_both_directions():
