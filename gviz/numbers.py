@@ -92,9 +92,13 @@ def short(value: Value | None, width: int | None = None) -> str:
 
 def grad(value: Value | None, width: int | None = None) -> str:
     """A gradient in one line: as `short`, and for a tensor its length ``|g|`` (L2), because mean and rms hide it."""
-    length = norm(value) if value is not None and value.size > FEW else None
+    length = norm(value) if value is not None and value.size > 1 else None
     forms = list(_forms(value))
-    if length is not None:
+    if value is not None and value.size <= FEW and bad_text(value):
+        forms = [*forms[:-1], *_bad_forms(value)]
+    elif value is not None and length is not None and value.size <= FEW:
+        forms = [*forms[:-1], f"|g| {number(length, 3)}", *forms[-1:]]
+    elif length is not None:
         with_length = [f"{form} |g| {number(length, 3)}" for form in forms]
         forms = [*with_length[:-1], f"|g| {number(length, 3)}", *forms[-1:]]
     return fitting(forms, width)

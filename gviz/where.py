@@ -64,6 +64,14 @@ def _over(function: Callable[[Any], Any]) -> Callable[..., Any]:
     return reduced
 
 
+class Numbers(np.ndarray[Any, Any]):
+    """The elements of a tensor, with what PyTorch's users expect of them besides."""
+
+    def norm(self) -> float:
+        """The L2 norm of all elements."""
+        return float(np.linalg.norm(np.asarray(self)))
+
+
 FUNCTIONS: dict[str, Any] = {
     "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": _over(np.linalg.norm), "any": _over(np.any),
     "all": _over(np.all), "min": _over(np.min), "max": _over(np.max), "mean": _over(np.mean), "sum": _over(np.sum),

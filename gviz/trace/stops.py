@@ -14,7 +14,7 @@ from gviz.trace.codec import KIND_NUMBERS, values
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-from gviz.where import EVENTS, Place, Stop
+from gviz.where import EVENTS, Numbers, Place, Stop
 
 STRETCH = 4096
 """Events looked at in one go; the moments found in them are remembered."""
@@ -178,7 +178,7 @@ class Situation(dict[str, Any]):
         array = self._timeline.array(value)
         if array is None:
             raise NotStored(f"the {what} of #{self._node} was not stored; record with --values BYTES")
-        return array if array.ndim else array[()]
+        return array.view(Numbers) if array.ndim else array[()]
 
 
 _READERS: dict[str, Callable[[Situation], Any]] = {

@@ -200,7 +200,9 @@ class Cursor:
                 return named
         node = find.found(self.timeline, find.query(self.timeline, place), self.selected - 1)
         if not node:
-            raise GvizError(f"there is no {clipped(place, 40)}", hint="the tape lists the nodes", exit_code=2)
+            near = self.asker.names.near(place, len(self.timeline))
+            hint = f"did you mean {near}?" if near else "the tape lists the nodes"
+            raise GvizError(f"there is no {clipped(place, 40)}", hint=hint, exit_code=2)
         return node
 
     def event_at(self, place: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
-from gviz.where import FUNCTIONS, bound_names
+from gviz.where import FUNCTIONS, Numbers, bound_names
 
 _NUMBERED = re.compile(r"#(\d{1,18})\b")
 _NODE = re.compile(r"node_(\d{1,18})_$")
@@ -33,6 +34,14 @@ class Names:
         self._grow()
         info = self._timeline.info
         return next((node for node in reversed(self._known.get(name, ())) if info(node).born <= n), 0)
+
+    def near(self, name: str, n: int) -> str:
+        """The name most like this one that a node had by moment `n`, empty if none is like it."""
+        self._grow()
+        stem, dot, aspect = name.rpartition(".")
+        stem, ending = (stem, dot + aspect) if aspect in ("grad", "value") else (name, "")
+        close = get_close_matches(stem, [known for known in self._known if self.last(known, n)], 1)
+        return close[0] + ending if close else ""
 
     def _grow(self) -> None:
         nodes = self._timeline.nodes
@@ -59,9 +68,18 @@ def evaluated(timeline: Timeline, names: Names, n: int, text: str) -> Any:
     except GvizError:
         raise
     except Exception as error:
+        missing = [name for name, value in found.items() if value is None]
+        if missing:
+            raise GvizError(f"{clipped(text, 40)}: {_spoken(missing[0], timeline)} is None here", exit_code=2) from None
         raise GvizError(
             f"{clipped(text, 40)}: {clipped(str(error), 80) or type(error).__name__}", exit_code=2
         ) from None
+
+
+def _spoken(name: str, timeline: Timeline) -> str:
+    """``node_3_grad`` as people write it: ``x.grad``."""
+    _, node, aspect = name.split("_")
+    return f"{timeline.info(int(node)).name or '#' + node}.{aspect}"
 
 
 def as_value(result: Any) -> Value | None:
@@ -95,7 +113,7 @@ class _Resolver(ast.NodeTransformer):
             if tensor := self._tensor(".".join(path[:length])):
                 return self._read(tensor, path[length:])
         if path and path[0] not in FUNCTIONS and path[0] not in self._bound:
-            raise _unknown(".".join(path))
+            raise self._unknown(".".join(path))
         return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -106,7 +124,12 @@ class _Resolver(ast.NodeTransformer):
             return self._read(tensor, [])
         if node.id in FUNCTIONS:
             return node
-        raise _unknown(node.id)
+        raise self._unknown(node.id)
+
+    def _unknown(self, name: str) -> GvizError:
+        near = self._names.near(name, self._moment.n)
+        hint = f"did you mean {near}?" if near else "the tape lists the nodes"
+        return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 
     def _read(self, tensor: int, rest: list[str]) -> ast.expr:
         aspect = rest[0] if rest and rest[0] in ("grad", "value") else ""
@@ -122,7 +145,7 @@ class _Resolver(ast.NodeTransformer):
         if numbered is None:
             return self._names.last(name, self._moment.n)
         if int(numbered.group(1)) not in self._timeline:
-            raise _unknown(f"#{numbered.group(1)}")
+            raise self._unknown(f"#{numbered.group(1)}")
         return int(numbered.group(1))
 
 
@@ -147,8 +170,4 @@ def _numbers(timeline: Timeline, moment: Moment, node: int, aspect: str) -> Any:
     if array is None:
         hint = "record with --values BYTES to keep larger arrays"
         raise GvizError(f"the {aspect} of #{node} was not stored", hint=hint, exit_code=2)
-    return array if array.ndim else array[()]
-
-
-def _unknown(name: str) -> GvizError:
-    return GvizError(f"there is no {clipped(name, 40)} here", hint="the tape lists the nodes", exit_code=2)
+    return array.view(Numbers) if array.ndim else array[()]

@@ -133,3 +133,18 @@ async def test_e_explains_on_a_page():
         assert isinstance(app.screen, SheetScreen)
         rows = ["".join(text for text, _ in app.screen.query_one(Sheet).row(y)) for y in range(2)]
         assert rows[0].startswith("#1 x: .grad is -14")
+
+
+def test_what_is_not_there_yet_is_said_to_be_none():
+    assert "norm(x.grad): x.grad is None here" in transcript(demo(), "eval norm(x.grad)")
+
+
+def test_a_norm_can_be_asked_for_in_pytorchs_way():
+    timeline = Timeline(MemoryLog(events_of(lambda: torch.tensor([3.0, 4.0], requires_grad=True) * 1)))
+    assert answer("#1.norm()", len(timeline), timeline) == 5.0
+
+
+def test_a_misspelt_name_gets_a_suggestion():
+    said = transcript(demo(), "goto end", "eval lss.grad", "print losss")
+    assert "did you mean loss.grad?" in said
+    assert "did you mean loss?" in said
