@@ -10,8 +10,8 @@ from types import ModuleType
 
 import gviz.engine as torch
 from gviz.cli.torch_name import exists
+from gviz.engine.lacking import offers
 from gviz.engine.op import REGISTRY, Op
-from gviz.engine.tensor_names import offers
 
 PATH = Path(__file__).with_name("operations.md")
 _HEAD = """\

@@ -30,6 +30,7 @@ from gviz.engine.dtypes import float_ as float
 from gviz.engine.dtypes import int_ as int
 from gviz.engine.from_data import *
 from gviz.engine.functions import *
+from gviz.engine.lacking import Lacking as _Lacking  # after all that a tensor has
 from gviz.engine.layout import *
 from gviz.engine.legacy import *
 from gviz.engine.missing import lookup_in
@@ -43,7 +44,6 @@ from gviz.engine.serialization import *
 from gviz.engine.settings import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
-from gviz.engine.tensor_names import Lacking as _Lacking  # after all that a tensor has
 from gviz.engine.type_info import *
 from gviz.engine.version import __version__ as __version__
 

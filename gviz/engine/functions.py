@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gviz.engine import backward
 from gviz.engine.nn import functional as functional
+from gviz.engine.ops import any_all as any_all
 from gviz.engine.ops import arithmetic as arithmetic
 from gviz.engine.ops import axes as axes
 from gviz.engine.ops import casting as casting
@@ -26,7 +27,7 @@ from gviz.engine.ops import grids as grids
 from gviz.engine.ops import indexing as indexing
 from gviz.engine.ops import integration as integration
 from gviz.engine.ops import joining as joining
-from gviz.engine.ops import larger as larger
+from gviz.engine.ops import limits as limits
 from gviz.engine.ops import logic as logic
 from gviz.engine.ops import loss as loss
 from gviz.engine.ops import masking as masking
@@ -66,7 +67,6 @@ from gviz.engine.ops import strided as strided
 from gviz.engine.ops import tensor_products as tensor_products
 from gviz.engine.ops import triangles as triangles
 from gviz.engine.ops import trigonometric as trigonometric
-from gviz.engine.ops import truth as truth
 from gviz.engine.surface import FUNCTIONS, front
 
 front("backward", function=False)(backward.backward)

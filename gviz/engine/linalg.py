@@ -7,11 +7,11 @@ from gviz.engine.ops.cross import linalg_cross as cross
 from gviz.engine.ops.decompositions import cholesky, eigh, eigvalsh, qr, svd, svdvals
 from gviz.engine.ops.diagonals import diagonal as _diagonal
 from gviz.engine.ops.matrix import matmul
+from gviz.engine.ops.matrix_checks import LinAlgError
 from gviz.engine.ops.matrix_functions import cond, matrix_exp, matrix_norm, matrix_power, norm, vecdot
 from gviz.engine.ops.norms import vector_norm
 from gviz.engine.ops.pseudo_inverses import lstsq, matrix_rank, pinv
 from gviz.engine.ops.solving import det, inv, slogdet, solve, solve_triangular, tensorsolve
-from gviz.engine.ops.square import LinAlgError
 from gviz.engine.ops.tensor_products import multi_dot
 from gviz.engine.tensor import Tensor
 

@@ -45,7 +45,7 @@ def test_every_method_of_pytorch_is_there_or_said_to_be_lacking():
     tensor = engine.ones(2, requires_grad=True)
     names = public(importlib.import_module("torch").Tensor)
     assert len(names) > 500
-    assert [name for name in names if name not in dir(engine.Tensor)] == []  # `tensor_names` knows them all
+    assert [name for name in names if name not in dir(engine.Tensor)] == []  # `lacking` knows them all
     for name in names:
         said = refusal(tensor, name)
         words = f"'Tensor' object has no attribute '{name}': {SENTENCE.format(path=f'torch.Tensor.{name}')}"

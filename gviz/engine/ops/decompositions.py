@@ -11,10 +11,17 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.diagonals import diag_embed_op, diagonal_op
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.joining import cat_op
+from gviz.engine.ops.matrix_checks import (
+    LinAlgError,
+    check_matrices,
+    check_square,
+    element_text,
+    minor_not_positive,
+    turned,
+)
 from gviz.engine.ops.selecting import narrow
 from gviz.engine.ops.shape import run, unsqueeze_dims
 from gviz.engine.ops.solving import inverse_op
-from gviz.engine.ops.square import LinAlgError, check_matrices, check_square, element_text, minor_not_positive, turned
 from gviz.engine.ops.triangles import tril_op
 from gviz.engine.return_types import results_type
 from gviz.engine.surface import front

@@ -12,7 +12,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.dims import Dims, applied, kept, numpy_names, one_dim, reduced_dims
 from gviz.engine.ops.examples import spaced
 from gviz.engine.ops.gathering import scatter_along
-from gviz.engine.ops.larger import maximum, minimum
+from gviz.engine.ops.limits import maximum, minimum
 from gviz.engine.ops.shape import unsqueeze_dims
 from gviz.engine.surface import checked, front
 from gviz.engine.tensor import Tensor

@@ -13,7 +13,7 @@ from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal, spaced, within
 from gviz.engine.ops.exponential import exp, log, sigmoid
 from gviz.engine.ops.kernels import only
-from gviz.engine.ops.larger import clamp_min
+from gviz.engine.ops.limits import clamp_min
 from gviz.engine.ops.signs import sign
 from gviz.values import Array
 

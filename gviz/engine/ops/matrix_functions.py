@@ -13,12 +13,12 @@ from gviz.engine.ops.decompositions import svdvals
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.joining import cat_op
 from gviz.engine.ops.matrix import matmul
+from gviz.engine.ops.matrix_checks import check_matrices, check_square, turned
 from gviz.engine.ops.memory import clone
 from gviz.engine.ops.norms import vector_norm
 from gviz.engine.ops.selecting import narrow
 from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.ops.solving import inv
-from gviz.engine.ops.square import check_matrices, check_square, turned
 from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array

@@ -10,9 +10,9 @@ from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.decompositions import positive_definite
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.matrix_checks import check_matrices, check_square, turned
 from gviz.engine.ops.shape import run
 from gviz.engine.ops.solving import check_sides
-from gviz.engine.ops.square import check_matrices, check_square, turned
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array

@@ -11,8 +11,8 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.flattening import flatten
+from gviz.engine.ops.matrix_checks import LinAlgError, check_square, element_text, turned, zero_pivot
 from gviz.engine.ops.shape import reshape, run, unsqueeze_dims
-from gviz.engine.ops.square import LinAlgError, check_square, element_text, turned, zero_pivot
 from gviz.engine.ops.triangles import tril_op, triu_op
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
