@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from gviz.events import BackwardStarted, GradSet
+from gviz.events import BackwardStarted, GradAccumulated, GradRetained, GradSet
 from gviz.explain.finding import Finding
 from gviz.explain.names import label, made_at, why_untracked
 from gviz.plain_text import shown
@@ -14,6 +14,7 @@ from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 
 MOST_CUTS = 5
+_CHANGES = (GradSet, GradAccumulated, GradRetained)
 
 _CUT_FIXES = {
     "no_grad": "move this line out of the no_grad block",
@@ -29,8 +30,8 @@ def why_none(timeline: Timeline, moment: Moment, node: int) -> Finding:
     if state is None or not state.requires_grad:
         return _requires_none(timeline, info)
     return (
-        _not_kept(timeline, moment, info)
-        or _cleared(timeline, moment, info)
+        _cleared(timeline, moment, info)
+        or _not_kept(timeline, info)
         or _no_pass(timeline, moment, info)
         or _on_its_way(timeline, moment, info, state)
         or _cut(timeline, moment, info)
@@ -53,11 +54,11 @@ def _requires_none(timeline: Timeline, info: NodeInfo) -> Finding:
     return Finding("requires none", text, info.born, info.node, fix="requires_grad_() before it is used")
 
 
-def _not_kept(timeline: Timeline, moment: Moment, info: NodeInfo) -> Finding | None:
+def _not_kept(timeline: Timeline, info: NodeInfo) -> Finding | None:
     if info.created.kind != "op":
         return None
     text = f"{label(timeline, info.node)}{made_at(info.frames)} is no leaf: only leaves keep their gradient in .grad"
-    leaf = _leaf_of_this_name(timeline, moment, info)
+    leaf = _leaf_of_this_name(timeline, info)
     if leaf is None:
         return Finding("not a leaf", text, info.born, info.node, fix="retain_grad() on it before backward")
     lost = f"the name {shown(info.name)} meant the leaf {label(timeline, leaf.node)}{made_at(leaf.frames)} before"
@@ -65,7 +66,7 @@ def _not_kept(timeline: Timeline, moment: Moment, info: NodeInfo) -> Finding | N
     return Finding("rebound", text, info.born, info.node, parts, "keep the leaf under a name of its own, and ask it")
 
 
-def _leaf_of_this_name(timeline: Timeline, moment: Moment, info: NodeInfo) -> NodeInfo | None:
+def _leaf_of_this_name(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
     if not info.name:
         return None
     for node in _ancestors(timeline, info.node):
@@ -87,14 +88,16 @@ def _ancestors(timeline: Timeline, *nodes: int) -> Iterator[int]:
 
 
 def _cleared(timeline: Timeline, moment: Moment, info: NodeInfo) -> Finding | None:
-    for seq in reversed(timeline.events_of(info.node)):
-        event = timeline.event(seq) if seq <= moment.n else None
-        if isinstance(event, GradSet) and event.how == "none":
-            text = f"the .grad of {label(timeline, info.node)} was set to None by event {seq}"
-            return Finding("cleared", text, seq, info.node, fix="read it before zero_grad() or .grad = None")
-        if event is not None and type(event).__name__ in ("GradAccumulated", "GradRetained"):
-            return None
-    return None
+    """Whether it had one that was set to None, and no pass for all leaves has started since."""
+    earlier = [seq for seq in timeline.events_of(info.node) if seq <= moment.n]
+    last = next((seq for seq in reversed(earlier) if isinstance(timeline.event(seq), _CHANGES)), 0)
+    event = timeline.event(last) if last else None
+    if not isinstance(event, GradSet) or event.how != "none":
+        return None
+    if any(start > last and not started.inputs for start, started in _passes(timeline, moment)):
+        return None
+    text = f"the .grad of {label(timeline, info.node)} was set to None by event {last}"
+    return Finding("cleared", text, last, info.node, fix="read it before zero_grad() or .grad = None")
 
 
 def _passes(timeline: Timeline, moment: Moment) -> list[tuple[int, BackwardStarted]]:
@@ -112,12 +115,13 @@ def _no_pass(timeline: Timeline, moment: Moment, info: NodeInfo) -> Finding | No
 
 
 def _on_its_way(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState) -> Finding | None:
-    if not state.pass_nr:
+    passes = _passes(timeline, moment)
+    if not state.pass_nr or (passes and passes[-1][1].pass_nr > state.pass_nr):
         return None
     if moment.pass_nr == state.pass_nr:
         text = f"the backward pass has not come to {label(timeline, info.node)} yet"
         return Finding("pending", text, 0, info.node)
-    start = next((start for start, event in _passes(timeline, moment) if event.pass_nr == state.pass_nr), 0)
+    start = next((start for start, event in passes if event.pass_nr == state.pass_nr), 0)
     event = timeline.event(start) if start else None
     if isinstance(event, BackwardStarted) and event.inputs:
         at = made_at(timeline.stack(event.stack))
@@ -130,7 +134,7 @@ def _on_its_way(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeS
 def _cut(timeline: Timeline, moment: Moment, info: NodeInfo) -> Finding:
     """No pass has reached it: where the ways from it to the roots end."""
     passes = _passes(timeline, moment)
-    roots = sorted({node for _, event in passes for node, _ in event.roots})
+    roots = sorted({node for node, _ in passes[-1][1].roots})
     name = label(timeline, info.node)
     users = [user for user in timeline.users(info.node) if timeline.info(user).born <= moment.n]
     if not users:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from gviz.events import StepStarted
 from gviz.explain.arithmetic import computation, step_event
@@ -14,8 +15,6 @@ from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-
-LONGEST_WAY = 1000
 
 _SMALL = "add a small number first: sqrt(x + 1e-8)"
 _FIXES = {
@@ -34,22 +33,56 @@ _FIXES = {
 """By operation: what to write where it makes a nan or an infinity."""
 
 
+Place = tuple[Literal["value", "grad"], int, int]
+"""Something bad that came from elsewhere: the value or gradient of a node, at a moment."""
+
+
 def where_value_went_bad(timeline: Timeline, moment: Moment, node: int) -> Finding:
     """Where a bad value came from: back over bad inputs, over writes in place, and through the ``.grad`` of a leaf."""
+    return _followed(timeline, ("value", node, moment.n))
+
+
+def where_gradient_went_bad(timeline: Timeline, moment: Moment, node: int) -> Finding:
+    """Where a bad gradient came from: back over bad contributions, to the rule or the value that made the first."""
+    return _followed(timeline, ("grad", node, moment.n))
+
+
+def _followed(timeline: Timeline, place: Place) -> Finding:
+    """Go back from place to place, each earlier than the one before, until one has its reason in itself."""
     way: list[int] = []
-    here, n = node, moment.n
-    while len(way) < LONGEST_WAY:
-        info = timeline.info(here)
-        if leaf := dict(info.created.attrs).get("grad_of", 0):
-            return _with_way(timeline, where_gradient_went_bad(timeline, timeline.at(n), int(leaf)), [*way, here])
-        made_bad = any(bad_text(output.value) for output in info.created.outputs)
-        maker = here if made_bad else _writer(timeline, n, here)
-        bad = _bad_operand(timeline, maker, besides=0 if made_bad else here)
-        if not bad:
-            return _with_way(timeline, _born(timeline, maker or here, known=bool(maker)), way)
-        way.append(maker)
-        here, n = bad, timeline.info(maker).born - 1
-    return _with_way(timeline, _born(timeline, here, known=False), way)
+    while True:
+        aspect, node, n = place
+        found = _value(timeline, node, n) if aspect == "value" else _gradient(timeline, node, n)
+        if isinstance(found, Finding):
+            return replace(found, parts=(*found.parts, *_spread(timeline, way))) if way else found
+        if not way or way[-1] != node:
+            way.append(node)
+        place = found
+
+
+def _value(timeline: Timeline, node: int, n: int) -> Finding | Place:
+    info = timeline.info(node)
+    if leaf := dict(info.created.attrs).get("grad_of", 0):
+        return "grad", int(leaf), n
+    made_bad = any(bad_text(output.value) for output in info.created.outputs)
+    maker = node if made_bad else _writer(timeline, n, node)
+    bad = _bad_operand(timeline, maker, besides=0 if made_bad else node)
+    return ("value", bad, timeline.info(maker).born - 1) if bad else _born(timeline, maker or node, known=bool(maker))
+
+
+def _gradient(timeline: Timeline, node: int, n: int) -> Finding | Place:
+    output = _output(timeline.at(n), node)
+    part = next((part for part in output.parts if bad_text(part.value)), None) if output is not None else None
+    if part is None:
+        seq = output.grad_seq if output is not None else 0
+        return Finding("born", f"the .grad of {label(timeline, node)} got it from outside the pass", seq, node)
+    if not part.source:
+        return Finding("seed", f"backward started with {short(part.value)}", part.seq, node)
+    arrived = _arrived(timeline, part)
+    if arrived is not None and bad_text(arrived):
+        return "grad", part.source, part.seq
+    used = _bad_operand(timeline, part.source, besides=0)  # the rule made it of numbers that were bad before
+    return ("value", used, timeline.info(part.source).born - 1) if used else _rule(timeline, node, part)
 
 
 def _writer(timeline: Timeline, n: int, node: int) -> int:
@@ -74,27 +107,6 @@ def _born(timeline: Timeline, node: int, *, known: bool) -> Finding:
     return Finding("born", text, info.born, node, fix=_fix(info.op.name))
 
 
-def where_gradient_went_bad(timeline: Timeline, moment: Moment, node: int) -> Finding:
-    """The first rule, going back from this gradient over bad contributions, that made one of what was none."""
-    way: list[int] = []
-    here, output = node, _output(moment, node)
-    while output is not None and len(way) < LONGEST_WAY:
-        part = next((part for part in output.parts if bad_text(part.value)), None)
-        if part is None:
-            break
-        if not part.source:
-            started = Finding("seed", f"backward started with {short(part.value)}", part.seq, here)
-            return _with_way(timeline, started, way)
-        arrived = _arrived(timeline, part)
-        if arrived is None or not bad_text(arrived):
-            return _with_way(timeline, _rule(timeline, here, part), way)
-        way.append(here)
-        here, output = part.source, _output(timeline.at(part.seq), part.source)
-    seq = output.grad_seq if output is not None else 0
-    outside = Finding("born", f"the .grad of {label(timeline, here)} got it from outside the pass", seq, here)
-    return _with_way(timeline, outside, way)
-
-
 def _arrived(timeline: Timeline, part: Contribution) -> Value | None:
     """The bad one of the gradients with which the rule of a contribution ran, else any."""
     ran = step_event(timeline, timeline.at(part.seq), part.source)
@@ -104,10 +116,7 @@ def _arrived(timeline: Timeline, part: Contribution) -> Value | None:
 
 
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
-    """The rule that made a bad contribution of a good gradient: of numbers that were bad before, or by itself."""
-    if used := _bad_operand(timeline, part.source, besides=0):
-        before = timeline.at(timeline.info(part.source).born - 1)
-        return _with_way(timeline, where_value_went_bad(timeline, before, used), [part.source])
+    """The rule that made a bad contribution of good numbers."""
     info, sent = timeline.info(part.source), sent_by(timeline, part)
     rule = f": {sent.rule} = {sent.numbers}" if sent is not None and sent.rule else ""
     text = (
@@ -126,11 +135,6 @@ def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
 def _fix(op: str) -> str:
     """What is usually written instead, by the operation in which it was born."""
     return _FIXES.get(op.rstrip("_"), "look at the numbers that go in, and keep them away from where it is not defined")
-
-
-def _with_way(timeline: Timeline, found: Finding, way: list[int]) -> Finding:
-    """The finding, and what the bad number went through from there."""
-    return replace(found, parts=(*found.parts, *_spread(timeline, way))) if way else found
 
 
 def _spread(timeline: Timeline, way: list[int]) -> tuple[Finding, ...]:

@@ -283,3 +283,55 @@ def test_a_nan_is_followed_through_the_optimizer_to_the_pass_that_made_it():
     assert last.event < timeline.info(second).born
     assert "try: add a small number first" in told(last)
     assert checked(timeline, why(timeline, moment, node_of(timeline, "w"), "grad")).event == last.event
+
+
+def test_a_gradient_that_a_later_pass_missed_is_cut_not_cleared():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        (w * x).sum().backward()
+        w.grad = None
+        (w.detach() * x).sum().backward()
+
+    found = asked(recorded(program), "w", "grad")
+    assert found.kind == "cut"
+    assert "detach cuts the graph here" in told(found)
+
+
+def test_a_kept_gradient_that_was_cleared():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = x * 2
+        y.retain_grad()
+        y.sum().backward()
+        y.grad = None
+
+    assert asked(recorded(program), "y", "grad").kind == "cleared"
+
+
+def test_a_nan_a_long_way_back():
+    def program():
+        x = torch.tensor(0.0)
+        y = x / x
+        for _ in range(1200):
+            y = y + 1
+        return y
+
+    timeline = recorded(program)
+    found = why(timeline, timeline.at(len(timeline)), timeline.nodes[-1], "value")
+    assert timeline.info(found.node).op.name == "div"
+
+
+def test_a_nan_through_many_steps_of_an_optimizer():
+    def program():
+        w = torch.tensor([0.0, 4.0], requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(400):
+            optimizer.zero_grad()
+            w.sqrt().sum().backward()
+            optimizer.step()
+
+    timeline = recorded(program)
+    found = asked(timeline, "w", "grad")
+    assert found.kind == "born backward"
+    assert timeline.info(found.node).iteration == 0
