@@ -147,11 +147,16 @@ class Stop:
     `change` limits it to what changes a value or gradient of the place.
     """
 
-    text: str
+    head: str
     place: Place | None = None
     event: str = ""
     change: Aspect | None = None
     condition: Condition | None = None
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return self.head + (f" if {self.condition.text}" if self.condition is not None else "")
 
     @property
     def kinds(self) -> tuple[type[e.Event], ...]:
@@ -189,13 +194,13 @@ def stop(text: str) -> Stop:
         event, _, rest = (words[1] if len(words) > 1 else "").partition(" ")
         if event not in EVENTS:
             raise GvizError(f"there is no event {clipped(repr(event), 30)}", hint=", ".join(EVENTS), exit_code=2)
-        return Stop(text, place(rest) if rest.strip() else None, event, None, test)
+        return Stop(head, place(rest) if rest.strip() else None, event, None, test)
     if words and words[0] == "change":
         where, aspect = changing(words[1] if len(words) > 1 else "")
-        return Stop(text, where, "", aspect, test)
+        return Stop(head, where, "", aspect, test)
     if not head and test is None:
         raise _unreadable("a place is missing")
-    return Stop(text, place(head) if head else None, "", None, test)
+    return Stop(head, place(head) if head else None, "", None, test)
 
 
 def changing(text: str) -> tuple[Place, Aspect]:
@@ -225,9 +230,9 @@ def condition(text: str) -> Condition:
 
 
 def bound_names(tree: ast.Expression) -> frozenset[str]:
-    """The names that an expression gives itself: ``v`` in ``any(v > 1 for v in value)``."""
-    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Store))
+    """The names that an expression gives itself: ``v`` in ``any(v > 1 for v in value)``, arguments of a lambda."""
+    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return frozenset(stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)})
 
 
 def _split(text: str) -> tuple[str, Condition | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+from gviz import where
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import kind_text, short
@@ -30,6 +31,21 @@ class Asker:
     def carry_out(self, name: str, argument: str, n: int) -> list[str]:
         """Do what one of `COMMANDS` asks at moment `n`, and answer."""
         return list(COMMANDS[name](self, argument.strip(), n))
+
+    def last(self, text: str, n: int) -> int:
+        """The last node made by moment `n` that a place means, else the first later one; GvizError if there is none."""
+        place = where.place(text)
+        node = place.number if place.kind == "node" and place.number in self._timeline else 0
+        node = node or (self.names.last(text, n) if place.kind == "word" else 0)
+        if not node:
+            fitting = [node for node in self._timeline.nodes if place.fits(self._timeline.info(node))]
+            made = [node for node in fitting if self._timeline.info(node).born <= n]
+            node = made[-1] if made else fitting[0] if fitting else 0
+        if not node:
+            near = self.names.near(text, len(self._timeline))
+            hint = f"did you mean {near}?" if near else "the tape lists the nodes"
+            raise GvizError(f"there is no {clipped(text, 40)}", hint=hint, exit_code=2)
+        return node
 
     def evaluated(self, text: str, n: int) -> str:
         """What an expression is, in one line."""

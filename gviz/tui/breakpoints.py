@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
 from gviz.errors import GvizError
 from gviz.trace.stops import Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.where import Stop, condition
-
-MOST_SAID = 1000
-"""Messages of log points said on one way through time."""
 
 
 @dataclass(slots=True)
@@ -41,11 +38,10 @@ class Breakpoint:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A breakpoint that stops the way through time, and what log points said before."""
+    """A breakpoint that stops the way through time."""
 
     n: int
     reason: str
-    said: tuple[tuple[int, Breakpoint], ...] = ()
 
 
 @dataclass(slots=True)
@@ -86,14 +82,7 @@ class Breakpoints:
         """``condition N COND``: stop only if it holds; without COND always."""
         number, _, test = text.strip().partition(" ")
         (chosen,) = self.numbered(number or "?")
-        stop = Stop(chosen.stop.text, chosen.stop.place, chosen.stop.event, chosen.stop.change)
-        self._become(chosen, stop, test)
-
-    def _become(self, chosen: Breakpoint, stop: Stop, test: str) -> None:
-        head = stop.text.partition(" if ")[0]
-        text = f"{head} if {test.strip()}" if test.strip() else head
-        known = condition(test) if test.strip() else None
-        chosen.stop = Stop(text, stop.place, stop.event, stop.change, known)
+        chosen.stop = replace(chosen.stop, condition=condition(test) if test.strip() else None)
         chosen.hits = Hits(self.timeline, chosen.stop)
 
     def ignore(self, text: str) -> Breakpoint:
@@ -106,15 +95,14 @@ class Breakpoints:
         return chosen
 
     def next(self, n: int) -> Met | None:
-        """The first breakpoint that stops after moment `n`, and what log points say on the way."""
-        met = self._first([(hit, one) for one in self._stopping() if (hit := next(one.after(n), None)) is not None])
-        return met and Met(met.n, met.reason)
+        """The first breakpoint that stops after moment `n`."""
+        return self._first([(hit, one) for one in self._stopping() if (hit := next(one.after(n), None)) is not None])
 
     def said(self, n: int, end: int) -> list[tuple[int, Breakpoint]]:
         """What log points say after moment `n` and up to `end`, in order."""
         logging = [one for one in self.listed if one.enabled and one.message]
         said = [(hit.n, one) for one in logging for hit in _until(one.after(n), end)]
-        return sorted(said, key=lambda pair: (pair[0], pair[1].number))[:MOST_SAID]
+        return sorted(said, key=lambda pair: (pair[0], pair[1].number))
 
     def previous(self, n: int) -> Met | None:
         """The last breakpoint that stops before moment `n`."""

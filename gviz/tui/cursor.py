@@ -61,11 +61,11 @@ class Stop:
 
 
 def explanation(cursor: Cursor, text: str) -> Finding:
-    """Why the place of `text` (the selected node without one) is as it is here; a name means who had it last."""
+    """Why the place of `text` (the selected node without one) is as it is here; of several nodes the last one made."""
     place, aspect = text.strip(), None
     if place.endswith((".grad", ".value")):
         place, _, aspect = place.rpartition(".")
-    node = cursor.asker.names.last(place, cursor.position) or cursor.node_at(place)
+    node = cursor.asker.last(place, cursor.position) if place else cursor.selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
     moment = cursor.timeline.at(cursor.position)

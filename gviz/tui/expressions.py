@@ -16,7 +16,9 @@ from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
 from gviz.where import FUNCTIONS, Numbers, bound_names
 
-_NUMBERED = re.compile(r"#(\d{1,18})\b")
+_NUMBERED = re.compile(r"""("[^"]*"|'[^']*')|#(\d{1,18})\b""")
+"""A node's number, and strings, which are left as they are."""
+
 _NODE = re.compile(r"node_(\d{1,18})_$")
 _NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
 
@@ -91,10 +93,14 @@ def as_value(result: Any) -> Value | None:
 def parsed(text: str) -> ast.Expression:
     """Read an expression; GvizError for what is none."""
     try:
-        return ast.parse(_NUMBERED.sub(r"node_\1_", text.strip()), "<expression>", "eval")
+        return ast.parse(_NUMBERED.sub(_numbered, text.strip()), "<expression>", "eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         hint = "x.grad, #4, x * 2, norm(x.grad), net.fc1.weight.grad"
         raise GvizError(f"{clipped(text, 40) or 'nothing'} is no expression", hint=hint, exit_code=2) from None
+
+
+def _numbered(found: re.Match[str]) -> str:
+    return found.group(1) or f"node_{found.group(2)}_"
 
 
 class _Resolver(ast.NodeTransformer):
@@ -109,10 +115,12 @@ class _Resolver(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """``net.fc1.weight.grad``: the longest beginning that names a tensor, then ``.grad`` or ``.value``."""
         path = _dotted(node)
+        if path and path[0] in self._bound:
+            return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
         for length in range(len(path), 0, -1):
             if tensor := self._tensor(".".join(path[:length])):
                 return self._read(tensor, path[length:])
-        if path and path[0] not in FUNCTIONS and path[0] not in self._bound:
+        if path and path[0] not in FUNCTIONS:
             raise self._unknown(".".join(path))
         return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
 

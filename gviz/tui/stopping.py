@@ -17,6 +17,9 @@ from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.where import NAMES, stop
 
 MOST_COUNTED = 1000
+MOST_SAID = 1000
+"""Messages of log points said on one way through time."""
+
 _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
 
 
@@ -31,7 +34,9 @@ def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward:
 
 def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) -> tuple[str, ...]:
     """What log points say after moment `n` and up to `end`."""
-    return tuple(f"event {at}: {_filled(timeline, at, one)}" for at, one in breakpoints.said(n, end))
+    said = breakpoints.said(n, end)
+    lines = [f"event {at}: {_filled(timeline, at, one)}" for at, one in said[:MOST_SAID]]
+    return (*lines, *([f"and {len(said) - MOST_SAID} more messages"] if len(said) > MOST_SAID else []))
 
 
 def carry_out(breakpoints: Breakpoints, name: str, argument: str, selected: int) -> list[str]:

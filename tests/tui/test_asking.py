@@ -148,3 +148,10 @@ def test_a_misspelt_name_gets_a_suggestion():
     said = transcript(demo(), "goto end", "eval lss.grad", "print losss")
     assert "did you mean loss.grad?" in said
     assert "did you mean loss?" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("[x.shape for x in [np.zeros(5)]][0]", (5,)), ("(lambda k: k + 1)(3)", 4), ("'a #4'", "a #4")]
+)
+def test_names_and_texts_of_the_expression_itself_are_its_own(text, value):
+    assert answer(text) == value

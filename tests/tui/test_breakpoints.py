@@ -186,3 +186,13 @@ def test_the_words_of_other_debuggers():
     assert parse("tb x").name == "tbreak"
     with pytest.raises(GvizError):
         parse("log")
+
+
+def test_a_condition_replaces_the_one_that_was_there():
+    said = transcript(demo(), "break if value < -20", "condition 1 value < -5", "info", "condition 1")
+    assert "1  break if value < -5  [" in said.replace("break  if", "break if")
+    assert "if" not in said.rpartition("condition 1\n")[2]
+
+
+def test_what_log_points_do_not_say_is_counted():
+    assert "and 2000 more messages" in transcript(chain(3000), 'log Add "here"', "c")
