@@ -147,7 +147,7 @@ class Node:
 
     @property
     def saved_outputs(self) -> dict[int, int]:
-        """Which of the saved tensors are outputs: position among them -> output number."""
+        """Which of the saved tensors are outputs with a gradient: position among them -> output number."""
         return self.op.saved_outputs
 
     def saved_arrays(self) -> list[Any]:
@@ -200,7 +200,7 @@ class Node:
         op: Op | None = getattr(type(self), "op", None)
         if op is None:
             return range(len(self.saved or ()))
-        return in_order(op.saved_names, self.saved_outputs)
+        return in_order(op.saved_names, [i for i, name in enumerate(op.saved_names) if name in op.outputs])
 
     def release(self) -> bool:
         """Free the saved tensors; whether there was anything to free."""

@@ -114,8 +114,11 @@ class Op:
         known = (*self.slots, *self.outputs)
         self.saved_names = tuple(name for name in known if name in named)
         self.saved_outputs = {
-            i: self.outputs.index(name) for i, name in enumerate(self.saved_names) if name in self.outputs
+            i: self.outputs.index(name)
+            for i, name in enumerate(self.saved_names)
+            if name in self.outputs[: self.differentiable_outputs]  # the others are leaves, saved as inputs are
         }
+        self.saves_outputs = any(name in self.outputs for name in self.saved_names)
         self._sized_slots = tuple((i, slot + SIZES) for i, slot in enumerate(self.slots) if slot + SIZES in named)
         self.keeps_sizes = bool(self._sized_slots) or (self.variadic and "sizes" in named)
         calls = {slot: call for rule in self.rules for call in (Call(rule, self.saved_names),) for slot in rule.slots}
@@ -200,7 +203,10 @@ class Op:
 
     def save(self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """Keep in `node` what the rules of its edges name, with the versions of now."""
-        candidates = inputs if not self.saved_outputs else (*inputs, *[t._alias() for t in outputs])
+        candidates = inputs
+        if self.saves_outputs:
+            made = [t._alias() for t in outputs[: self.differentiable_outputs]]
+            candidates = (*inputs, *made, *outputs[len(made) :])
         saved: Sequence[Tensor | None] = candidates if self.saves_inputs else self._pick_saved(candidates)
         if None in node.next_edges:  # what only the missing edges' rules need is not saved
             pairs = zip(node.next_edges, self.calls, strict=False)

@@ -14,6 +14,15 @@ def unpack(t): see("unpack", t.tolist(), torch.is_grad_enabled()); return t
 def hooked(): return G.saved_tensors_hooks(pack, unpack)
 """
 PROGRAMS = {
+    "a saved output without a gradient is a leaf": """
+x = torch.tensor([[1., 5.], [3., 2.]], requires_grad=True)
+for run in (lambda: x.max(0), lambda: x.sort(), lambda: x.topk(1), lambda: x.kthvalue(1), lambda: x.median(0), lambda: x.mode(0), lambda: x.cummax(0)):
+    v, i = run(); saved = v.grad_fn._saved_indices; see(saved is i, saved.requires_grad, saved.grad_fn, saved.is_leaf)
+    g, = torch.autograd.grad(v.sum(), x, create_graph=True); see(g.requires_grad)
+    v, i = run(); i.add_(1); attempt(lambda: v.sum().backward())
+with hooked(): v, i = x.max(0)
+v.sum().backward(); see(x)
+""",
     "edges": """
 y = x * w; z = y.sum(); e, ex, ez = map(G.get_gradient_edge, (y, x, z)); grad = torch.autograd.grad
 see(e.node is y.grad_fn, e.output_nr, ex.node.variable is x, ex.output_nr, isinstance(e, G.GradientEdge), isinstance(y.grad_fn, G.Node), isinstance(x, G.Node))
