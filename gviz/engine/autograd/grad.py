@@ -23,7 +23,8 @@ from gviz.engine.backward import (
 )
 from gviz.engine.graph_pass import Pass
 from gviz.engine.node import Edge, GradientEdge
-from gviz.engine.surface import FUNCTIONS
+from gviz.engine.ops.joining import stack
+from gviz.engine.ops.splitting import unbind
 from gviz.engine.tensor import Tensor, new_tensor
 
 Gradients = Tensor | Sequence[Tensor | None] | None
@@ -136,15 +137,15 @@ def _batch(
     allow_unused: bool,
 ) -> list[Tensor | None]:
     """As above, one pass for each row of the given gradients."""
-    if not given or any(gradient is None or not gradient.ndim for gradient in given):
+    whole = [gradient for gradient in given if gradient is not None and gradient.ndim]
+    if not given or len(whole) < len(given):
         raise ValueError(messages.BATCH_WITHOUT_ROWS)
-    rows = [list(row) for row in zip(*(FUNCTIONS["unbind"](gradient) for gradient in given), strict=True)]
+    rows = [list(row) for row in zip(*map(unbind, whole), strict=True)]
     _check_rows(roots, rows[0])
     kept = [True] * (len(rows) - 1) + [retain_graph]
     results = [
         _gradients(roots, chosen, row, keep, create_graph, allow_unused) for row, keep in zip(rows, kept, strict=True)
     ]
-    stack = FUNCTIONS["stack"]
     return [None if None in column else stack(column) for column in zip(*results, strict=True)]
 
 

@@ -11,9 +11,9 @@ from gviz.engine.creation import zeros
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn import init
 from gviz.engine.nn.fresh import begin, empty
+from gviz.engine.nn.functional.recurrent import Layers, gru, lstm, rnn_relu, rnn_tanh
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter
-from gviz.engine.surface import FUNCTIONS
 from gviz.engine.tensor import Tensor
 
 
@@ -86,11 +86,10 @@ class RNNBase(Module):
         """The weights, one list for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._names]
 
-    def _run(self, function: str, input: Tensor, states: Any) -> tuple[Tensor, ...]:
+    def _run(self, function: Layers, input: Tensor, states: Any) -> tuple[Tensor, ...]:
         weights = [weight for weights in self.all_weights for weight in weights]
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional, self.batch_first)
-        result: tuple[Tensor, ...] = FUNCTIONS[function](input, states, weights, *options)
-        return result
+        return function(input, states, weights, *options)
 
     def _check_input(self, input: Tensor) -> None:
         weight = self.all_weights[0][0]
@@ -128,7 +127,9 @@ class RNNBase(Module):
 class _OneState(RNNBase):
     """Recurrent nets whose state is one tensor."""
 
-    def _forward(self, name: str, function: str, input: Tensor, hx: Tensor | None, got: str) -> tuple[Tensor, Tensor]:
+    def _forward(
+        self, name: str, function: Layers, input: Tensor, hx: Tensor | None, got: str
+    ) -> tuple[Tensor, Tensor]:
         if input.dim() not in (2, 3):
             raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D {got}")
         single = input.dim() == 2
@@ -162,7 +163,7 @@ class RNN(_OneState):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The output of every step, and the last hidden state of every layer."""
-        return self._forward("RNN", self.mode.lower(), input, hx, "tensor instead")
+        return self._forward("RNN", rnn_tanh if self.mode == "RNN_TANH" else rnn_relu, input, hx, "tensor instead")
 
 
 class GRU(_OneState):
@@ -177,7 +178,7 @@ class GRU(_OneState):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The output of every step, and the last hidden state of every layer."""
-        return self._forward("GRU", "gru", input, hx, "instead")
+        return self._forward("GRU", gru, input, hx, "instead")
 
 
 class LSTM(RNNBase):
@@ -206,7 +207,7 @@ class LSTM(RNNBase):
         self._check_input(input)
         self._check_state(states[0], input, out, "hidden[0]")
         self._check_state(states[1], input, self.hidden_size, "hidden[1]")
-        output, hidden, cell = self._run("lstm", input, states)
+        output, hidden, cell = self._run(lstm, input, states)
         if single:
             return output.squeeze(place), (hidden.squeeze(1), cell.squeeze(1))
         return output, (hidden, cell)

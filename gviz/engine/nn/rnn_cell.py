@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -9,9 +10,9 @@ from gviz.engine.creation import zeros
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn import init
 from gviz.engine.nn.fresh import begin, empty
+from gviz.engine.nn.functional.recurrent import gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter
-from gviz.engine.surface import FUNCTIONS
 from gviz.engine.tensor import Tensor
 
 
@@ -48,15 +49,15 @@ class RNNCellBase(Module):
         """Its sizes, and what is not as usual."""
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias is True else f", bias={self.bias}")
 
-    def _step(self, function: str, input: Tensor, hidden: Any) -> Any:
+    def _step(self, function: Callable[..., Any], input: Tensor, hidden: Any) -> Any:
         weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return FUNCTIONS[function](input, hidden, *weights)
+        return function(input, hidden, *weights)
 
     def _check(self, what: str, tensor: Tensor) -> None:
         if tensor.dim() not in (1, 2):
             raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
 
-    def _batched(self, function: str, input: Tensor, hx: Tensor | None) -> Tensor:
+    def _batched(self, function: Callable[..., Tensor], input: Tensor, hx: Tensor | None) -> Tensor:
         """One step from a hidden state (zeros if None), also for a single sample."""
         self._check("input", input)
         if hx is not None:
@@ -93,7 +94,7 @@ class RNNCell(RNNCellBase):
         """The next hidden state."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._batched(f"rnn_{self.nonlinearity}_cell", input, hx)
+        return self._batched(rnn_tanh_cell if self.nonlinearity == "tanh" else rnn_relu_cell, input, hx)
 
     def extra_repr(self) -> str:
         """Its sizes, and what is not as usual."""
@@ -108,7 +109,7 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next hidden state."""
-        return self._batched("gru_cell", input, hx)
+        return self._batched(gru_cell, input, hx)
 
 
 class LSTMCell(RNNCellBase):
@@ -128,5 +129,5 @@ class LSTMCell(RNNCellBase):
             states = (start, start)
         else:
             states = (hx[0].unsqueeze(0), hx[1].unsqueeze(0)) if single else hx
-        hidden, cell = self._step("lstm_cell", rows, states)
+        hidden, cell = self._step(lstm_cell, rows, states)
         return (hidden.squeeze(0), cell.squeeze(0)) if single else (hidden, cell)

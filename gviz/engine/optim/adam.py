@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gviz.engine.ops.limits import maximum
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import (
     Betas,
@@ -15,7 +16,6 @@ from gviz.engine.optim.options import (
     scalar,
     zeros,
 )
-from gviz.engine.surface import FUNCTIONS
 from gviz.engine.tensor import Tensor
 
 
@@ -72,4 +72,4 @@ class Adam(Optimizer):
 
     def _largest(self, memory: Memory) -> Tensor:
         largest: Tensor = memory["max_exp_avg_sq"]
-        return largest.copy_(FUNCTIONS["maximum"](largest, memory["exp_avg_sq"]))
+        return largest.copy_(maximum(largest, memory["exp_avg_sq"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gviz.engine.ops.limits import maximum
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import (
     Betas,
@@ -15,7 +16,6 @@ from gviz.engine.optim.options import (
     scalar,
     zeros,
 )
-from gviz.engine.surface import FUNCTIONS
 from gviz.engine.tensor import Tensor
 
 
@@ -53,7 +53,7 @@ class Adamax(Optimizer):
         grad = decayed(parameter, grad, group)
         memory["exp_avg"].lerp_(grad, 1 - beta1)
         largest: Tensor = memory["exp_inf"].mul_(beta2)
-        largest.copy_(FUNCTIONS["maximum"](largest, grad.abs().add_(group["eps"])))
+        largest.copy_(maximum(largest, grad.abs().add_(group["eps"])))
         size = scalar(group["lr"]) / (1 - beta1**steps)
         parameter.addcdiv_(memory["exp_avg"], largest, value=-size)
 

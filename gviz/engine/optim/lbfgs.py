@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from gviz.engine.modes import enable_grad, no_grad
+from gviz.engine.ops.joining import cat
 from gviz.engine.optim.line_search import strong_wolfe
 from gviz.engine.optim.optimizer import Memory, Optimizer, Parameters
 from gviz.engine.optim.options import check_lr, scalar
-from gviz.engine.surface import FUNCTIONS
 from gviz.engine.tensor import Tensor
 
 
@@ -145,7 +145,7 @@ class LBFGS(Optimizer):
 
     def _flat_grad(self) -> Tensor:
         parts = [p.new_zeros(p.numel()) if p.grad is None else p.grad.reshape(-1) for p in self._params]
-        flat: Tensor = FUNCTIONS["cat"](parts, 0)
+        flat = cat(parts, 0)
         return flat
 
     def _move(self, size: float, direction: Tensor) -> None:

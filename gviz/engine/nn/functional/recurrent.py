@@ -17,6 +17,8 @@ __all__: list[str] = []
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, Tensor, Tensor | None], State]
 """From the projected input and the state (with the weight and bias for the state) to the next state."""
+Layers = Callable[..., tuple[Tensor, ...]]
+"""What a whole net says at every step, and its last states."""
 
 
 def _parts(gates: Tensor, count: int) -> State:
@@ -139,7 +141,7 @@ def _layers(
     return input, last
 
 
-def _layer_function(name: str, step: Step, doc: str) -> Callable[..., Any]:
+def _layer_function(name: str, step: Step, doc: str) -> Layers:
     def layer(
         input: Tensor,
         hx: Any,

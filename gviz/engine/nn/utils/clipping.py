@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz.engine.creation import tensor
 from gviz.engine.modes import no_grad
-from gviz.engine.surface import FUNCTIONS
+from gviz.engine.ops.limits import clamp_front
 from gviz.engine.tensor import Tensor, new_tensor
 
 Tensors = Tensor | Iterable[Tensor]
@@ -58,7 +58,7 @@ def clip_grads_with_norm_(
 ) -> None:
     """Shrink all gradients, whose norm is `total_norm`, so that it is at most `max_norm`."""
     with no_grad():
-        factor = FUNCTIONS["clamp"](float(max_norm) / (total_norm + 1e-6), max=1.0)
+        factor = clamp_front(float(max_norm) / (total_norm + 1e-6), max=1.0)
         for grad in _gradients(_listed(parameters)):
             grad.mul_(factor.to(grad.dtype))
 

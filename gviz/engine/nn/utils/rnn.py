@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gviz.engine.missing import lookup_in
-from gviz.engine.surface import FUNCTIONS
+from gviz.engine.ops.splitting import unbind
 from gviz.engine.tensor import Tensor
 
 
@@ -36,7 +36,7 @@ def pad_sequence(
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
     """The sequences without what they were filled up with."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    places = FUNCTIONS["unbind"](rows, 0)
+    places = unbind(rows, 0)
     return [row[:length] for row, length in zip(places, lengths.tolist(), strict=True)]
 
 

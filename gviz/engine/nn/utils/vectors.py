@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gviz.engine.nn.members import typename
-from gviz.engine.surface import FUNCTIONS
+from gviz.engine.ops.joining import cat
 from gviz.engine.tensor import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """All elements of all parameters, one after the other."""
-    vector: Tensor = FUNCTIONS["cat"]([parameter.view(-1) for parameter in parameters])
+    vector = cat([parameter.view(-1) for parameter in parameters])
     return vector
 
 

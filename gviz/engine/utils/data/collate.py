@@ -10,7 +10,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.from_data import as_tensor, tensor
-from gviz.engine.surface import FUNCTIONS
+from gviz.engine.ops.joining import stack
 from gviz.engine.tensor import Tensor
 
 Join = Callable[[list[Any]], Any]
@@ -20,7 +20,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """Samples as one batch: tensors stacked, numbers as a tensor, in the containers they come in."""
     first = batch[0]
     if isinstance(first, Tensor):
-        return FUNCTIONS["stack"](list(batch), 0)
+        return stack(list(batch), 0)
     if isinstance(first, np.ndarray):
         if first.dtype.kind not in "buif":
             raise TypeError(_refusal(first.dtype))
