@@ -22,7 +22,6 @@ from gviz.engine.broadcasting import conformed
 from gviz.engine.hooks import Extras
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Grad, Node
-from gviz.engine.run_hooks import as_tensor as as_tensor
 from gviz.engine.run_hooks import run_accumulated_hooks, run_posthooks, run_prehooks, run_tensor_hooks, shown
 from gviz.engine.tensor import Tensor
 from gviz.values import Array

@@ -10,8 +10,9 @@ from weakref import ref
 import numpy as np
 
 from gviz.engine import messages, notes, watching
-from gviz.engine.graph_pass import as_tensor, scalar_or_array
+from gviz.engine.graph_pass import scalar_or_array
 from gviz.engine.node import Grad, Metadata, Node
+from gviz.engine.run_hooks import as_tensor
 from gviz.engine.saved import pack
 from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
 from gviz.events import OpSeen

@@ -7,16 +7,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gviz.engine.hooks import HookHandle
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.nn.tree import Tree
 from gviz.engine.tensor import Tensor
-
-if TYPE_CHECKING:
-    pass
 
 EXTRA = "_extra_state"
 """The key under which a module saves what its `get_extra_state` gives."""
