@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gviz.engine.dtypes import bool_
-from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.dims import applied, one_dim
-from gviz.engine.ops.examples import normal
+from gviz.engine.ops import scalars
+from gviz.engine.ops.dims import one_dim
+from gviz.engine.ops.shape import run
 from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor
-
-
-def _by_number(name: str, grad_fn: str, sign: str, forward: Any) -> Op:
-    """A product or quotient by a number that PyTorch's own code takes, which makes another node."""
-    return Op(
-        f"{name}(self, *, other)",
-        grad_fn=grad_fn,
-        formula=f"self {sign} other",
-        forward=forward,
-        rules=(Rule("self", f"g {sign} other", forward),),
-        promotes="float",
-        public=False,
-        examples=lambda: [Example((normal(2, 3),), {"other": 2.5})],
-    )
-
-
-scaled = _by_number("mul", "MulBackward1", "*", lambda g, other: g * other)
-divided = _by_number("div", "DivBackward1", "/", lambda g, other: g / other)
 
 
 def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
@@ -45,10 +25,10 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
     if not y.shape[axis]:
         return y.detach().sum(axis)
     if x is None:
-        whole = y.sum(axis) - applied(scaled, y.select(axis, 0) + y.select(axis, -1), other=0.5)
-        return applied(scaled, whole, other=float(1 if dx is None else dx))
+        whole = y.sum(axis) - run(scalars.times, y.select(axis, 0) + y.select(axis, -1), other=0.5)
+        return run(scalars.times, whole, other=float(1 if dx is None else dx))
     left, right = _neighbours(y, axis)
-    return applied(divided, ((left + right) * _steps(x, y, axis)).sum(axis), other=2.0)
+    return run(scalars.over, ((left + right) * _steps(x, y, axis)).sum(axis), other=2.0)
 
 
 @front("cumulative_trapezoid", method=False)
@@ -57,8 +37,8 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | Non
     axis = _axis(y, dim)
     left, right = _neighbours(y, axis)
     if x is None:
-        return applied(scaled, left + right, other=float(1 if dx is None else dx) / 2).cumsum(axis)
-    return applied(divided, ((left + right) * _steps(x, y, axis)).cumsum(axis), other=2.0)
+        return run(scalars.times, left + right, other=float(1 if dx is None else dx) / 2).cumsum(axis)
+    return run(scalars.over, ((left + right) * _steps(x, y, axis)).cumsum(axis), other=2.0)
 
 
 def _steps(x: Tensor, y: Tensor, axis: int) -> Tensor:

@@ -10,12 +10,14 @@ from gviz.engine.ops.examples import normal
 
 
 def _by_number(name: str, grad_fn: str, formula: str, forward: Callable[..., Any], rule: Rule) -> Op:
+    """An op on a floating-point tensor; integers become floating ones."""
     return Op(
         f"{name}(self, *, other)",
         grad_fn=grad_fn,
         formula=formula,
         forward=forward,
         rules=(rule,),
+        promotes="float",
         in_place=True,
         public=False,
         examples=lambda: [Example((normal(2, 3),), {"other": 2.5})],
