@@ -14,6 +14,7 @@ import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.node import Grad
+from gviz.engine.ops.strided import overlaps_itself
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
@@ -73,7 +74,7 @@ def _recorded_copy(leaf: Tensor, grad: Tensor) -> Tensor:
 
 def _add(to: Tensor, grad: Grad) -> None:
     array = to._array
-    if array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:
+    if overlaps_itself(array):
         raise RuntimeError(messages.OVERLAPPING_WRITE)
     np.add(array, grad, out=array)
     to._counter[0] += 1

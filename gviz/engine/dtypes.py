@@ -171,6 +171,11 @@ def category(d: np.dtype[Any]) -> int:
     return {"b": 0, "u": 1, "i": 1, "f": 2}[d.kind]
 
 
+def castable(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Whether a result may be written into a tensor of dtype `target`: never into a lower category."""
+    return category(source) <= category(target)
+
+
 def join(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
     """The smallest dtype of the highest category present that holds those of this category; None of none."""
     if not dtypes:

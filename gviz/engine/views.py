@@ -19,11 +19,11 @@ import numpy as np
 from gviz import emit
 from gviz.engine import announce, messages, notes, watching
 from gviz.engine.apply import Attrs, compute, edges_of, start_node, why_untracked
-from gviz.engine.dtypes import of
+from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, Nowhere, plain_name
 from gviz.engine.op import Op
-from gviz.engine.ops.strided import Geometry, partly_overlaps, read_part, replace_part
+from gviz.engine.ops.strided import Geometry, overlaps_itself, partly_overlaps, read_part, replace_part
 from gviz.engine.saved import pack
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OpSeen
@@ -183,7 +183,7 @@ _WHY_FORBIDDEN = {
 def check_overlap(target: Tensor, others: Sequence[Tensor]) -> None:
     """Refuse to write one place twice, or to places that are read as other elements."""
     array = target._array
-    if array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:
+    if overlaps_itself(array):
         raise RuntimeError(messages.OVERLAPPING_WRITE)
     if any(np.may_share_memory(other._array, array) and partly_overlaps(other._array, array) for other in others):
         raise RuntimeError(messages.OVERLAPPING_READ)
@@ -192,8 +192,7 @@ def check_overlap(target: Tensor, others: Sequence[Tensor]) -> None:
 def _check_fit(result: Array, own: Array) -> None:
     if result.shape != own.shape:
         raise RuntimeError(messages.OUTPUT_SHAPE.format(own=list(own.shape), result=list(result.shape)))
-    order = "buif"
-    if order.index(result.dtype.kind.replace("u", "i")) > order.index(own.dtype.kind.replace("u", "i")):
+    if not castable(result.dtype, own.dtype):
         source, target = of(result).tensor_type, of(own).tensor_type
         raise RuntimeError(messages.RESULT_CAST.format(source=source, target=target))
 

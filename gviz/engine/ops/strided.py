@@ -69,6 +69,11 @@ def _in_items(array: Array) -> tuple[int, ...]:
     return tuple(stride // array.itemsize for stride in array.strides)
 
 
+def overlaps_itself(array: Array) -> bool:
+    """Whether one place in memory is several elements of `array`, as after `expand`."""
+    return array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
+
+
 def partly_overlaps(a: Array, b: Array) -> bool:
     """Whether two arrays without gaps share memory other than element for element; not judged for those with gaps."""
     if not (a.size and b.size and _has_no_gaps(a) and _has_no_gaps(b)):
