@@ -18,6 +18,14 @@ def shown(text: str, *, lines: bool = False) -> str:
     return "".join(map(_visible, text))
 
 
+def told(thing: object) -> str:
+    """What an object or exception of the user says of itself, or its type where it cannot: any text may fail."""
+    try:
+        return str(thing) or type(thing).__name__
+    except Exception:
+        return f"<{type(thing).__name__}>"
+
+
 def clipped(text: str, width: int) -> str:
     """The harmless text in at most `width` characters, its end replaced by ``…`` where it is longer."""
     plain = shown(text)

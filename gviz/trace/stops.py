@@ -10,6 +10,7 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Event
+from gviz.plain_text import told
 from gviz.trace.codec import KIND_NUMBERS, values
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -36,6 +37,7 @@ class Hits:
         self._stop = stop
         self._known: dict[int, tuple[int, list[Hit]]] = {}
         self._fits: dict[int, bool] = {}
+        self._naming = timeline.last_naming
         self._began: dict[int, int] = {}  # by node: the stack of the node with which its line began
         self._storages: tuple[int, frozenset[int]] = 0, frozenset()
 
@@ -59,6 +61,8 @@ class Hits:
 
     def _in(self, stretch: int) -> list[Hit]:
         """The hits among events ``stretch * STRETCH <= n < (stretch + 1) * STRETCH``, looked for once."""
+        if self._timeline.last_naming != self._naming:  # older nodes may have got theirs
+            self._known, self._fits, self._naming = {}, {}, self._timeline.last_naming
         end = min((stretch + 1) * STRETCH, len(self._timeline) + 1)
         searched, hits = self._known.get(stretch, (max(stretch * STRETCH, 1), []))
         if searched < end:
@@ -122,7 +126,7 @@ class Hits:
         except Absent:
             return None
         except Exception as trouble:  # whatever the user's expression raises is shown where it happened
-            return Hit(n, f"{self._stop.condition.text}: {trouble or type(trouble).__name__}")
+            return Hit(n, f"{self._stop.condition.text}: {told(trouble)}")
 
 
 class Absent(Exception):

@@ -80,6 +80,7 @@ class Timeline:
             "node_ends",
             "_iteration_starts",
             "_names",
+            "_places",
         ):
             self.__dict__.pop(name, None)
         return True
@@ -116,6 +117,15 @@ class Timeline:
         run = self._index.lists["created"].whole()
         order = np.argsort(run.seqs[run.starts[:-1]], kind="stable") if len(run.keys) else run.keys
         return [int(node) for node in run.keys[order]]
+
+    def place_of(self, node: int) -> int:
+        """Where a node stands in `nodes`, from 0; -1 if there is no such node. Threads do not number in this order."""
+        return self._places.get(node, -1)
+
+    @property
+    def last_naming(self) -> int:
+        """The event that named a node last, 0 if none has: names may come later than their nodes."""
+        return self._index.lists["kind"].last(KIND_NUMBERS[e.Named], len(self))
 
     def info(self, node: int) -> NodeInfo:
         """What never changes about a node; GvizError if the log does not know it."""
@@ -250,6 +260,10 @@ class Timeline:
         seqs = self._index.lists["kind"].between(KIND_NUMBERS[kind], 1, n + 1)
         self._log.prefetch(seqs)
         return [(seq, expect(self._events, seq, kind)) for seq in seqs]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {node: place for place, node in enumerate(self.nodes)}
 
     def _given_name(self, node: int) -> str:
         """The name that the program itself gave."""

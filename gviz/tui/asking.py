@@ -9,7 +9,7 @@ from gviz import where
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import kind_text, short
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import NodeState
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
@@ -51,7 +51,7 @@ class Asker:
         """What an expression is, in one line."""
         result = evaluated(self._timeline, self.names, n, text)
         value = as_value(result)
-        return shown(str(result)) if value is None else short(value)
+        return shown(told(result)) if value is None else short(value)
 
     def watching(self, n: int) -> Iterator[tuple[str, str]]:
         """Each watched expression and what it is at moment `n`, or why it cannot be told."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
@@ -153,7 +152,7 @@ class Cursor:
         nodes = self.timeline.nodes
         if not len(nodes):
             raise GvizError("this recording holds no nodes", exit_code=2)
-        at = bisect_left(nodes, self.selected)
+        at = max(self.timeline.place_of(self.selected), 0)
         return self.select(int(nodes[max(0, min(at + steps, len(nodes) - 1))]))
 
     def relative(self, kin: str) -> Stop:
@@ -195,10 +194,10 @@ class Cursor:
             return self.selected
         place = f"#{place}" if place.isdigit() else place
         if not place.startswith(("#", "@")):
-            named = find.found(self.timeline, find.exactly(place), self.selected - 1)
+            named = find.found(self.timeline, find.exactly(place), self.selected, itself=True)
             if named:
                 return named
-        node = find.found(self.timeline, find.query(self.timeline, place), self.selected - 1)
+        node = find.found(self.timeline, find.query(self.timeline, place), self.selected, itself=True)
         if not node:
             near = self.asker.names.near(place, len(self.timeline))
             hint = f"did you mean {near}?" if near else "the tape lists the nodes"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped
+from gviz.plain_text import clipped, told
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
@@ -30,6 +30,7 @@ class Names:
         self._timeline = timeline
         self._known: dict[str, list[int]] = {}
         self._count = 0
+        self._naming = 0
 
     def last(self, name: str, n: int) -> int:
         """The node that got this name last by moment `n`, 0 if none has."""
@@ -46,7 +47,9 @@ class Names:
         return close[0] + ending if close else ""
 
     def _grow(self) -> None:
-        nodes = self._timeline.nodes
+        nodes, naming = self._timeline.nodes, self._timeline.last_naming
+        if naming != self._naming:  # older nodes may have got theirs
+            self._known, self._count, self._naming = {}, 0, naming
         for node in nodes[self._count :]:
             if name := self._timeline.info(node).name:
                 self._known.setdefault(name, []).append(node)
@@ -73,9 +76,7 @@ def evaluated(timeline: Timeline, names: Names, n: int, text: str) -> Any:
         missing = [name for name, value in found.items() if value is None]
         if missing:
             raise GvizError(f"{clipped(text, 40)}: {_spoken(missing[0], timeline)} is None here", exit_code=2) from None
-        raise GvizError(
-            f"{clipped(text, 40)}: {clipped(str(error), 80) or type(error).__name__}", exit_code=2
-        ) from None
+        raise GvizError(f"{clipped(text, 40)}: {clipped(told(error), 80)}", exit_code=2) from None
 
 
 def _spoken(name: str, timeline: Timeline) -> str:

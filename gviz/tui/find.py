@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from gviz import where
 from gviz.errors import GvizError
@@ -39,9 +38,15 @@ def exactly(text: str) -> Matches:
     return place.fits
 
 
-def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
-    """The next node after `start` (before it if `backward`) that matches, going round at the ends; 0 if none does."""
-    return next((node for node in _round(timeline, start, backward) if matches(timeline.info(node))), 0)
+def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False, itself: bool = False) -> int:
+    """The next node after `start` (or before it) that matches, going round at the ends; 0 if none does.
+
+    With `itself`, `start` is the first that is looked at.
+    """
+    nodes, at = timeline.nodes, timeline.place_of(start)
+    first = (at if at >= 0 else len(nodes)) - 1 if backward else at + (not itself or at < 0)
+    ahead = (nodes[(first - i if backward else first + i) % len(nodes)] for i in range(len(nodes)))
+    return next((node for node in ahead if matches(timeline.info(node))), 0)
 
 
 def event_number(timeline: Timeline, text: str) -> int:
@@ -70,13 +75,3 @@ def node_number(timeline: Timeline, text: str) -> int:
     if number not in timeline:
         raise GvizError(f"there is no node #{clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
     return number
-
-
-def _round(timeline: Timeline, start: int, backward: bool) -> Iterator[int]:
-    nodes = timeline.nodes
-    at = bisect_left(nodes, start)
-    if backward:
-        yield from (int(nodes[i % len(nodes)]) for i in range(at - 1, at - 1 - len(nodes), -1))
-    else:
-        first = at + 1 if at < len(nodes) and nodes[at] == start else at
-        yield from (int(nodes[i % len(nodes)]) for i in range(first, first + len(nodes)))

@@ -151,3 +151,21 @@ def chain_program(length):
 
 def test_a_long_chain_is_searched_in_stretches():
     assert len(hits(chain(3000), "Add")) == 3000
+
+
+def test_a_name_that_comes_later_is_found_when_it_came():
+    def program():
+        layer = torch.nn.Linear(2, 1)
+        layer(torch.ones(1, 2)).sum().backward()
+
+    events = events_of(program)
+    named = max(at for at, event in enumerate(events) if type(event).__name__ == "Named")
+    log = MemoryLog(events[:named])
+    timeline = Timeline(log)
+    late = Hits(timeline, stop(events[named].name))
+    before = [hit.n for hit in late.after(0)]
+    for event in events[named:]:
+        log.append(event)
+    timeline.refresh()
+    fresh = [hit.n for hit in Hits(timeline, stop(events[named].name)).after(0)]
+    assert [hit.n for hit in late.after(0)] == fresh != before

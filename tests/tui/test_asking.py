@@ -155,3 +155,15 @@ def test_a_misspelt_name_gets_a_suggestion():
 )
 def test_names_and_texts_of_the_expression_itself_are_its_own(text, value):
     assert answer(text) == value
+
+
+@pytest.mark.parametrize("text", ["10**5000", "[10**5000]", "{}[10**5000]", "np.array(10**5000)"])
+def test_what_cannot_be_written_is_named_by_its_type(text):
+    said = transcript(demo(), f"eval {text}", "watch 10**5000", "n")
+    assert "<" in said or "int" in said.lower()
+    assert "event 3" in said
+
+
+def test_a_condition_whose_trouble_has_no_text_names_it():
+    said = transcript(demo(), "break on forward if {}[10**5000]", "c", "break x if str(value)*10**10", "c")
+    assert "breakpoint 1: {}[10**5000]: <KeyError>" in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import ClassVar
 
 from textual import events
@@ -118,6 +117,5 @@ class Tape(Lines):
         return self._states.get(at)
 
     def _index(self, node: int) -> int | None:
-        nodes = self._timeline.nodes
-        at = bisect_left(nodes, node)
-        return at if at < len(nodes) and nodes[at] == node else None
+        at = self._timeline.place_of(node)
+        return at if at >= 0 else None
