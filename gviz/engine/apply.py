@@ -9,7 +9,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce, dtypes, messages, watching
-from gviz.engine.modes import thread
+from gviz.engine.modes import is_entered, thread
 from gviz.engine.node import Edge, Node, next_sequence_nr
 from gviz.engine.saved import pack
 from gviz.engine.tensor import Tensor, new_tensor
@@ -97,7 +97,15 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
     if op.promotes and (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
         arrays = promoted(arrays, op.promotes)
     try:
-        return thread.quietly(op.forward, *arrays, **attrs) if attrs else thread.quietly(op.forward, *arrays)
+        try:
+            return (
+                thread.run_quietly(op.forward, *arrays, **attrs) if attrs else thread.run_quietly(op.forward, *arrays)
+            )
+        except RuntimeError as error:
+            if not is_entered(error):
+                raise
+        with np.errstate(all="ignore"):
+            return op.forward(*arrays, **attrs)
     except ValueError as error:
         if op.promotes and len(arrays) == 2:
             raise RuntimeError(broadcast_error(arrays[0].shape, arrays[1].shape)) from None

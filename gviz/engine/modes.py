@@ -29,8 +29,9 @@ has_inferred = False
 class ThreadState(threading.local):
     """What the engine knows about the running thread.
 
-    `quietly` calls a function of arrays in which numpy says nothing of 0/0 and the like, as PyTorch says nothing. It is
-    twenty times as cheap as ``np.errstate``; what it calls must not come back to it.
+    `run_quietly` calls a function of arrays in which numpy says nothing of 0/0 and the like, as PyTorch says nothing. It
+    is twenty times as cheap as ``np.errstate``, but refuses (`is_entered`) where it is running already: in the handler
+    of a signal that came meanwhile.
 
     `scopes` are the module calls it is in, outermost first, `modules` the modules called, with their paths; `during` is
     the backward step it runs, as (pass, node).
@@ -44,7 +45,22 @@ class ThreadState(threading.local):
         self.scopes: list[int] = []
         self.modules: list[tuple[object, str]] = []
         with np.errstate(all="ignore"):
-            self.quietly = copy_context().run
+            self.run_quietly = copy_context().run
+
+    def quietly(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function as `run_quietly` does, also where that is running already."""
+        try:
+            return self.run_quietly(function, *args)
+        except RuntimeError as error:
+            if not is_entered(error):
+                raise
+        with np.errstate(all="ignore"):
+            return function(*args)
+
+
+def is_entered(error: RuntimeError) -> bool:
+    """Whether `ThreadState.run_quietly` raised this because it is running already; it has then called nothing."""
+    return str(error).startswith("cannot enter context")
 
 
 thread = ThreadState()
