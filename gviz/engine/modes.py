@@ -29,9 +29,9 @@ has_inferred = False
 class ThreadState(threading.local):
     """What the engine knows about the running thread.
 
-    `run_quietly` calls a function of arrays in which numpy says nothing of 0/0 and the like, as PyTorch says nothing. It
-    is twenty times as cheap as ``np.errstate``, but refuses (`is_entered`) where it is running already: in the handler
-    of a signal that came meanwhile.
+    `run_quietly` calls a function of arrays in which numpy says nothing of 0/0 and the like, as PyTorch says nothing.
+    It is twenty times as cheap as ``np.errstate``, but refuses (`is_entered`) where it is running already: in the
+    handler of a signal that came meanwhile.
 
     `scopes` are the module calls it is in, outermost first, `modules` the modules called, with their paths; `during` is
     the backward step it runs, as (pass, node).
