@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 from gviz.engine import messages
@@ -93,6 +94,12 @@ class Conversions(Placement):
         if not self._array.ndim:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
+
+    def __dir__(self) -> list[str]:
+        """Its attributes, without the names of PyTorch's that only say that the engine lacks them."""
+        from gviz.engine.lacking import Lacking  # after all that a tensor has
+
+        return [name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), Lacking)]
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self._array.ndim == 0 else object.__format__(self, spec)

@@ -58,7 +58,8 @@ vdot view view_as volatile vsplit where xlogy xlogy_ xpu zero_
 class Lacking:
     """Stands for an attribute of PyTorch's tensors: reading it is an AttributeError, as if it were not there.
 
-    ``Tensor.__getattr__`` would do the same, and make every other attribute slower to read.
+    ``Tensor.__getattr__`` would do the same, and make every other attribute slower to read. ``Tensor.__dir__`` leaves
+    them out.
     """
 
     __slots__ = ("name",)

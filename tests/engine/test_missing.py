@@ -74,6 +74,18 @@ def test_the_nearest_names_are_told():
         assert not hasattr(of, name)
 
 
+def test_a_tensor_lists_what_it_has_alone():
+    class Sparse(engine.Tensor):
+        def to_sparse(self):
+            return self
+
+    tensor = engine.ones(2)
+    listed = set(dir(tensor))
+    assert {"grad_fn", "backward", "sum", "add_", "item", "shape", "_version", "__add__"} <= listed
+    assert [name for name in listed if "has no torch.Tensor." in (refusal(tensor, name) or "")] == []
+    assert "to_sparse" in dir(Sparse([1.0]))  # a class may bring what is lacking
+
+
 def test_an_import_tells_it_too():
     with pytest.raises(ImportError, match=r"gviz's built-in engine has no torch\.nn\.Linea yet; it has Linear"):
         from gviz.engine.nn import Linea  # noqa: F401
