@@ -44,6 +44,13 @@ WITH_OUT = frozenset((
 ))  # fmt: skip
 """The functions of ``torch`` that take ``out``."""
 
+_PAIRS = {
+    "aminmax": 3, "cummax": 2, "cummin": 2, "kthvalue": 4, "max": 3, "median": 3, "min": 3, "mode": 3, "nanmedian": 3,
+    "sort": 3, "topk": 5,
+}  # fmt: skip
+"""The functions of two results, with the place of ``out`` among the arguments in PyTorch's errors."""
+_PAIRS_ALONG = frozenset(["max", "median", "min", "nanmedian"])
+"""Those that have two only along a dimension."""
 _CASTS_ALL = frozenset(["sum", "nansum", "prod", "cumsum", "cumprod"])
 _JOINS = frozenset(["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack", "column_stack"])
 _EXACT = frozenset((
@@ -72,7 +79,7 @@ def taking_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is None:
             return function(*args, **kwargs)
-        outs = _checked(name, out)
+        outs = _checked(name, out) if _is_single(name, args, kwargs) else _checked_pair(name, out)
         inputs = list(_tensors([*args, *kwargs.values()]))
         _refuse_gradients(name, [*inputs, *outs])
         with no_grad():
@@ -94,12 +101,29 @@ def _with_keyword(signature: inspect.Signature, keyword: inspect.Parameter) -> i
     return signature.replace(parameters=[*parameters[:at], keyword, *parameters[at:]])
 
 
+def _is_single(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    if name not in _PAIRS_ALONG:
+        return name not in _PAIRS
+    along = "dim" in kwargs or "axis" in kwargs or (len(args) > 1 and not isinstance(args[1], Tensor))
+    return not along
+
+
 def _checked(name: str, out: Any) -> tuple[Tensor, ...]:
-    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-    for target in outs:
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    return (out,)
+
+
+def _checked_pair(name: str, out: Any) -> tuple[Tensor, ...]:
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    for position, target in enumerate(out):
         if not isinstance(target, Tensor):
-            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
-    return outs
+            kind = type(target).__name__
+            raise TypeError(f"expected Tensor as element {position} in argument {_PAIRS[name]}, but got {kind}")
+    if len(out) != 2:
+        raise TypeError(f"expected tuple of 2 elements but got {len(out)}")
+    return tuple(out)
 
 
 def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:

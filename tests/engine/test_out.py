@@ -42,6 +42,20 @@ attempt(lambda: torch.add(torch.ones(3, 2), 1, out=torch.ones(3, 1).expand(3, 2)
     attempt(lambda: torch.stack([x, y], out=torch.zeros(2, 3, dtype=kind))); attempt(lambda: torch.add(torch.arange(3), 1, out=torch.zeros(3, dtype=kind)))
 attempt(lambda: torch.max(m, 1, out=(torch.zeros(2), torch.zeros(2, dtype=torch.int32))))
 """,
+    "how many": """
+i = torch.zeros(2, dtype=torch.int64); w = torch.zeros(2)
+for call in (torch.add, torch.mul, torch.matmul, torch.maximum):
+    for out in ((w,), [w], ()): attempt(lambda: call(m, m, out=out))
+for call in (torch.median, torch.mode, torch.kthvalue, torch.cummax, torch.cummin, torch.topk, torch.nanmedian):
+    for out in (w, (w,), (w, i, i), (), (w, 5), (5, i)): attempt(lambda: call(m, 1, out=out))
+for out in (w, (w,), (w, 5)): attempt(lambda: torch.aminmax(m, dim=0, out=out)); attempt(lambda: torch.min(m, 0, True, out=out))
+for out in ((w,), (w, 5), (w, i, i)): attempt(lambda: torch.max(m, 0, out=out)); attempt(lambda: torch.sort(m, out=out))
+attempt(lambda: torch.abs(x, out=(o,))); attempt(lambda: torch.cat([x, x], out=(o,))); attempt(lambda: torch.sum(x, 0, out=(o,)))
+for call in (lambda: torch.max(m, 0, out=w), lambda: torch.max(m, dim=0, out=w), lambda: torch.max(m, m, out=(m, m)), lambda: torch.max(m, out=(w, i)), lambda: torch.sort(m, out=m)):
+    try: call()
+    except Exception as error: see(type(error).__name__)
+see(m, w)
+""",
     "who takes it": """
 for call in (lambda: x.add(y, out=o), lambda: torch.relu(x, out=o), lambda: torch.reshape(x, (3, 1), out=o)):
     try: call()
