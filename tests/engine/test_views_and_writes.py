@@ -15,6 +15,13 @@ with torch.no_grad(): x.sub_(1)
 see(x, v)
 y = torch.ones(3); y.data = torch.zeros(3); see(y); y.add_(1); y.data = torch.zeros(3); see(y)
 """,
+    "what data may be": """
+def put(t, value): t.data = value
+x = torch.ones(2, requires_grad=True); y = x * 2; v = y[:1]; z = torch.ones(2); i = torch.tensor([1, 2])
+for value in (5, None, [1., 2.], "a"): attempt(lambda: put(x, value)); attempt(lambda: put(z, value))
+for t in (x, y, v): attempt(lambda: put(t, i)); attempt(lambda: put(t, i > 1))
+put(x, i.double()); put(z, i); put(y, i.float()); see(x, y, z)
+""",
     "leaves may not be written": """
 x = torch.ones(3, requires_grad=True)
 def item(t, i, v): t[i] = v

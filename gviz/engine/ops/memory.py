@@ -10,7 +10,7 @@ import numpy as np
 from gviz import emit
 from gviz.engine import announce, messages
 from gviz.engine.apply import apply, broadcast_error
-from gviz.engine.arguments import fitting
+from gviz.engine.arguments import fitting, typename
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.surface import Number, attribute, derive, front
@@ -189,6 +189,10 @@ def _get_data(self: Tensor) -> Tensor:
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {typename(value)}")
+    if self.requires_grad and value._array.dtype.kind != "f":
+        raise RuntimeError(messages.DATA_DTYPE)
     channel = emit.channel
     if channel is not None:
         announce.data_set(channel, self, value)
