@@ -103,15 +103,22 @@ class Channel:
 
 
 class Seen:
-    """That a node was announced, to which channel, under which number. Dies with the node, and the channel says so."""
+    """That a node was announced, to which channel, under which number. Dies with the node, and the channel says so.
+
+    It counts once the node was `said`: an exception may come up between any two lines before that.
+    """
 
     __slots__ = ("__weakref__", "channel", "node")
 
-    def __init__(self, channel: Channel, node: int) -> None:
-        self.channel = channel
+    def __init__(self, node: int) -> None:
+        self.channel: Channel | None = None
         self.node = node
-        channel._ends[node] = end = _End(self, channel._queue_free)
-        end.node = node
+
+    def said(self, channel: Channel) -> None:
+        """The channel has heard of the node, and will hear of its end."""
+        channel._ends[self.node] = end = _End(self, channel._queue_free)
+        end.node = self.node
+        self.channel = channel
 
 
 class _End(weakref.ref[Seen]):

@@ -72,7 +72,7 @@ def operation(
     """An operation ran and made new tensors."""
     inputs_before = edges(channel, inputs)
     shared = op.memory != "new"
-    mark = Seen(channel, channel.next_node())
+    mark = Seen(channel.next_node())
     described = []
     for output_nr, tensor in enumerate(outputs):
         tensor._seen = mark
@@ -82,7 +82,7 @@ def operation(
     if node is not None:
         node.seen = mark
     number = channel.op(op, op.describe)
-    made_at = say_operation(channel, mark.node, number, tuple(inputs_before), attrs, tuple(described), untracked)
+    made_at = say_operation(channel, mark, number, tuple(inputs_before), attrs, tuple(described), untracked)
     if node is not None:
         node.made_at = made_at
 
@@ -112,7 +112,7 @@ def in_place(
     A tracked write makes the tensor, or the base it is a view of, an output of the operation; an untracked one leaves
     it the node it was, so that a parameter stays the leaf it is.
     """
-    mark = Seen(channel, channel.next_node())
+    mark = Seen(channel.next_node())
     written = target
     if node is not None:
         written = target if target._base is None else target._base
@@ -120,7 +120,7 @@ def in_place(
         written._output_nr = 0
     number = channel.op((op, written is target), op.describe_in_place if written is target else op.describe_slices)
     described = (output(channel, written, 0),)
-    made_at = say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
+    made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
         node.made_at = made_at
     memory_written(channel, target, mark.node)
@@ -136,12 +136,12 @@ def became_view(
     untracked: str,
 ) -> None:
     """A tensor became another view of its memory. A leaf that does so untracked stays the leaf it is."""
-    mark = Seen(channel, channel.next_node())
+    mark = Seen(channel.next_node())
     if node is not None or not target._requires_grad:
         target._seen, target._output_nr = mark, 0
     described = (output(channel, target, 0 if target._base is None else seen(channel, target._base).node),)
     number = channel.op((op, "in place"), op.describe_in_place)
-    made_at = say_operation(channel, mark.node, number, tuple(inputs), attrs, described, untracked)
+    made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
         node.seen, node.made_at = mark, made_at
 
@@ -149,12 +149,12 @@ def became_view(
 def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node) -> None:
     """A view got a new node, because its base was written to."""
     origin = seen(channel, base)
-    view._seen = node.seen = Seen(channel, channel.next_node())
+    view._seen = node.seen = Seen(channel.next_node())
     view._output_nr = 0
     view._storage = base._storage
     described = (output(channel, view, origin.node),)
     inputs = ((origin.node, base._output_nr),)
-    say_operation(channel, view._seen.node, channel.op(op, op.describe), inputs, node.attrs, described, "")
+    say_operation(channel, view._seen, channel.op(op, op.describe), inputs, node.attrs, described, "")
 
 
 def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | None = None) -> None:
@@ -204,7 +204,7 @@ def _enter(channel: Channel, tensor: Tensor) -> Seen:
     """Announce a leaf or constant, after the tensor it is a view of, and the ``.grad`` it already has."""
     origin = 0 if tensor._base is None else seen(channel, tensor._base).node
     attrs = _origin_of(channel, tensor)
-    mark = tensor._seen = Seen(channel, channel.next_node())
+    mark = tensor._seen = Seen(channel.next_node())
     tensor._storage = _storage_of(channel, tensor)
     kind: NodeKind = "constant"
     if tensor._requires_grad:
@@ -215,6 +215,7 @@ def _enter(channel: Channel, tensor: Tensor) -> Seen:
     channel.say(
         NodeCreated(mark.node, number, kind, (), described, attrs, tensor._requires_grad, "", stack, scope, during)
     )
+    mark.said(channel)
     if tensor._grad is not None:
         grad_set(channel, tensor, "assigned")
     return mark
@@ -238,15 +239,15 @@ def _enter_late(channel: Channel, node: Node) -> None:
     if isinstance(node, AccumulateGrad):
         _enter(channel, node.variable)
         return
-    mark = node.seen = Seen(channel, channel.next_node())
+    mark = node.seen = Seen(channel.next_node())
     inputs = tuple((0, 0) if e is None else (seen_node(channel, e[0]).node, e[1]) for e in node.next_edges)
     outputs = tuple(Output(None, channel.next_storage()) for _ in node.outputs)
-    say_operation(channel, mark.node, channel.op(type(node), node.describe), inputs, {}, outputs, "")
+    say_operation(channel, mark, channel.op(type(node), node.describe), inputs, {}, outputs, "")
 
 
 def say_operation(
     channel: Channel,
-    node: int,
+    mark: Seen,
     op: int,
     inputs: tuple[Edge, ...],
     attrs: dict[str, Any],
@@ -257,7 +258,9 @@ def say_operation(
     described = plain_attrs(attrs) if attrs else ()
     stack, scopes, during = channel.stack(3), thread.scopes, thread.during  # two more frames are the engine's
     scope = scopes[-1] if scopes else 0
-    channel.say(NodeCreated(node, op, "op", inputs, outputs, described, not untracked, untracked, stack, scope, during))
+    tracked = not untracked
+    channel.say(NodeCreated(mark.node, op, "op", inputs, outputs, described, tracked, untracked, stack, scope, during))
+    mark.said(channel)
     return stack
 
 

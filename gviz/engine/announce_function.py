@@ -28,11 +28,11 @@ def function_ran(
     key = type(node), slots, bool(node.saved)
     number = channel.op(key, lambda number: node.describe_call(number, slots))
     described = [_output_of_function(channel, tensor) for tensor in outputs]
-    mark = node.seen = Seen(channel, channel.next_node())
+    mark = node.seen = Seen(channel.next_node())
     for tensor in outputs:
         if tensor is not None:
             tensor._seen = mark
-    node.made_at = say_operation(channel, mark.node, number, tuple(inputs), attrs, tuple(described), untracked)
+    node.made_at = say_operation(channel, mark, number, tuple(inputs), attrs, tuple(described), untracked)
 
 
 def _output_of_function(channel: Channel, tensor: Tensor | None) -> Output:

@@ -60,7 +60,8 @@ def _recorded(node: Node, slot: str) -> str:
         number = object.__getattribute__(node, slot)
     except AttributeError:
         return ""
-    return "" if node.seen is None else _shown(node.seen.channel.frames(number))
+    channel = None if node.seen is None else node.seen.channel
+    return "" if channel is None else _shown(channel.frames(number))
 
 
 def _shown(frames: tuple[Frame, ...]) -> str:

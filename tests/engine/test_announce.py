@@ -1,5 +1,8 @@
+import pytest
+
 import gviz.engine as torch
-from gviz.events import GradFlowed, NodeCreated
+from gviz.emit import Channel, listening
+from gviz.events import GradFlowed, NodeCreated, NodeFreed
 from gviz.explain.arithmetic import computation
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -32,3 +35,45 @@ def test_only_a_view_that_does_not_fill_its_memory_says_how_it_lies_there():
     places = {output.strides for event in created(events)[:-1] for output in event.outputs}
     assert places == {None}
     assert [output.strides for output in created(events)[-1].outputs] == [(1, 3)]
+
+
+def test_what_failed_while_it_was_announced_was_never_there():
+    def program():
+        x = torch.tensor(1.0, requires_grad=True)
+
+        def deeper(y):
+            return deeper(y + 1)
+
+        for _ in range(3):
+            with pytest.raises(RecursionError):
+                deeper(x)
+        (x * 2).backward()
+
+    events = events_of(program)
+    made = {event.node for event in events if isinstance(event, NodeCreated)}
+    assert {event.node for event in events if isinstance(event, NodeFreed)} <= made
+
+
+def test_an_interrupted_announcement_is_made_again(monkeypatch):
+    """An exception of a signal handler may come up anywhere: here, where a node's values are taken."""
+    events = []
+    channel = Channel(events.append)
+    value, failing = channel.value, [True]
+
+    def interrupted(array):
+        if failing and array.shape == (3,):
+            failing.clear()
+            raise KeyboardInterrupt
+        return value(array)
+
+    monkeypatch.setattr(channel, "value", interrupted)
+    with listening(channel):
+        x = torch.ones(2)
+        with pytest.raises(KeyboardInterrupt):
+            torch.ones(3)
+        y = torch.zeros(3)
+        x.sum(), y.sum()
+    made = [event.node for event in events if isinstance(event, NodeCreated)]
+    used = {node for event in events if isinstance(event, NodeCreated) for node, _ in event.inputs}
+    assert used <= set(made)
+    assert {event.node for event in events if isinstance(event, NodeFreed)} <= set(made)
