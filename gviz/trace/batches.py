@@ -23,7 +23,7 @@ class Batches:
 
     def refresh(self) -> int:
         """Notice what was written meanwhile, and give the new number of events."""
-        sql = "SELECT first, last FROM batch WHERE first > ? ORDER BY first"
+        sql = "SELECT first, last FROM batch WHERE first > ?1 OR ?1 = 0 ORDER BY first"
         for first, last in self._connection.rows(sql, (self.count,)):
             if first != self.count + 1 or not isinstance(last, int) or not first <= last < first + MOST_EVENTS:
                 raise damaged(self._connection.path, f"after event {self.count} some are missing")

@@ -304,6 +304,8 @@ def test_steps_of_a_view_may_go_backward():
     "sql",
     [
         "UPDATE batch SET first = 2",
+        "UPDATE batch SET first = -9223372036854775808",
+        "UPDATE batch SET first = 0",
         "UPDATE batch SET last = last + 1",
         "UPDATE batch SET last = 4000000000000",
         "UPDATE batch SET last = 'x'",
