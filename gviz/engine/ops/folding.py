@@ -130,3 +130,25 @@ pixel_unshuffle: Op = Op(
     public=False,
     examples=lambda: [Example((normal(1, 2, 4, 6),), {"downscale_factor": 2})],
 )
+
+
+def _deal(self: Array, groups: int) -> Array:
+    count, channels, *size = self.shape
+    parts = self.reshape(count, groups, channels // groups, *size)
+    return parts.swapaxes(1, 2).copy().reshape(self.shape)
+
+
+channel_shuffle: Op = Op(
+    "channel_shuffle(self, *, groups)",
+    grad_fn="ChannelShuffleBackward0",
+    formula="self, channels dealt out of groups in turn",
+    forward=_deal,
+    rules=(Rule("self", "g, channels back in groups", lambda g, groups: _undealt(g, groups)),),
+    public=False,
+    torch="channel_shuffle",
+    examples=lambda: [Example((normal(2, 6, 3),), {"groups": 3}), Example((normal(1, 4, 1, 2),), {"groups": 1})],
+)
+
+
+def _undealt(g: Any, groups: int) -> Any:
+    return channel_shuffle(g, groups=g.shape[1] // groups)

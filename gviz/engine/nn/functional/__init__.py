@@ -8,6 +8,7 @@ from gviz.engine.missing import lookup_in
 from gviz.engine.nn.functional.activation import *
 from gviz.engine.nn.functional.adaptive_pooling import *
 from gviz.engine.nn.functional.attention import *
+from gviz.engine.nn.functional.bilinear import *
 from gviz.engine.nn.functional.class_loss import *
 from gviz.engine.nn.functional.convolution import *
 from gviz.engine.nn.functional.distance import *

@@ -13,7 +13,7 @@ from gviz.engine.ops.windows import counted
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
-__all__ = ["fold", "interpolate", "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample"]
+__all__ = ["channel_shuffle", "fold", "interpolate", "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample"]
 
 Sizes = int | Sequence[int]
 Shape = tuple[int, ...]
@@ -90,6 +90,23 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             f"input.size(-3)={input.shape[-3]} is not divisible by {square}"
         )
     return run(folding.pixel_shuffle, input, upscale_factor=upscale_factor)
+
+
+@front("channel_shuffle", method=False)
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Channels dealt out of `groups` in turn: the first of each group, then the second of each."""
+    if type(groups) is not int:
+        kind = type(groups).__name__
+        raise TypeError(f"channel_shuffle(): argument 'groups' (position 2) must be int, not {kind}")
+    if input.ndim < 3:
+        sizes = list(input.shape)
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {sizes}")
+    if groups < 1:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    if input.shape[1] % groups:
+        got = f"Got {input.shape[1]} channels and {groups} groups."
+        raise RuntimeError(f"Number of channels must be divisible by groups. {got}")
+    return run(folding.channel_shuffle, input, groups=groups)
 
 
 @front("pixel_unshuffle", method=False)
