@@ -68,17 +68,20 @@ def _namespace(name: str) -> str:
 
 def _public(module: ModuleType) -> Iterator[str]:
     """The functions and classes that a module of the engine offers, without what it is made of."""
-    is_package = hasattr(module, "__path__")
-    offered = getattr(module, "__all__", vars(module))
+    offered = getattr(module, "__all__", None)
     for name, value in vars(module).items():
         if (
-            name in offered
-            and not name.startswith(("_", "lookup_in"))
+            not name.startswith(("_", "lookup_in"))
             and (inspect.isroutine(value) or inspect.isclass(value))
+            and (_is_at_home(value, module) if offered is None else name in offered)
         ):
-            home = value.__module__ or ""
-            if home == module.__name__ or (is_package and home.startswith(("gviz.engine", "torch"))):
-                yield name
+            yield name
+
+
+def _is_at_home(value: object, module: ModuleType) -> bool:
+    """Whether a module that does not say what it offers defines `value` or, as a package, takes it from the engine."""
+    home = value.__module__ or ""
+    return home == module.__name__ or (hasattr(module, "__path__") and home.startswith(("gviz.engine", "torch")))
 
 
 def _listed(title: str, names: list[str]) -> str:
