@@ -1,8 +1,14 @@
 """Optimizers, against PyTorch: those of SGD bit by bit, in float32, the others but for rounding."""
 
+import contextlib
+
 import numpy as np
 import pytest
+from recording import events_of
 from twin import assert_same, compare, run
+
+import gviz.engine as torch
+from gviz.events import OptimizerStepped
 
 OPTIONS = [
     "lr=0.1", "lr=0.1, momentum=0.9", "lr=0.1, momentum=0.9, dampening=0.3", "lr=0.1, momentum=0.9, nesterov=True",
@@ -157,3 +163,53 @@ def test_every_algorithm_is_pytorchs(call):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_pytorch(name):
     compare(PROGRAMS[name])
+
+
+EXTENDED = """
+import torch
+class Halving(torch.optim.Optimizer):
+    def __init__(self, params): super().__init__(params, {})
+    def step(self, closure=None):
+        with torch.no_grad():
+            for group in self.param_groups:
+                for p in group["params"]: p.mul_(.5)
+class Counting(Halving):
+    def step(self, closure=None):
+        see("counted"); return super().step(closure)
+x = torch.ones(1, requires_grad=True); x.grad = torch.ones(1); o = Counting([x])
+o.register_step_pre_hook(lambda opt, args, kwargs: see("pre", len(args), sorted(kwargs))); o.register_step_post_hook(lambda opt, args, kwargs: see("post", len(args), sorted(kwargs)))
+o.step(); o.step(closure=None); see(x, len(o.state_dict()))
+"""
+
+
+@pytest.mark.torch
+def test_hooks_of_an_extended_step_run_once():
+    compare(EXTENDED)
+
+
+def test_an_extended_step_is_said_once():
+    class Extended(torch.optim.Adam):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    def program():
+        x = torch.ones(1, requires_grad=True)
+        optimizer = Extended([x])
+        for _ in range(2):
+            x.sum().backward()
+            optimizer.step()
+        return x
+
+    said = [event for event in events_of(program) if isinstance(event, OptimizerStepped)]
+    assert [event.kind for event in said] == ["Extended", "Extended"]
+
+
+def test_hooks_run_again_after_a_step_that_failed():
+    x = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([x])
+    called = []
+    optimizer.register_step_pre_hook(lambda *_: called.append("pre"))
+    for closure in (lambda: 1 / 0, None):
+        with contextlib.suppress(ZeroDivisionError):
+            optimizer.step(closure)
+    assert called == ["pre", "pre"]

@@ -35,8 +35,11 @@ class Optimizer:
     """Base of optimizers: groups of parameters, each with its options, and what is remembered about each parameter.
 
     Subclasses define `update`, which changes one parameter in place; it runs outside the graph. Those that define
-    `step` instead do all of it themselves; hooks and listeners hear of it all the same.
+    `step` instead do all of it themselves; hooks and listeners hear of it all the same, and once where such a step
+    calls that of the class it extends.
     """
+
+    _is_stepping = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -202,6 +205,8 @@ def _heard(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         self: Optimizer = args[0]  # one of the arguments that hooks are shown and may replace
+        if self._is_stepping:
+            return step(*args, **kwargs)
         for hook in (*STEP_PRE.values(), *self._hooks["step_pre"].values()):
             given = hook(self, args, kwargs)
             if given is None:
@@ -210,7 +215,11 @@ def _heard(step: Callable[..., Any]) -> Callable[..., Any]:
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {given}.")
             args, kwargs = given
         self._opt_called = True
-        result = step(*args, **kwargs)
+        self._is_stepping = True
+        try:
+            result = step(*args, **kwargs)
+        finally:
+            self._is_stepping = False
         if emit.channel is not None:
             _say(emit.channel, self)
         for hook in (*self._hooks["step_post"].values(), *STEP_POST.values()):
