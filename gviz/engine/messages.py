@@ -114,7 +114,6 @@ DETACH_VIEW = (
     "torch/optim/optimizer.py as the solution."
 )
 NUMPY_OF_TRACKED = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-NOT_A_SEQUENCE = "new(): data must be a sequence (got {name})"
 CANNOT_RETAIN = "can't retain_grad on Tensor that has requires_grad=False"
 CANNOT_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
 GRAD_TYPE = "assigned grad expected to be a Tensor or None but got grad of type {name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,6 @@ from gviz.engine import dtypes
 from gviz.engine.from_data import as_tensor, tensor
 from gviz.engine.ops.joining import stack
 from gviz.engine.tensor import Tensor
-
-Join = Callable[[list[Any]], Any]
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
