@@ -121,7 +121,12 @@ def bind(
     names = (*op.slots, *op.attrs)
     if len(args) > len(names):
         raise TypeError(f"{op.name}() takes at most {len(names)} arguments ({len(args)} given)")
-    given = dict(zip(names, args, strict=False)) | {"self" if k == "input" else k: v for k, v in kwargs.items()}
+    given = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        own = "self" if name == "input" else name
+        if own in given:
+            raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+        given[own] = value
     unknown = [name for name in given if name not in names]
     if unknown:
         raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown[0]}'")

@@ -13,6 +13,20 @@ TENSORS = {
     "odd": "[[1., nan, 3.], [nan, nan, 2.], [inf, -inf, 1.], [-inf, -inf, -inf]]",
     "nothing": "[[], []]",
 }
+GIVEN_TWICE = """
+import torch
+x = torch.ones(2, 3); y = x * 1
+def refused(call):
+    try: see("taken", call())
+    except Exception as error: see(type(error).__name__)
+for call in (torch.sum, torch.argmax, torch.median, torch.logsumexp, torch.cumsum): attempt(lambda: call(x, 0, axis=0)); attempt(lambda: call(x, dim=0, axis=0))
+for call in (torch.mean, torch.nansum, torch.prod, torch.amax, torch.max, torch.any, torch.std, torch.cumprod, torch.count_nonzero): refused(lambda: call(x, 0, axis=0)); refused(lambda: call(x, dim=0, axis=0))
+for call in (torch.sum, torch.mean, torch.prod, torch.amax, torch.max, torch.any): refused(lambda: call(x, 0, True, keepdims=True)); refused(lambda: call(x, 0, keepdim=True, keepdims=True))
+see(torch.sum(x, axis=0), torch.sum(x, 0, keepdims=True), x.cumsum(axis=0)); attempt(lambda: x.sum(0, axis=1)); attempt(lambda: x.cumsum(0, keepdims=True))
+attempt(lambda: torch.addcmul(x, x, x, tensor2=x)); attempt(lambda: torch.addcmul(x, x, x, tensor2=x, value=3)); attempt(lambda: torch.flip(x, [0], dims=[0]))
+attempt(lambda: x.addcmul(x, x, tensor1=y)); refused(lambda: torch.addmm(x, x, x.T, mat2=x))
+refused(lambda: y.addcmul_(x, x, tensor1=x)); refused(lambda: torch.flip(x, [0], input=x)); see(y)
+"""
 SETUP = """
 import torch
 nan, inf = float("nan"), float("inf")
@@ -119,3 +133,8 @@ for result in (x.max(0), x.min(1), x.median(0), x.mode(0), x.kthvalue(1), x.sort
     print(result); see(type(result).__name__); print(torch.std_mean(x))
 see(x.max(0).values, x.aminmax().max, x.sort()[1])
 """)  # fmt: skip
+
+
+@pytest.mark.torch
+def test_what_is_given_twice_is_refused():
+    compare(GIVEN_TWICE)

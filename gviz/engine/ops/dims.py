@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -55,13 +56,21 @@ def applied(op: Op, self: Tensor, **attrs: Any) -> Tensor:
 
 
 def numpy_names(function: F) -> F:
-    """Let `axis` and `keepdims` stand for `dim` and `keepdim`, as PyTorch does for programs written for numpy."""
+    """Let `axis` and `keepdims` stand for `dim` and `keepdim`, as PyTorch does for programs written for numpy.
+
+    TypeError where both are given.
+    """
+    name = function.__name__.removesuffix("_front")
+    places = {own: place for place, own in enumerate(inspect.signature(function).parameters)}
+    synonyms = [(other, own) for other, own in (("axis", "dim"), ("keepdims", "keepdim")) if own in places]
 
     @functools.wraps(function)
     def renamed(*args: Any, **kwargs: Any) -> Any:
-        for name, own in (("axis", "dim"), ("keepdims", "keepdim")):
-            if name in kwargs:
-                kwargs[own] = kwargs.pop(name)
+        for other, own in synonyms:
+            if other in kwargs:
+                if own in kwargs or places[own] < len(args):
+                    raise TypeError(f"{name}() got an unexpected keyword argument '{other}'")
+                kwargs[own] = kwargs.pop(other)
         return function(*args, **kwargs)
 
     return renamed  # type: ignore[return-value]  # a wrapper of the same signature

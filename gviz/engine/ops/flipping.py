@@ -65,6 +65,8 @@ def _rolled(self: Array, shifts: Dims, dims: Dims) -> Array:
 @front("flip")
 def flip(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """A copy in reverse order along `dims`."""
+    if order and dims is not None:
+        raise TypeError("flip() got multiple values for argument 'dims'")
     wanted = normal_dims(sizes_of(order if dims is None else (dims,)), self.ndim)
     for d in wanted:
         if wanted.count(d) > 1:
