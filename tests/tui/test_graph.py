@@ -1,7 +1,9 @@
 """The graph canvas in a small application: selection, following, panning, and what is painted anew."""
 
 import pytest
+from driving import app_of
 from render.logs import LOGS, Script, two_shares
+from stories import chain
 from textual.app import App
 
 from gviz.trace.log import MemoryLog
@@ -280,3 +282,16 @@ async def test_a_moment_that_leaves_the_selection_alone_is_followed():
         await pilot.pause()
         node = app.timeline.at(3).actor
         assert any(f"#{node} " in row for row in app.rows())
+
+
+async def test_a_graph_that_comes_on_the_screen_shows_the_selection_where_nothing_acts():
+    app = app_of(chain(60), at=61)  # the last event is a node's; nothing acts before the first
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("G", "less_than_sign", "v")
+        await pilot.pause()
+        canvas = app.screen.query_one(GraphCanvas)
+        if not canvas.display:
+            await pilot.press("v")
+            await pilot.pause()
+        rows = ["".join(segment.text for segment in canvas.render_line(y)) for y in range(canvas.size.height)]
+        assert any(f"#{app.screen.selected}" in row for row in rows)

@@ -109,16 +109,28 @@ class GraphCanvas(ScrollView, can_focus=True):
 
     def _follow(self) -> None:
         node, self._awaited = self._awaited, None
+        self._look_at(node or 0)
+
+    def _look_at(self, node: int, *, anew: bool = False) -> None:
+        """Draw the moment with a node in view, or in another picture (or `anew`) that has it not, the newest one."""
+        before = self._drawing
         self._renew()
-        if node:
+        if node and self._place(node) is not None:
             self.bring_into_view(node)
+        elif anew or self._drawing is not before:
+            self.bring_into_view(self._newest())
+
+    def _newest(self) -> int:
+        """The node of the picture that was made last by the moment, 0 in an empty one: where another picture opens."""
+        n = self.moment.n if self.moment is not None else 0
+        shown = self._drawing.shape.places if self._drawing is not None else ()
+        return max((place.node for place in shown if self._timeline.info(place.node).born <= n), default=0)
 
     def on_resize(self) -> None:
         """A panel that comes on the screen has missed what happened while it was hidden."""
         self._strips.clear()
-        self._renew()
-        if self.moment is not None and self.moment.actor:
-            self.bring_into_view(self.moment.actor)
+        if self.moment is not None:
+            self._look_at(self.moment.actor or self.selected, anew=True)
 
     def notify_style_update(self) -> None:
         """Other colours: draw everything anew."""
