@@ -88,7 +88,7 @@ class Conversions(Placement):
         return bool((self._array == (element._array if isinstance(element, Conversions) else element)).any())
 
     def __reversed__(self) -> Tensor:
-        return self.flip(tuple(range(self._array.ndim))) if self._array.ndim else self  # type: ignore[return-value]
+        return self.flip(0) if self._array.ndim else self  # type: ignore[return-value]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:

@@ -15,7 +15,8 @@ from gviz.engine.ops.examples import normal, spaced
 from gviz.engine.ops.exponential import exp
 from gviz.engine.ops.gathering import scatter_along
 from gviz.engine.ops.joining import cat
-from gviz.engine.ops.kernels import only
+from gviz.engine.ops.kernels import in_rows, only
+from gviz.engine.ops.memory import copy_
 from gviz.engine.ops.reduction import in_dtype, name_of
 from gviz.engine.surface import Runner, checked, front
 from gviz.engine.tensor import Tensor, new_tensor
@@ -45,7 +46,7 @@ cumsum_op: Op = Op(
     "cumsum(self, *, dim, dtype=None)",
     grad_fn="CumsumBackward0",
     formula="sum of self up to each element along dim",
-    forward=_cumsum,
+    forward=in_rows(_cumsum),
     rules=(Rule("self", "sum of g from each element on", lambda g, dim: from_end(g, dim=dim)),),
     in_place=True,
     public=False,
@@ -98,7 +99,7 @@ logcumsumexp_op: Op = Op(
     "logcumsumexp(self, *, dim)",
     grad_fn="LogcumsumexpBackward0",
     formula="log of the sum of exp(self) up to each element along dim",
-    forward=only("f", "logcumsumexp_out_cpu", _logcumsumexp),
+    forward=in_rows(only("f", "logcumsumexp_out_cpu", _logcumsumexp)),
     rules=(Rule("self", "sum of g * exp(self - result) from each element on", _through_logcumsumexp),),
     public=False,
     torch="logcumsumexp",
@@ -153,7 +154,7 @@ def derive_cumulative(op: Op) -> None:
 
     def run(runner: Runner, self: Tensor, dim: int, dtype: DType | None) -> Tensor:
         attrs = {"dim": one_dim(dim, checked(op, self, 1).ndim)}
-        result: Tensor = runner(op, (self,), attrs | ({} if dtype is None else {"dtype": name_of(dtype)}))
+        result: Tensor = runner(op, (self,), attrs | ({} if dtype is None else {"dtype": name_of(dtype, self)}))
         return result
 
     def function(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
@@ -205,7 +206,7 @@ def diff(
     around = [t for t in (prepend, input, append) if t is not None]
     result = cat(around, dim) if len(around) > 1 else input
     if n == 0:
-        return result.clone() if len(around) == 1 else result
+        return copy_(input.detach().clone(), input) if len(around) == 1 else result
     axis = one_dim(dim, input.ndim)
     for _ in range(min(n, result.shape[axis])):
         size = max(result.shape[axis] - 1, 0)

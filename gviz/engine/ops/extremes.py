@@ -12,6 +12,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.dims import Dims, applied, kept, numpy_names, one_dim, reduced_dims
 from gviz.engine.ops.examples import spaced
 from gviz.engine.ops.gathering import scatter_along
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.ops.limits import maximum, minimum
 from gviz.engine.ops.shape import unsqueeze_dims
 from gviz.engine.surface import checked, front
@@ -122,8 +123,8 @@ def _over_dims(name: str, grad_fn: str, ufunc: np.ufunc) -> Op:
         f"{name}(self, *, dim, keepdim=False)",
         grad_fn=grad_fn,
         formula=f"{name} of self over dim",
-        forward=lambda self, dim, keepdim: ufunc.reduce(
-            self, axis=dim if dim or not self.ndim else None, keepdims=keepdim
+        forward=in_rows(
+            lambda self, dim, keepdim: ufunc.reduce(self, axis=dim if dim or not self.ndim else None, keepdims=keepdim)
         ),
         rules=(Rule("self", "g where self is result, shared among ties along dim", vjp),),
         public=False,

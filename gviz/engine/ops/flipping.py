@@ -9,6 +9,7 @@ import numpy as np
 
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.kernels import laid_out_as
 from gviz.engine.ops.shape import normal_dims, run, sizes_of
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
@@ -20,7 +21,7 @@ flip_op: Op = Op(
     "flip(self, *, dims)",
     grad_fn="FlipBackward0",
     formula="self in reverse order along dims",
-    forward=lambda self, dims: np.flip(self, dims).copy(),
+    forward=lambda self, dims: laid_out_as(self, np.flip(self, dims)),
     rules=(Rule("self", "g reversed", lambda g, dims: flip_op(g, dims=dims)),),
     public=False,
     torch="flip",
@@ -59,7 +60,7 @@ rot90_op: Op = Op(
 
 def _rolled(self: Array, shifts: Dims, dims: Dims) -> Array:
     rolled: Array = np.roll(self, shifts, dims) if dims else np.roll(self, shifts[0])
-    return rolled
+    return np.asarray(rolled, order="C")
 
 
 @front("flip")

@@ -12,6 +12,7 @@ from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.flattening import at_least_1d, at_least_2d, at_least_3d
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.ops.selecting import at, narrow
 from gviz.engine.ops.shape import in_shape, normal_dims, reshape
 from gviz.engine.surface import front
@@ -66,7 +67,7 @@ stack_op: Op = Op(
     "stack(tensors..., *, dim=0)",
     grad_fn="StackBackward0",
     formula="tensors side by side along a new dim",
-    forward=lambda *tensors, dim: np.stack(tensors, dim),
+    forward=in_rows(lambda *tensors, dim: np.stack(tensors, dim)),
     rules=(Rule("tensors...", "each its slice of g", lambda g, sizes, dim: _slices(g, len(sizes), dim)),),
     promotes=True,
     public=False,
@@ -93,7 +94,7 @@ def _slices(g: Any, count: int, dim: int) -> list[Any]:
 
 def _joined(tensors: Sequence[Array], dim: int) -> Array:
     kept = [tensor for tensor in tensors if tensor.shape != _LEGACY]
-    return np.concatenate(kept or tensors, dim)
+    return np.asarray(np.concatenate(kept or tensors, dim), order="C")
 
 
 def _down_the_diagonal(tensors: Sequence[Array]) -> Array:

@@ -30,6 +30,22 @@ def refuse_unless(fits: bool, kernel: str, array: Array) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtypes.of(array).tensor_type}'")
 
 
+def in_rows(forward: Forward) -> Forward:
+    """`forward`, its result in rows: numpy lays results out as their operands are, PyTorch not always."""
+
+    def laid_out(*arrays: Array, **attrs: Any) -> Array:
+        return np.asarray(forward(*arrays, **attrs), order="C")
+
+    return laid_out
+
+
+def laid_out_as(model: Array, array: Array) -> Array:
+    """The array in the order that the elements of `model` have in memory."""
+    result = np.empty_like(model, array.dtype, shape=array.shape)
+    result[...] = array
+    return result
+
+
 def check_broadcast(*arrays: Array) -> None:
     """RuntimeError, in PyTorch's words, for arrays that do not broadcast."""
     shape: tuple[int, ...] = ()

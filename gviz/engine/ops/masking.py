@@ -11,6 +11,7 @@ from gviz.engine.arguments import fitting
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.ops.shape import run, unsqueeze
 from gviz.engine.ops.variants import Prepared, in_both_ways
 from gviz.engine.surface import Number, front
@@ -29,7 +30,7 @@ fill_where: Op = Op(
     "masked_fill(self, mask, *, value)",
     grad_fn="MaskedFillBackward0",
     formula="self, value where mask",
-    forward=_filled,
+    forward=in_rows(_filled),
     rules=(Rule("self", "g, 0 where mask", lambda g, mask: fill_where(g, mask, value=0)),),
     public=False,
     torch="masked_fill",
@@ -39,7 +40,7 @@ fill_where_with: Op = Op(
     "masked_fill(self, mask, value)",
     grad_fn="MaskedFillBackward1",
     formula="self, value where mask",
-    forward=_filled,
+    forward=in_rows(_filled),
     rules=(
         Rule("self", "g, 0 where mask", lambda g, mask: fill_where(g, mask, value=0)),
         Rule("value", "g where mask, summed", lambda g, mask: where_op(mask, g, g * 0)),  # the engine sums

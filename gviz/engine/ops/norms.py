@@ -96,7 +96,7 @@ def vector_norm(
     if ord in (inf, -inf) or ord < 0:
         _check_identity(self, ord, dim, dims)
     attrs = {"ord": ord, "dim": None if dim in (None, ()) else dims, "keepdim": keepdim}
-    result: Tensor = apply(vector_norm_op, (self,), attrs | ({} if dtype is None else {"dtype": name_of(dtype)}))
+    result: Tensor = apply(vector_norm_op, (self,), attrs | ({} if dtype is None else {"dtype": name_of(dtype, self)}))
     return result
 
 

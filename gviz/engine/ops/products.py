@@ -14,6 +14,7 @@ from gviz.engine.ops.cumulative import derive_cumulative, from_end
 from gviz.engine.ops.dims import applied, kept, numpy_names, one_dim
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.flipping import flip_op, roll_op
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.ops.reduction import in_dtype, name_of, sum_dim
 from gviz.engine.ops.shape import expand, in_shape, unsqueeze_dims
 from gviz.engine.surface import checked, front
@@ -133,7 +134,7 @@ cumprod_op: Op = Op(
     "cumprod(self, *, dim, dtype=None)",
     grad_fn="CumprodBackward0",
     formula="product of self up to each element along dim",
-    forward=_cumprod,
+    forward=in_rows(_cumprod),
     rules=(Rule("self", "sum along dim from each element on of g * result / self", _through_cumprod),),
     in_place=True,
     public=False,
@@ -157,6 +158,6 @@ def _with_zeros(count: int) -> Array:
 def prod_front(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The product of all elements, or along `dim`."""
     if dim is None:
-        return applied(prod_all, checked(prod_all, input, 1), dtype=name_of(dtype))
+        return applied(prod_all, checked(prod_all, input, 1), dtype=name_of(dtype, input))
     axis = one_dim(dim, checked(prod_dim, input, 1).ndim)
-    return applied(prod_dim, input, dim=axis, keepdim=keepdim, dtype=name_of(dtype))
+    return applied(prod_dim, input, dim=axis, keepdim=keepdim, dtype=name_of(dtype, input))

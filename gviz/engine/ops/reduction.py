@@ -11,11 +11,13 @@ from gviz.engine import dtypes
 from gviz.engine.apply import apply, zeros
 from gviz.engine.broadcasting import reducible, summed_dims
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.modes import thread
 from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import isnan, where_op
 from gviz.engine.ops.dims import Dims, applied, numpy_names, reduced_dims, spread
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.ops.shape import expand
 from gviz.engine.surface import checked, front
 from gviz.engine.tensor import Tensor
@@ -29,9 +31,13 @@ def in_dtype(self: Array, dtype: str | None) -> Array:
     return self if dtype is None else self.astype(dtypes.named(dtype).numpy, copy=False)
 
 
-def name_of(dtype: DType | None) -> str | None:
-    """How an attribute holds a dtype."""
-    return None if dtype is None else dtype.name
+def name_of(dtype: DType | None, self: Tensor | None = None) -> str | None:
+    """How an attribute holds a dtype. RuntimeError if `self` wants a gradient and the dtype cannot have one."""
+    if dtype is None:
+        return None
+    if self is not None and self.requires_grad and thread.grad_enabled and not dtype.is_floating_point:
+        raise RuntimeError(f"Autograd not support dtype: {dtype.tensor_type}")
+    return dtype.name
 
 
 def _sum(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None = None) -> Any:
@@ -72,7 +78,7 @@ sum_dim: Op = Op(
     "sum(self, *, dim, keepdim=False, dtype=None)",
     grad_fn="SumBackward1",
     formula="sum of self over dim",
-    forward=_sum,
+    forward=in_rows(_sum),
     rules=(
         Rule(
             "self",
@@ -108,7 +114,7 @@ mean_dim: Op = Mean(
     "mean(self, *, dim, keepdim=False, dtype=None)",
     grad_fn="MeanBackward1",
     formula="mean of self over dim",
-    forward=_mean,
+    forward=in_rows(_mean),
     rules=(
         Rule(
             "self",
@@ -178,7 +184,7 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTy
     """The sum of the elements that are numbers."""
     dims = reduced_dims(dim, checked(nansum_op, input, 1).ndim)
     attrs = {"dim": None if dim is None else dims, "keepdim": keepdim} | (
-        {} if dtype is None else {"dtype": dtype.name}
+        {} if dtype is None else {"dtype": name_of(dtype, input)}
     )
     result: Tensor = apply(nansum_op, (input,), attrs)
     return result
@@ -199,9 +205,9 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DT
 
 def _reduced(whole: Op, along: Op, self: Tensor, dim: Dims, keepdim: bool, dtype: DType | None) -> Tensor:
     if dim is None and not keepdim:
-        return applied(whole, checked(whole, self, 1), dtype=name_of(dtype))
+        return applied(whole, checked(whole, self, 1), dtype=name_of(dtype, self))
     dims = reduced_dims(dim, checked(along, self, 1).ndim)
-    return applied(along, self, dim=dims, keepdim=keepdim, dtype=name_of(dtype))
+    return applied(along, self, dim=dims, keepdim=keepdim, dtype=name_of(dtype, self))
 
 
 @front("sum_to_size", function=False)

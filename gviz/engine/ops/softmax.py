@@ -10,7 +10,7 @@ from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.exponential import exp
-from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops.kernels import in_rows, refuse_unless
 from gviz.engine.ops.reduction import sum_dim
 from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.surface import checked, front
@@ -78,7 +78,7 @@ softmax: Op = Op(
     "softmax(self, *, dim)",
     grad_fn="SoftmaxBackward0",
     formula="exp(self) / sum of exp(self) over dim",
-    forward=_softmax,
+    forward=in_rows(_softmax),
     rules=(Rule("self", "result * (g - sum of g * result over dim)", _through_softmax),),
     public=False,
     torch="softmax",
@@ -88,7 +88,7 @@ safe_softmax: Op = Op(
     "_safe_softmax(self, *, dim)",
     grad_fn="SafeSoftmaxBackward0",
     formula="exp(self) / sum of exp(self) over dim, 0 where all are -inf",
-    forward=_safe_softmax,
+    forward=in_rows(_safe_softmax),
     rules=softmax.rules,
     public=False,
     examples=lambda: _examples()[:2],
@@ -97,7 +97,7 @@ log_softmax: Op = Op(
     "log_softmax(self, *, dim)",
     grad_fn="LogSoftmaxBackward0",
     formula="self - log of the sum of exp(self) over dim",
-    forward=_log_softmax,
+    forward=in_rows(_log_softmax),
     rules=(
         Rule(
             "self",

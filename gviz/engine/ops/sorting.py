@@ -12,7 +12,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.dims import one_dim
 from gviz.engine.ops.examples import spaced
 from gviz.engine.ops.extremes import at_indices
-from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops.kernels import laid_out_as, refuse_unless
 from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
@@ -31,7 +31,7 @@ def _sorted(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     order = _order(self, dim, descending)
-    return np.take_along_axis(self, order, dim), order
+    return laid_out_as(self, np.take_along_axis(self, order, dim)), laid_out_as(self, order)
 
 
 def _back(g: Any, indices: Any, self_sym_sizes: tuple[int, ...], dim: int) -> Any:

@@ -14,6 +14,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.dims import Dims, kept, numpy_names, reduced_dims, spread
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.ops.reduction import mean_dim
 from gviz.engine.surface import Number, checked, front
 from gviz.engine.tensor import Tensor
@@ -82,7 +83,7 @@ def _declared(name: str, grad_fn: str, formula: str, forward: Callable[..., Any]
         f"{name}(self, *, dim=None, correction=None, keepdim=False)",
         grad_fn=grad_fn,
         formula=formula,
-        forward=forward,
+        forward=in_rows(forward),
         rules=(Rule("self", RULE_TEXTS[name], vjp),),
         public=False,
         torch=name,
