@@ -116,11 +116,11 @@ def _reversed(self: Tensor) -> Tensor:
 
 def _matrices_transposed(name: str) -> Any:
     def read(self: Tensor) -> Tensor:
-        if self.ndim < 2:
+        if self.ndim == 1:
             raise RuntimeError(
                 f"tensor.{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
             )
-        return transpose_front(self, -2, -1)
+        return transpose_front(self, -2, -1) if self.ndim else self
 
     return read
 

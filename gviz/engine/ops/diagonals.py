@@ -9,8 +9,9 @@ import numpy as np
 from gviz.engine.apply import zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.memory import fill_, strides_of
-from gviz.engine.ops.shape import normal_dims, reshape, run
+from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops.memory import contiguous, fill_, strides_of
+from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.ops.sliding import as_strided, offset_of
 from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor
@@ -191,7 +192,7 @@ def diag(self: Tensor, diagonal: int = 0) -> Tensor:
 @front("diagflat")
 def diagflat(self: Tensor, offset: int = 0) -> Tensor:
     """A matrix with all elements on its diagonal."""
-    return diag_embed(reshape(self, -1), offset)
+    return diag_embed(contiguous(self).view(-1), offset)
 
 
 @front("diagonal_copy", method=False)
@@ -219,6 +220,7 @@ def trace(self: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    refuse_unless(self._array.dtype.kind != "b", "trace", self._array)
     return run(trace_op, self)
 
 

@@ -45,7 +45,7 @@ addcmul: Op = Op(
     "addcmul(self, tensor1, tensor2, *, value=1)",
     grad_fn="AddcmulBackward0",
     formula="self + value * tensor1 * tensor2",
-    forward=_addcmul,
+    forward=only("uif", "addcmul_cpu_out", _addcmul),
     rules=(
         Rule("self", "g", lambda g: g),
         Rule("tensor1", "g * tensor2 * value", lambda g, tensor2, value: g * (tensor2 * value)),

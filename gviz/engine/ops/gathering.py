@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.apply import apply
+from gviz.engine.apply import apply, broadcast_error
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.adding import added, places_along
 from gviz.engine.ops.examples import normal
@@ -148,6 +148,9 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
             f"{self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
     (axis,) = normal_dims(dim, self.ndim)
+    beside = [(*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (self, indices)] if self.ndim else []
+    if any(own != other and 1 not in (own, other) for own, other in zip(*beside, strict=True)):
+        raise RuntimeError(broadcast_error(*beside))
     return gather(_widened(self, indices, axis), axis, _widened(indices, self, axis))
 
 

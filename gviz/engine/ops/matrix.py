@@ -10,7 +10,8 @@ from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.axes import adjoint, t, transpose
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.matrix_sums import check_matrices, plus_product, product, size_text, times
+from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops.matrix_sums import check_matrices, plus_product, product, refuse_bools, size_text, times
 from gviz.engine.ops.memory import contiguous
 from gviz.engine.ops.repeating import common_shape
 from gviz.engine.ops.shape import expand, reshape, reshaped, run, unsqueeze, unsqueeze_dims
@@ -108,6 +109,7 @@ def mv_front(self: Tensor, vec: Tensor) -> Tensor:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
         raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({size_text(self)}), vec ({vec.shape[0]})")
+    refuse_bools("addmv_impl_cpu", self, vec)
     result: Tensor = apply(mv, (self, vec))
     return result
 
@@ -141,6 +143,7 @@ def _check_vectors(name: str, a: Tensor, b: Tensor) -> None:
             f"[{a.shape[0]}] and src [{b.shape[0]}] to have the same number of elements, but got "
             f"{a.shape[0]} and {b.shape[0]} elements respectively"
         )
+    refuse_unless(a._array.dtype.kind != "b", "dot", a._array)
 
 
 @front("bmm")
@@ -157,6 +160,7 @@ def bmm_front(self: Tensor, mat2: Tensor) -> Tensor:
         )
     if self.dtype is not mat2.dtype:
         raise RuntimeError(f"expected scalar type {self.dtype.tensor_type} but found {mat2.dtype.tensor_type}")
+    refuse_bools("bmm", self, mat2)
     result: Tensor = apply(bmm, (self, mat2))
     return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.axes import transpose
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.kernels import refuse_unless
 from gviz.engine.ops.shape import expand, expanded, unsqueeze_dims
 from gviz.engine.ops.variants import Prepared
 from gviz.engine.surface import Number, bind, front, signature
@@ -171,6 +172,12 @@ baddbmm: Op = Op(
 )
 
 
+def refuse_bools(kernel: str, *tensors: Tensor) -> None:
+    """NotImplementedError, in PyTorch's words, for a product of booleans; one of no elements needs no kernel."""
+    if tensors[0]._array.dtype.kind == "b" and all(t._array.size for t in tensors):
+        refuse_unless(False, kernel, tensors[0]._array)
+
+
 def size_text(tensor: Tensor) -> str:
     """The sizes as PyTorch's messages write them, ``2x3``."""
     return "x".join(map(str, tensor.shape))
@@ -185,6 +192,7 @@ def check_matrices(a: Tensor, b: Tensor) -> None:
         kinds = {"Long": "long int"}
         words = [kinds.get(x.dtype.tensor_type, x.dtype.tensor_type.lower()) for x in (a, b)]
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {words[0]} != {words[1]}")
+    refuse_bools("addmm_impl_cpu_", a, b)
 
 
 def check_inner_sizes(a: Tensor, b: Tensor) -> None:
@@ -202,6 +210,7 @@ def _check_addmm(self: Tensor, mat1: Tensor, mat2: Tensor) -> tuple[int, ...]:
             kinds = f"{matrix.dtype.tensor_type} and {mat2.dtype.tensor_type}"
             raise RuntimeError(f"{name} and mat2 must have the same dtype, but got {kinds}")
     check_inner_sizes(mat1, mat2)
+    refuse_bools("addmm_impl_cpu_", mat1, mat2)
     return mat1.shape[0], mat2.shape[1]
 
 
@@ -221,6 +230,7 @@ def _check_addmv(self: Tensor, mat: Tensor, vec: Tensor) -> tuple[int, ...]:
         raise RuntimeError(
             f"size mismatch, got input ({self._array.size}), mat ({size_text(mat)}), vec ({vec.shape[0]})"
         )
+    refuse_bools("addmv_impl_cpu", mat, vec)
     return (mat.shape[0],)
 
 
@@ -229,6 +239,14 @@ def _check_addr(self: Tensor, vec1: Tensor, vec2: Tensor) -> tuple[int, ...]:
         if vector.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.ndim}-D")
     return vec1.shape[0], vec2.shape[0]
+
+
+def _check_factors(tensors: Sequence[Any], attrs: dict[str, Any]) -> None:
+    """RuntimeError, in PyTorch's words, for a factor of integers that is none."""
+    if all(t._array.dtype.kind != "f" for t in tensors):
+        for name in ("beta", "alpha"):
+            if isinstance(attrs[name], float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
 
 
 def _check_batches(a: Tensor, b: Tensor) -> None:
@@ -244,6 +262,7 @@ def _check_addbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, ..
     if batch1.shape[2] != batch2.shape[1]:
         sizes = [size_text(t)[len(str(t.shape[0])) + 1 :] for t in (batch1, batch2)]
         raise RuntimeError(f"Incompatible matrix sizes for bmm ({sizes[0]} and {sizes[1]})")
+    refuse_bools("addmm_impl_cpu_", batch1, batch2)
     return batch1.shape[1], batch2.shape[2]
 
 
@@ -255,6 +274,7 @@ def _check_baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, .
             f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: "
             f"{list(batch2.shape[:2])}."
         )
+    refuse_bools("baddbmm", batch1, batch2)
     return (*batch1.shape[:2], batch2.shape[2])
 
 
@@ -264,6 +284,8 @@ def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = N
     def prepare(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[int, ...], Prepared]:
         tensors, attrs = bind(op, args, kwargs)
         shape = check(*tensors)
+        if op is addr:
+            _check_factors(tensors, attrs)
         unscaled = plain is not None and attrs == {"beta": 1, "alpha": 1}
         return shape, (plain, tensors, {}) if plain and unscaled else (op, tensors, attrs)  # type: ignore[return-value]
 

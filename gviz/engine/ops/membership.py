@@ -24,6 +24,9 @@ def isin(
     elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
     """Whether each of `elements` is among `test_elements`."""
+    for given in (elements, test_elements):
+        if isinstance(given, Tensor) and given.dtype.name == "bool":
+            raise RuntimeError("Unsupported input type encountered for isin(): Bool")
     if isinstance(elements, Tensor):
         tested = test_elements if isinstance(test_elements, Tensor) else number(test_elements, elements._array)
         return run(isin_op, elements, tested, invert=invert)

@@ -44,10 +44,12 @@ reciprocal: Op = Op(
 
 def _by(g: Any, self: Any, exponent: Any, result: Any) -> Any:
     """The gradient of an exponent; where the base is 0 nothing changes, though its logarithm is infinite."""
-    return where_op((self == 0) & (exponent >= 0), zeros(g, ()), g * (result * log(self)))
+    return g * where_op((self == 0) & (exponent >= 0), zeros(g, ()), result * log(self))
 
 
 def _power(self: Array, exponent: Number) -> Any:
+    if self.dtype.kind != "f" and not isinstance(exponent, float) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
     base, by = promoted((self, np.array(exponent, dtypes.scalar_dtype(exponent, self.dtype))), True)
     if base.dtype.kind == "b":
         return np.logical_or(self, not exponent)
@@ -57,7 +59,7 @@ def _power(self: Array, exponent: Number) -> Any:
 
 
 def _less_one(self: Any, exponent: Number) -> Any:
-    return rsqrt(self) if exponent == 0.5 else self ** (exponent - 1)
+    return pow_scalar(self, exponent=-0.5) if exponent == 0.5 else self ** (exponent - 1)
 
 
 def _powers(self: Array, exponent: Array) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import dtypes
+from gviz.engine import dtypes, messages
 from gviz.engine.apply import apply, broadcast_error
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal as some_normal
@@ -41,6 +41,14 @@ random_between_op: Op = _op("random", "RandomBackward0")
 random_below_op: Op = _op("random", "RandomBackward1")
 random_op: Op = _op("random", "RandomBackward2")
 bernoulli_op: Op = _op("bernoulli", "BernoulliBackward0")
+bernoulli_chance_op: Op = Op(
+    "bernoulli(self, drawn)",
+    grad_fn="NotImplemented",
+    formula="drawn",
+    forward=bernoulli_op.forward,
+    rules=(Rule("self", "none", lambda g: _unknown(g)),),
+    public=False,
+)
 bernoulli_tensor_op: Op = _op("bernoulli", "BernoulliBackward1")
 bernoulli_number_op: Op = _op("bernoulli", "BernoulliBackward2")
 exponential_op: Op = _op("exponential", "ExponentialBackward0")
@@ -62,6 +70,10 @@ poisson_op: Op = _op("poisson", "PoissonBackward0")
 multinomial_op: Op = Op(
     "multinomial(self, drawn)", grad_fn="", formula="drawn", forward=lambda self, drawn: drawn.copy(), public=False
 )
+
+
+def _unknown(g: Any) -> Any:
+    raise RuntimeError(messages.NOT_IMPLEMENTED.format(name="bernoulli"))
 
 
 def _fill(op: Op, self: Tensor, drawn: Any) -> Tensor:
@@ -198,7 +210,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     if p is None:
         check_floating("bernoulli_tensor_cpu_p_", input._array.dtype)
     _need(bool(np.all((chances >= 0) & (chances <= 1))), "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-    return _drawn(bernoulli_op, input, stream_of(generator).random(input._array.shape) < chances)
+    op = bernoulli_op if p is None else bernoulli_chance_op
+    return _drawn(op, input, stream_of(generator).random(input._array.shape) < chances)
 
 
 @front("poisson", method=False)
@@ -213,7 +226,8 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """`num_samples` positions per row, chosen with the weights of the row."""
-    weights = input._array
+    weights, kind = input._array, input.dtype
+    _need(kind.is_floating_point, f"multinomial only supports floating-point dtypes for input, got: {kind.tensor_type}")
     _check_weights(weights, num_samples, replacement)
     rows = np.atleast_2d(weights).astype(np.float64)
     stream = stream_of(generator)

@@ -32,8 +32,10 @@ round_whole = stepwise(
 
 
 def _rounded(self: Array, decimals: int) -> Any:
-    scale = self.dtype.type(10.0 ** abs(decimals))
-    return np.rint(self * scale) / scale if decimals > 0 else np.rint(self / scale) * scale
+    wide = self.astype(np.float32) if self.dtype == np.float16 else self
+    scale = wide.dtype.type(10.0 ** abs(decimals))
+    rounded = np.rint(wide * scale) / scale if decimals > 0 else np.rint(wide / scale) * scale
+    return rounded.astype(self.dtype, copy=False)
 
 
 round_decimals: Op = Op(

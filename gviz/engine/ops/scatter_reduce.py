@@ -13,6 +13,7 @@ from gviz.engine.ops.adding import places_along
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import positive, spaced
 from gviz.engine.ops.gathering import gather_op
+from gviz.engine.ops.kernels import refuse_unless
 from gviz.engine.ops.masking import fill_where
 from gviz.engine.ops.scattering import check_places, scatter_add_op, scatter_value
 from gviz.engine.ops.variants import Prepared, in_both_ways
@@ -26,12 +27,15 @@ _INDEX = np.array([[0, 0, 2], [2, 1, 2]])
 def _neutral(reduce: str, kind: np.dtype[Any]) -> Any:
     if reduce in ("sum", "mean", "prod"):
         return int(reduce == "prod")
+    if kind.kind == "b":
+        return reduce == "amin"
     if kind.kind == "f":
         return -np.inf if reduce == "amax" else np.inf
     return np.iinfo(kind).min if reduce == "amax" else np.iinfo(kind).max
 
 
 def _reduced(self: Array, src: Array, index: Array, dim: int, reduce: str, include_self: bool) -> Array:
+    refuse_unless(self.dtype.kind != "b" or reduce != "mean", "scatter_gather_tensor_cpu_reduce_mean", self)
     result = np.array(self, order="C")
     own, index = np.atleast_1d(result), np.atleast_1d(index)
     flat = own.reshape(-1)

@@ -10,7 +10,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.adding import added_rows
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.shape import normal_dims, run
-from gviz.engine.surface import front
+from gviz.engine.surface import checked, front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
@@ -164,7 +164,7 @@ def narrow_front(self: Tensor, dim: int, start: int | Tensor, length: int) -> Te
 def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
     """The entries of `dim` that `index` names, as a copy."""
     (axis,) = normal_dims(dim, self.ndim)
-    if index.ndim > 1:
+    if checked(index_select_op, index, 2).ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if index.dtype.name not in ("int32", "int64"):
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")

@@ -233,7 +233,7 @@ def _as_dtype(self: Tensor, dtype: DType) -> Tensor:
     if own != size:
         if not array.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 {kinds}")
-        if array.strides[-1] != own:
+        if array.size and array.strides[-1] != own:
             raise RuntimeError(f"self.stride(-1) must be 1 {kinds}, but got {array.strides[-1] // own}")
         if array.shape[-1] * own % size:
             raise RuntimeError(f"self.size(-1) must be divisible by {size // own} {kinds}, but got {array.shape[-1]}")

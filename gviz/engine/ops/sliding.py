@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 def _windows(self: Array, dimension: int, size: int, step: int) -> Array:
     if not self.ndim:
-        return strided_view(self, (1,) * size, (self.itemsize,) * size)
+        return strided_view(self, (size,), (self.itemsize,))
     count = (self.shape[dimension] - size) // step + 1
     shape = (*self.shape[:dimension], count, *self.shape[dimension + 1 :], size)
     strides = list(self.strides)
@@ -33,7 +33,7 @@ def _windows(self: Array, dimension: int, size: int, step: int) -> Array:
 
 def _windows_added(self: Array, sizes: Shape, dimension: int, size: int, step: int) -> Array:
     if not sizes:
-        return self.reshape(())
+        return np.asarray(self.sum(), self.dtype)
     result = np.zeros(sizes, self.dtype)
     moved = np.moveaxis(result, dimension, 0)
     windows = np.moveaxis(self, (dimension, -1), (0, 1))

@@ -82,7 +82,7 @@ def _turned(part: str) -> Any:
     def vjp(g: Any, self: Any, other: Any) -> Any:
         square = self * self + other * other
         along = other if part == "self" else -self
-        return g * where_op(square == 0, zeros(square, ()), along / square)
+        return g * (along * where_op(square == 0, zeros(square, ()), 1 / square))
 
     return vjp
 
@@ -119,8 +119,9 @@ rad2deg: Op = smooth(
 
 
 def _sinc(self: Array) -> Any:
-    angle = self * self.dtype.type(pi)
-    return np.where(self == 0, np.ones((), self.dtype), np.sin(angle) / angle)
+    wide = self.astype(np.float32) if self.dtype == np.float16 else self
+    angle = wide * wide.dtype.type(pi)
+    return np.where(wide == 0, np.ones((), wide.dtype), np.sin(angle) / angle).astype(self.dtype, copy=False)
 
 
 def _through_sinc(g: Any, self: Any) -> Any:

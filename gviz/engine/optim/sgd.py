@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from gviz.engine.optim.optimizer import Group, Optimizer, Parameters
 from gviz.engine.optim.options import check, check_kind, check_lr, decayed, scalar
 from gviz.engine.tensor import Tensor
@@ -28,7 +30,8 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
+        if not (isinstance(lr, float) and isnan(lr)):  # which PyTorch takes here alone
+            check_lr(lr)
         check(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
