@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gviz.engine.ops.axes import transpose
+from gviz.engine.ops.kernels import refuse_unless
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
@@ -69,3 +71,17 @@ def minor_not_positive(matrix: Array) -> int:
 def element_text(A: Array, position: int) -> str:
     """Which matrix of a stack an error is about; empty for a single one."""
     return f"(Batch element {position}): " if A.ndim > 2 else ""
+
+
+def refuse_bools(kernel: str, *tensors: Tensor) -> None:
+    """NotImplementedError, in PyTorch's words, for a product of booleans; one of no elements needs no kernel."""
+    if tensors[0]._array.dtype.kind == "b" and all(t._array.size for t in tensors):
+        refuse_unless(False, kernel, tensors[0]._array)
+
+
+def check_factors(tensors: Sequence[Any], attrs: dict[str, Any]) -> None:
+    """RuntimeError, in PyTorch's words, for a factor of integers that is none."""
+    if all(t._array.dtype.kind != "f" for t in tensors):
+        for name in ("beta", "alpha"):
+            if isinstance(attrs[name], float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.axes import transpose
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops.matrix_checks import check_factors, refuse_bools
 from gviz.engine.ops.shape import expand, expanded, unsqueeze_dims
 from gviz.engine.ops.variants import Prepared
 from gviz.engine.surface import Number, bind, front, signature
@@ -172,12 +172,6 @@ baddbmm: Op = Op(
 )
 
 
-def refuse_bools(kernel: str, *tensors: Tensor) -> None:
-    """NotImplementedError, in PyTorch's words, for a product of booleans; one of no elements needs no kernel."""
-    if tensors[0]._array.dtype.kind == "b" and all(t._array.size for t in tensors):
-        refuse_unless(False, kernel, tensors[0]._array)
-
-
 def size_text(tensor: Tensor) -> str:
     """The sizes as PyTorch's messages write them, ``2x3``."""
     return "x".join(map(str, tensor.shape))
@@ -241,14 +235,6 @@ def _check_addr(self: Tensor, vec1: Tensor, vec2: Tensor) -> tuple[int, ...]:
     return vec1.shape[0], vec2.shape[0]
 
 
-def _check_factors(tensors: Sequence[Any], attrs: dict[str, Any]) -> None:
-    """RuntimeError, in PyTorch's words, for a factor of integers that is none."""
-    if all(t._array.dtype.kind != "f" for t in tensors):
-        for name in ("beta", "alpha"):
-            if isinstance(attrs[name], float):
-                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-
-
 def _check_batches(a: Tensor, b: Tensor) -> None:
     for name, tensor in (("batch1", a), ("batch2", b)):
         if tensor.ndim != 3:
@@ -285,7 +271,7 @@ def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = N
         tensors, attrs = bind(op, args, kwargs)
         shape = check(*tensors)
         if op is addr:
-            _check_factors(tensors, attrs)
+            check_factors(tensors, attrs)
         unscaled = plain is not None and attrs == {"beta": 1, "alpha": 1}
         return shape, (plain, tensors, {}) if plain and unscaled else (op, tensors, attrs)  # type: ignore[return-value]
 
