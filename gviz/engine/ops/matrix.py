@@ -11,8 +11,8 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.axes import adjoint, t, transpose
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.kernels import refuse_unless
-from gviz.engine.ops.matrix_checks import refuse_bools
-from gviz.engine.ops.matrix_sums import check_matrices, plus_product, product, size_text, times
+from gviz.engine.ops.matrix_checks import refuse_bools, size_text
+from gviz.engine.ops.matrix_sums import check_matrices, plus_product, product, times
 from gviz.engine.ops.memory import contiguous
 from gviz.engine.ops.repeating import common_shape
 from gviz.engine.ops.shape import expand, reshape, reshaped, run, unsqueeze, unsqueeze_dims

@@ -85,3 +85,8 @@ def check_factors(tensors: Sequence[Any], attrs: dict[str, Any]) -> None:
         for name in ("beta", "alpha"):
             if isinstance(attrs[name], float):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+
+
+def size_text(tensor: Tensor) -> str:
+    """The sizes as PyTorch's messages write them, ``2x3``."""
+    return "x".join(map(str, tensor.shape))

@@ -12,7 +12,7 @@ from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.axes import transpose
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.matrix_checks import check_factors, refuse_bools
+from gviz.engine.ops.matrix_checks import check_factors, refuse_bools, size_text
 from gviz.engine.ops.shape import expand, expanded, unsqueeze_dims
 from gviz.engine.ops.variants import Prepared
 from gviz.engine.surface import Number, bind, front, signature
@@ -170,11 +170,6 @@ baddbmm: Op = Op(
     torch="baddbmm",
     examples=lambda: [Example((normal(2, 2, 2), normal(2, 2, 3), normal(2, 3, 2)), {"beta": 0.5, "alpha": 2})],
 )
-
-
-def size_text(tensor: Tensor) -> str:
-    """The sizes as PyTorch's messages write them, ``2x3``."""
-    return "x".join(map(str, tensor.shape))
 
 
 def check_matrices(a: Tensor, b: Tensor) -> None:
