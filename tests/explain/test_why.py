@@ -335,3 +335,12 @@ def test_a_nan_through_many_steps_of_an_optimizer():
     found = asked(timeline, "w", "grad")
     assert found.kind == "born backward"
     assert timeline.info(found.node).iteration == 0
+
+
+def test_what_is_sent_at_this_moment_may_be_where_a_nan_is_born():
+    def program():
+        x = torch.tensor([0.0, 4.0], requires_grad=True)
+        torch.where(x > 0, torch.sqrt(x), 0.0).sum().backward()
+
+    timeline = recorded(program)
+    assert asked(timeline, "", op="sqrt", at=timeline.first_bad()).kind == "born backward"

@@ -196,3 +196,9 @@ def test_a_condition_replaces_the_one_that_was_there():
 
 def test_what_log_points_do_not_say_is_counted():
     assert "and 2000 more messages" in transcript(chain(3000), 'log Add "here"', "c")
+
+
+def test_log_points_say_nothing_on_the_way_back():
+    said = transcript(demo(), 'log Mul "here"', "break x", "goto end", "C")
+    assert "back to event 31" in said
+    assert ": here" not in said
