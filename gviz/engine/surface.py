@@ -172,14 +172,14 @@ def number(value: Any, like: Array) -> Tensor:
     return new_tensor(thread.quietly(np.array, plain, kind), WrappedNumber)
 
 
-def operator(op: Op, with_number: Op | None = None) -> Callable[[Tensor, Any], Any]:
-    """A binary operator's method: NotImplemented for what is neither tensor nor number."""
+def operator(op: Op, with_number: Op | None = None, *, takes_arrays: bool = False) -> Callable[[Tensor, Any], Any]:
+    """A binary operator's method: NotImplemented for what is neither tensor nor number, nor an array it takes."""
     beside_number = with_number or op
 
     def method(self: Tensor, other: Tensor | Number) -> Any:
         if isinstance(other, Tensor):
             return apply(op, (self, other))
-        if isinstance(other, np.ndarray) and op.name == "eq":  # only this one takes arrays, in PyTorch too
+        if takes_arrays and isinstance(other, np.ndarray):
             return apply(op, (self, new_tensor(other)))
         if not isinstance(other, (bool, int, float, np.number, np.bool_)):
             return NotImplemented

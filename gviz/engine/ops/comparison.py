@@ -84,7 +84,7 @@ def _offer_in_place(op: Op, aliases: Sequence[str]) -> None:
 
 for op, aliases in ALIASES.items():
     derive(op, *aliases)
-    front(f"__{op.name}__", function=False)(operator(op))
+    front(f"__{op.name}__", function=False)(operator(op, takes_arrays=op is eq))  # as in PyTorch, the only one
     _offer_in_place(op, aliases)
 derive_all(isnan, isinf, isfinite, isreal, isposinf, isneginf)
 derive(isclose, numbers=False)
