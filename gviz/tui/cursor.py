@@ -126,7 +126,7 @@ class Cursor:
             if moved == position:
                 break
             position = moved
-        said = () if backward else stopping.log_lines(self.timeline, self.breakpoints, start, position)
+        said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
         self.breakpoints.arrived(position)
         return replace(self._arrive(position, reason, ran_backward=backward), said=said)
 
