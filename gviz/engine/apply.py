@@ -80,7 +80,10 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) 
     node.outputs = ((output._array.shape, output._array.dtype),)
     node.saved = node.versions = ()
     if op.saves_inputs and not constants:
-        node.saved, node.versions = tensors, [t._counter[0] for t in tensors]
+        versions: list[int] = []
+        for t in tensors:
+            versions.append(t._counter[0])  # noqa: PERF401  # a comprehension takes longer for one or two
+        node.saved, node.versions = tensors, versions
     elif op.saved_names:
         op.save(node, tensors, (output,))
     output._requires_grad = True
@@ -94,7 +97,7 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
     for t in tensors:
         array = t._array
         arrays.append(array[()] if by_scalars and not array.ndim else array)
-    if op.promotes and (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
+    if op.promotes and (op.promotes == "float" or tensors[0]._array.dtype is not tensors[-1]._array.dtype):
         arrays = promoted(arrays, op.promotes)
     try:
         try:

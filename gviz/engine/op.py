@@ -27,19 +27,18 @@ import inspect
 from ast import literal_eval
 from collections.abc import Callable, Sequence
 from copy import copy
-from operator import itemgetter
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.apply import NO_ATTRS, Attrs, Memory, apply
-from gviz.engine.node import Edge, Grad, Node
+from gviz.engine.node import Edge, Node
 from gviz.engine.return_types import results_type
 from gviz.engine.rule import SIZES, Call, Example, Rule, picker
-from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
+from gviz.engine.tensor import UNCOUNTED, Tensor
 from gviz.engine.variant import forward_without, rules_without
+from gviz.engine.vjp import vjp_of
 from gviz.events import OpSeen
 
 REQUIRED = inspect.Parameter.empty
@@ -128,7 +127,7 @@ class Op:
         self._pick_saved = picker([known.index(name) for name in self.saved_names])
         simple = not (self.attrs or self.several or self.untracked or self.partial or self.keeps_sizes)
         self.is_plain = simple and self.memory == "new" and self.differentiable_outputs is None
-        methods = {"__slots__": (), "op": self, "vjp": self._make_vjp()}
+        methods = {"__slots__": (), "op": self, "vjp": vjp_of(self)}
         self.node_class: type[Node] = type(self.grad_fn or "NotDifferentiable", (Node,), methods)
 
     def __repr__(self) -> str:
@@ -156,50 +155,6 @@ class Op:
             variant.rules = rules_without(self.rules, absent)
             variant._compile()
         return self.variants[absent]
-
-    def _make_vjp(self) -> Callable[..., Sequence[Grad | None]]:
-        """The node class's `vjp`: runs the rules of the inputs that a node has edges for."""
-        calls = self.calls
-        if self.several or self.variadic or any(call and (call.attrs or call.is_joint) for call in calls):
-            return lambda node, grads, create_graph: self._vjp(node, grads, create_graph)
-        rules = [(call.vjp, call.pick) if call else (_no_rule, itemgetter(slice(0))) for call in calls]
-        if not self.saved_names:
-            return _vjp_of_nothing_saved([rule for rule, _ in rules])
-
-        def vjp(node: Node, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-            g = grads[0]
-            if g is None:
-                return [None] * len(rules)
-            saved = node.saved_tensors() if create_graph else node.saved_arrays()
-            return [None if e is None else rule(g, *pick(saved)) for e, (rule, pick) in zip(node.next_edges, rules)]
-
-        return vjp
-
-    def _vjp(self, node: Node, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-        """As above, for several outputs, list arguments and rules with attributes."""
-        saved: Sequence[Any] = node.saved_tensors() if create_graph else node.saved_arrays()
-        g: Any = grads[0]
-        if self.several:
-            g = _materialized(node, grads, create_graph)
-            if self.differentiable_outputs == 1:
-                g = g[0]
-        elif g is None:
-            return [None] * len(node.next_edges)
-        if self.variadic:
-            (call,) = self.calls
-            return list(call(g, saved, node.attrs)) if call else []
-        joint: dict[Call, dict[str, Grad | None]] = {}
-        parts: list[Grad | None] = []
-        for slot, edge, call in zip(self.slots, node.next_edges, self.calls, strict=True):
-            if edge is None or call is None:
-                parts.append(None)
-            elif not call.is_joint:
-                parts.append(call(g, saved, node.attrs))
-            else:
-                if call not in joint:
-                    joint[call] = dict(zip(call.texts, call(g, saved, node.attrs), strict=True))
-                parts.append(joint[call][slot])
-        return parts
 
     def save(self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """Keep in `node` what the rules of its edges name, with the versions of now."""
@@ -269,28 +224,3 @@ def _parse(signature: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
         if attr.strip():
             attrs[attr.strip()] = literal_eval(default.strip()) if default.strip() else REQUIRED
     return name, slots, attrs
-
-
-def _vjp_of_nothing_saved(rules: list[Callable[..., Grad]]) -> Callable[..., Sequence[Grad | None]]:
-    def vjp(node: Node, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-        g = grads[0]
-        if g is None:
-            return [None] * len(rules)
-        return [None if edge is None else rule(g) for edge, rule in zip(node.next_edges, rules)]
-
-    return vjp
-
-
-def _no_rule(g: Grad) -> Grad:
-    raise AssertionError("an edge exists only where a rule does")
-
-
-def _materialized(node: Node, grads: Sequence[Grad | None], create_graph: bool) -> list[Grad]:
-    """Gradients of several outputs, zeros where nothing arrived."""
-    full = []
-    for g, (shape, kind) in zip(grads, node.outputs, strict=True):
-        if g is None:
-            g = np.zeros(shape, kind)
-            g = new_tensor(g) if create_graph else g
-        full.append(g)
-    return full

@@ -46,10 +46,10 @@ class Call:
     A joint rule is called once in a step and gives a tuple, in the order of its `slots`.
     """
 
-    __slots__ = ("attrs", "is_joint", "needs", "pick", "texts", "vjp")
+    __slots__ = ("attrs", "is_joint", "names", "needs", "pick", "texts", "vjp")
 
     def __init__(self, rule: Rule, saved_names: tuple[str, ...]) -> None:
-        names = tuple(inspect.signature(rule.vjp).parameters)[1:]
+        self.names = names = tuple(inspect.signature(rule.vjp).parameters)[1:]
         self.vjp = rule.vjp
         self.is_joint = len(rule.slots) > 1
         texts = rule.text.split("; ") if self.is_joint else [rule.text]

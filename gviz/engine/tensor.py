@@ -214,10 +214,11 @@ class Tensor(Conversions):
 
     def _edge(self) -> Edge:
         """Where a gradient for this tensor goes: its ``grad_fn``, or a leaf's `AccumulateGrad`."""
-        node = self.grad_fn
+        node = self._grad_fn if self._base is None else self.grad_fn
         if node is not None:
             return node, self._output_nr
-        accumulator = None if self._accumulator is None else self._accumulator()
+        known = self._accumulator
+        accumulator = None if known is None else known()
         if accumulator is None:
             accumulator = AccumulateGrad(self)
             if self._hooks is not None:
