@@ -233,6 +233,11 @@ class Timeline:
         entered = self._index.lists["scope"].last(scope, n) if scope else 0
         return scope, entered, self._index.lists["scope_left"].last(scope, len(self)) if scope else 0
 
+    def call(self, scope: int) -> e.ScopeEntered | None:
+        """How the module call of a scope began; None if the log does not say."""
+        entered = self._index.lists["scope"].last(scope, len(self)) if scope else 0
+        return expect(self._log, entered, e.ScopeEntered) if entered else None
+
     def first_bad(self) -> int:
         """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
         if not self._first_bad and self._searched < len(self):
@@ -283,8 +288,8 @@ class Timeline:
         return expect(self._events, born, e.NodeCreated)
 
     def _scope_name(self, scope: int) -> str:
-        entered = self._index.lists["scope"].last(scope, len(self)) if scope else 0
-        return expect(self._log, entered, e.ScopeEntered).name if entered else ""
+        call = self.call(scope)
+        return call.name if call is not None else ""
 
     def _context_at(self, n: int) -> tuple[int, ...]:
         context = self._index.tables["context"]

@@ -1,0 +1,159 @@
+"""Which boxes a graph has when modules are closed, or when only a part of it is asked for.
+
+Pure, on plain numbers: whoever shows a graph (terminal, picture, page) says what it wants as a `Filter`, and gets the
+nodes that have a box of their own and the groups that stand for many. What a group looks like at a moment is the
+scene's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a module: the number of its scope, the module's path (``Net.blocks.0``) and class.
+
+    What a backward pass made counts as called by it: `scope` is then minus the number of the pass, `kind` empty.
+    """
+
+    scope: int
+    path: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is asked for. `closed`: paths of modules of which every call is one box.
+
+    With a `focus`, only the nodes within `radius` lines of it (0: however far), of its `ancestors` if asked.
+    """
+
+    closed: frozenset[str] = frozenset()
+    focus: int = 0
+    ancestors: bool = False
+    radius: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph as far as folding needs it: nodes in order of creation, their inputs, and the calls that each lies in,
+    the outermost first. Nodes of `loose` (parameters) lie in no call; they go where all their users are."""
+
+    nodes: Sequence[int]
+    inputs: Mapping[int, Sequence[int]]
+    calls: Mapping[int, tuple[Call, ...]]
+    loose: Collection[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A closed call as one box: what it stands for in order of creation, `inner` its own nodes, `parameters` theirs.
+
+    Parameters of a module that is called twice belong to both groups.
+    """
+
+    call: Call
+    inner: tuple[int, ...]
+    parameters: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The nodes that have a box of their own, in order of creation, and the groups, in the order of their calls."""
+
+    shown: tuple[int, ...]
+    groups: tuple[Group, ...]
+
+
+def fold(graph: Graph, wanted: Filter) -> Folded:
+    """The boxes of a graph. A call of which only one node would be hidden is not worth a box: the node is shown."""
+    kept = _asked_for(graph, wanted)
+    homes = {node: call for node in kept if (call := closed_call(graph.calls.get(node, ()), wanted.closed))}
+    inner: dict[int, list[int]] = {}
+    for node, call in homes.items():
+        inner.setdefault(call.scope, []).append(node)
+    owners = _owners(graph, kept, homes)
+    owned: dict[int, list[int]] = {}
+    for node, scopes in owners.items():
+        for scope in scopes:
+            owned.setdefault(scope, []).append(node)
+    closed = {call.scope: call for call in homes.values()}
+    worth = {scope for scope in closed if len(inner[scope]) + len(owned.get(scope, ())) > 1}
+    groups = [
+        Group(closed[scope], tuple(inner[scope]), tuple(node for node in owned.get(scope, ()) if owners[node] <= worth))
+        for scope in closed
+        if scope in worth
+    ]
+    hidden = {node for group in groups for node in (*group.inner, *group.parameters)}
+    return Folded(tuple(node for node in kept if node not in hidden), tuple(groups))
+
+
+def closed_call(calls: Sequence[Call], closed: Collection[str]) -> Call | None:
+    """The outermost of the calls that is closed."""
+    return next((call for call in calls if call.path in closed), None)
+
+
+def modules(graph: Graph) -> dict[str, str]:
+    """The path of every module that was called, in the order of the calls, and its class."""
+    return {call.path: call.kind for node in graph.nodes for call in graph.calls.get(node, ())}
+
+
+def closed_below(graph: Graph, depth: int) -> frozenset[str]:
+    """The modules to close so that calls are open to a depth; with depth 0 all are closed."""
+    return frozenset(call.path for calls in graph.calls.values() for call in calls[depth:])
+
+
+def closed_to_fit(graph: Graph, most: int) -> frozenset[str]:
+    """The modules to close so that there are at most so many boxes, as few as possible; all of them if that fails."""
+    if len(graph.nodes) <= most:
+        return frozenset()
+    deepest = max(map(len, graph.calls.values()), default=0)
+    for depth in range(deepest - 1, 0, -1):
+        closed = closed_below(graph, depth)
+        folded = fold(graph, Filter(closed))
+        if len(folded.shown) + len(folded.groups) <= most:
+            return closed
+    return closed_below(graph, 0)
+
+
+def _owners(graph: Graph, kept: Collection[int], homes: Mapping[int, Call]) -> dict[int, set[int]]:
+    """The closed calls that hold a loose node: those of its users, if all of them lie in calls of one module."""
+    users: dict[int, set[Call | None]] = {}
+    for node in kept:
+        for source in graph.inputs.get(node, ()):
+            if source in graph.loose:
+                users.setdefault(source, set()).add(homes.get(node))
+    owners = {}
+    for node, calls in users.items():
+        scopes = {call.scope for call in calls if call is not None}
+        if node in kept and None not in calls and len({call.path for call in calls if call is not None}) == 1:
+            owners[node] = scopes
+    return owners
+
+
+def _asked_for(graph: Graph, wanted: Filter) -> dict[int, None]:
+    """The nodes that the focus leaves, in order of creation."""
+    if not wanted.focus or not (wanted.ancestors or wanted.radius):
+        return dict.fromkeys(graph.nodes)
+    near = set(_within(graph, wanted))
+    return dict.fromkeys(node for node in graph.nodes if node in near)
+
+
+def _within(graph: Graph, wanted: Filter) -> Iterator[int]:
+    """The nodes reached from the focus, breadth first."""
+    users: dict[int, list[int]] = {}
+    if not wanted.ancestors:
+        for node in graph.nodes:
+            for source in graph.inputs.get(node, ()):
+                users.setdefault(source, []).append(node)
+    front, seen, distance = [wanted.focus], {wanted.focus}, 0
+    while front:
+        yield from front
+        if distance == wanted.radius and wanted.radius:
+            return
+        near = [other for node in front for other in (*graph.inputs.get(node, ()), *users.get(node, ()))]
+        front = [node for node in dict.fromkeys(near) if node not in seen]
+        seen.update(front)
+        distance += 1

@@ -1,0 +1,121 @@
+"""Folding: which nodes have a box of their own, and which a closed module call stands for."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.render.calls import graph_of
+from gviz.render.fold import Call, Filter, Graph, closed_below, closed_to_fit, fold, modules
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+NET, FC1, FC2 = Call(1, "Net", "Net"), Call(2, "Net.fc1", "Linear"), Call(3, "Net.fc2", "Linear")
+GRAPH = Graph(
+    nodes=[1, 2, 3, 4, 5, 6, 7, 8],
+    inputs={4: [1], 5: [3, 4], 6: [5], 7: [2, 6], 8: [7]},
+    calls={4: (NET, FC1), 5: (NET, FC1), 6: (NET, FC2), 7: (NET, FC2)},
+    loose={1, 2},
+)
+"""Weights 1 and 2, data 3; fc1 makes 4 and 5, fc2 6 and 7; 8 is the loss."""
+
+
+def only_group(wanted, graph=GRAPH):
+    (group,) = fold(graph, wanted).groups
+    return group
+
+
+def test_nothing_asked_for_shows_every_node():
+    assert fold(GRAPH, Filter()).shown == tuple(GRAPH.nodes)
+    assert not fold(GRAPH, Filter()).groups
+
+
+def test_a_closed_module_takes_its_parameters_along_but_not_the_data():
+    folded = fold(GRAPH, Filter(frozenset({"Net.fc1"})))
+    assert folded.shown == (2, 3, 6, 7, 8)
+    group = only_group(Filter(frozenset({"Net.fc1"})))
+    assert (group.call, group.inner, group.parameters) == (FC1, (4, 5), (1,))
+
+
+def test_the_outermost_closed_module_counts():
+    group = only_group(Filter(frozenset({"Net.fc1", "Net"})))
+    assert (group.inner, group.parameters) == ((4, 5, 6, 7), (1, 2))
+
+
+def test_a_call_with_one_node_is_that_node():
+    graph = Graph([1, 2], {2: [1]}, {2: (Call(1, "ReLU", "ReLU"),)})
+    assert fold(graph, Filter(frozenset({"ReLU"}))).shown == (1, 2)
+
+
+def test_a_weight_that_two_modules_share_keeps_its_box():
+    graph = Graph([1, 2, 3, 4, 5], {2: [1], 3: [2], 4: [1], 5: [4]}, {2: (FC1,), 3: (FC1,), 4: (FC2,), 5: (FC2,)}, {1})
+    folded = fold(graph, Filter(frozenset({"Net.fc1", "Net.fc2"})))
+    assert folded.shown == (1,)
+    assert [group.parameters for group in folded.groups] == [(), ()]
+
+
+def test_a_module_called_twice_is_two_boxes_with_the_same_weight():
+    again = Call(9, "Net.fc1", "Linear")
+    graph = Graph(
+        [1, 2, 3, 4, 5], {2: [1], 3: [2], 4: [1], 5: [4]}, {2: (FC1,), 3: (FC1,), 4: (again,), 5: (again,)}, {1}
+    )
+    folded = fold(graph, Filter(frozenset({"Net.fc1"})))
+    assert [(group.call.scope, group.parameters) for group in folded.groups] == [(2, (1,)), (9, (1,))]
+    assert folded.shown == ()
+
+
+def test_ancestors_and_neighbours_of_a_node():
+    assert fold(GRAPH, Filter(focus=5, ancestors=True)).shown == (1, 3, 4, 5)
+    assert fold(GRAPH, Filter(focus=5, radius=1)).shown == (3, 4, 5, 6)
+    assert fold(GRAPH, Filter(focus=5, ancestors=True, radius=1)).shown == (3, 4, 5)
+
+
+def test_depth_and_the_boxes_there_is_room_for():
+    assert modules(GRAPH) == {"Net": "Net", "Net.fc1": "Linear", "Net.fc2": "Linear"}
+    assert closed_below(GRAPH, 1) == {"Net.fc1", "Net.fc2"}
+    assert closed_to_fit(GRAPH, 8) == frozenset()
+    assert closed_to_fit(GRAPH, 7) == {"Net.fc1", "Net.fc2"}
+    assert closed_to_fit(GRAPH, 1) == {"Net", "Net.fc1", "Net.fc2"}
+
+
+graphs = st.lists(st.tuples(st.integers(0, 4), st.lists(st.integers(1, 12), max_size=3)), min_size=1, max_size=12)
+paths = st.frozensets(st.sampled_from(["a", "a.b", "a.c", "d"]))
+CALLS = ((), (Call(1, "a", "A"),), (Call(1, "a", "A"), Call(2, "a.b", "B")), (Call(1, "a", "A"), Call(3, "a.c", "C")))
+PLACES = (*CALLS, (Call(4, "d", "D"),))
+
+
+@given(graphs, paths, st.integers(0, 12), st.booleans(), st.integers(0, 3))
+def test_no_node_is_lost_and_none_is_shown_twice(rows, closed, focus, ancestors, radius):
+    """Without a focus every node is shown or in a group; with one the same holds for the part that it leaves."""
+    nodes = range(1, len(rows) + 1)
+    inputs = {
+        node: [source for source in sources if source < node] for node, (_, sources) in zip(nodes, rows, strict=True)
+    }
+    loose = {node for node, (place, _) in zip(nodes, rows, strict=True) if not place and not inputs[node]}
+    graph = Graph(nodes, inputs, {node: PLACES[place] for node, (place, _) in zip(nodes, rows, strict=True)}, loose)
+    focus = min(focus, len(rows))
+    folded = fold(graph, Filter(closed, focus, ancestors, radius))
+    inner = [node for group in folded.groups for node in group.inner]
+    owned = {node for group in folded.groups for node in group.parameters}
+    everything = [*folded.shown, *inner, *owned]
+    part = fold(graph, Filter(frozenset(), focus, ancestors, radius)).shown
+    assert sorted(everything) == sorted(part)
+    assert focus in everything or not focus
+    assert list(folded.shown) == sorted(folded.shown)
+    for node in owned:
+        users = {user for user in part if node in inputs[user]}
+        assert users <= set(inner)
+
+
+def test_what_a_pass_makes_lies_in_the_pass_and_modules_in_each_other():
+    def program():
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())
+        x = torch.ones(1, 2, requires_grad=True)
+        (g,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+        g.sum().backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    graph = graph_of(timeline, map(timeline.info, timeline.nodes))
+    chains = {tuple(call.path for call in calls) for calls in graph.calls.values()}
+    assert chains == {(), ("Sequential", "Sequential.0"), ("Sequential", "Sequential.1"), ("backward pass 1",)}
+    assert {timeline.info(node).name for node in graph.loose} == {"0.weight", "0.bias"}
