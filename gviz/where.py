@@ -137,7 +137,8 @@ class Condition:
         """Whether it is true of a moment, a dictionary that gives `NAMES`; raises whatever the expression raises."""
         moment["__builtins__"] = _BUILTINS
         with np.errstate(all="ignore"):
-            return bool(np.all(eval(self.code, moment)))  # the user typed it, see `condition`
+            told = eval(self.code, moment)  # the user typed it, see `condition`
+            return bool(told) if isinstance(told, bool | np.bool_) else bool(np.all(told))
 
 
 @dataclass(frozen=True, slots=True)

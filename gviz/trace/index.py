@@ -13,6 +13,7 @@ from gviz import events as e
 from gviz.events import Edge
 from gviz.trace.changes import ChangeList
 from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.context import CONTEXT, Context
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.passes import Carriers
 from gviz.trace.phases import DECIDING, Chapters
@@ -54,9 +55,7 @@ _BY_NODE = {
 _FREQUENT = kinds(e.StepStarted, e.StepFinished, e.GradFlowed, e.SavedFreed, e.NodeFreed)
 _BY_OUTPUT = {"grad": kinds(e.GradAccumulated, e.GradRetained, e.GradSet), "arrived": kinds(e.GradFlowed)}
 _DECODED = frozenset(kinds(*DECIDING, e.RequiresGradSet, e.ScopeLeft))
-_CONTEXT = kinds(
-    e.BackwardStarted, e.BackwardFinished, e.StepStarted, e.StepFinished, e.ScopeEntered, e.ScopeLeft
-)  # fmt: skip
+_CONTEXT = kinds(*CONTEXT)
 _BATCH = 1 << 16
 _SMALL_BATCH = 1 << 12
 _OUTPUT_BITS = 24
@@ -83,7 +82,7 @@ class Index:
         self.tables = {name: np.empty((len(columns), 0), np.int64) for name, columns in TABLES.items()}
         self._chapters = Chapters()
         self._add_chapters()
-        self._context = _Context()
+        self._context = Context()
         self._stack = -1
         self._carriers = Carriers()
 
@@ -117,34 +116,6 @@ class Index:
     def _add_chapters(self) -> None:
         self.tables["phases"] = _table("phases", self._chapters.rows)
         self.tables["iterations"] = _table("iterations", [(start,) for start in self._chapters.iterations])
-
-
-class _Context:
-    """Which pass runs, whose rule, in which module call, how many rules within one another; after each change."""
-
-    def __init__(self) -> None:
-        self._passes: list[int] = []
-        self._steps: list[Edge] = []  # (pass, node)
-        self._scopes: list[int] = []
-
-    def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int, int]:
-        started, finished, step_started, step_finished, entered, _ = _CONTEXT
-        if kind == started:
-            self._passes.append(pass_nr)
-        elif kind == finished:
-            self._passes = [other for other in self._passes if other != pass_nr]
-            self._steps = [step for step in self._steps if step[0] != pass_nr]
-        elif kind == step_started:
-            self._steps.append((pass_nr, node))
-        elif kind == step_finished:
-            self._steps = [step for step in self._steps if step != (pass_nr, node)]
-        elif kind == entered:
-            self._scopes.append(scope)
-        elif scope in self._scopes:
-            del self._scopes[self._scopes.index(scope) :]
-        pass_now = self._passes[-1] if self._passes else 0
-        step_now = self._steps[-1][1] if self._steps and self._steps[-1][0] == pass_now else 0
-        return pass_now, step_now, self._scopes[-1] if self._scopes else 0, len(self._steps)
 
 
 class _Batch:

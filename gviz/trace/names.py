@@ -55,6 +55,11 @@ class Names:
         """The name of a node, or nothing: its own, or ``w.grad`` for a tensor that is the gradient of another."""
         return self._own(node) or self._of_gradient(node)
 
+    def possible(self, stack: int) -> str:
+        """The name that a node made at a stack gets, if it is not a step on the way to what is assigned."""
+        claim = self._claim(stack)
+        return claim.name if claim is not None else ""
+
     def _own(self, node: int) -> str:
         return self._given(node) or self._variable(node)
 

@@ -117,7 +117,7 @@ class Hits:
 
     def _tested(self, n: int, node: int) -> Hit | None:
         event = self._timeline.event(n)
-        if not _is(self._stop.event, event):
+        if not is_of(self._stop.event, event):
             return None
         if self._stop.condition is None:
             return Hit(n)
@@ -202,8 +202,8 @@ def word_of(event: Event) -> str:
     return next((word for word, kinds in EVENTS.items() if isinstance(event, kinds)), type(event).__name__.lower())
 
 
-def _is(word: str, event: Event) -> bool:
-    """Whether an event of a wanted kind is what the word means."""
+def is_of(word: str, event: Event) -> bool:
+    """Whether an event of one of `where.EVENTS[word]` is what the word means; no word means all."""
     match word:
         case "forward":
             return isinstance(event, e.NodeCreated) and event.kind == "op"

@@ -1,0 +1,185 @@
+"""Breakpoints as tests of single events in the program's process: cheap, and never wrong when they say no.
+
+Where a test says yes the program stands still and the debugger looks at the timeline, in which the same breakpoint is
+exact. What a condition asks for is told from the event and from `Facts`; where those do not know, the test says yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gviz import events as e
+from gviz.live.facts import Facts
+from gviz.trace.codec import HELD_VALUES, subject
+from gviz.trace.phases import Chapters
+from gviz.trace.stops import is_of, word_of
+from gviz.values import NUMPY_DTYPES, Value
+from gviz.where import Numbers, Place, Stop, stop
+
+Test = Callable[[e.Event], bool]
+
+
+class Unknown(Exception):
+    """What a condition asks for is not known on this side."""
+
+
+class Absent(Exception):
+    """There is no such value or gradient: the condition does not hold."""
+
+
+class Chance:
+    """One breakpoint."""
+
+    def __init__(self, text: str, facts: Facts, chapters: Chapters) -> None:
+        self.stop: Stop = stop(text)
+        self.asks_for_values = self.stop.condition is not None and "value" in self.stop.condition.code.co_names
+        self._facts = facts
+        self._chapters = chapters
+        self._fits: dict[int, bool] = {}
+        self._storages: set[int] = set()
+        self._searched = 0
+
+    def may_stop(self, event: e.Event) -> bool:
+        """Whether the debugger has to look at an event, which is one of the stop's kinds."""
+        word, condition = self.stop.event, self.stop.condition
+        if word in ("nan", "inf"):
+            if not may_be_nonfinite(event):
+                return False
+        elif word and not is_of(word, event):
+            return False
+        node = subject(event)[0]
+        if not self._concerns(event, node):
+            return False
+        if condition is None:
+            return True
+        try:
+            return condition.holds(Seen(event, node, self._facts, self._chapters))
+        except Absent:
+            return False
+        except Exception:  # whatever it is: the debugger evaluates it too, and shows it
+            return True
+
+    def _concerns(self, event: e.Event, node: int) -> bool:
+        place = self.stop.place
+        if place is None or self._means(place, node):
+            return True
+        return isinstance(event, e.StorageWritten) and event.storage in self._memory(place)
+
+    def _means(self, place: Place, node: int) -> bool:
+        if place.kind == "node":
+            return node == place.number
+        facts = self._facts
+        if node in facts.given or node in facts.gradients:
+            return True
+        number = facts.number_of(node)
+        fits = self._fits.get(number)
+        if fits is None:
+            fits = self._fits[number] = bool(number) and place.fits(facts.possible(facts.kinds[number]))
+        return fits
+
+    def _memory(self, place: Place) -> set[int]:
+        """The storages of all nodes that the place may mean."""
+        for node in range(self._searched, len(self._facts.kind_of)):
+            if self._means(place, node):
+                self._storages.update(self._facts.storages(node))
+        self._searched = len(self._facts.kind_of)
+        return self._storages
+
+
+class Seen(dict[str, Any]):
+    """What a condition may ask about an event, as far as it is known at once."""
+
+    def __init__(self, event: e.Event, node: int, facts: Facts, chapters: Chapters) -> None:
+        super().__init__()
+        self._event = event
+        self._node = node
+        self._facts = facts
+        self._chapters = chapters
+
+    def __missing__(self, name: str) -> Any:
+        reader = _READERS.get(name)
+        if reader is None:
+            raise KeyError(name)
+        found = self[name] = reader(self)
+        return found
+
+    def _value(self) -> Any:
+        match self._event:
+            case e.NodeCreated(outputs=outputs):
+                return _numbers(outputs[0].value if outputs else None)
+            case e.StorageWritten() | e.GradFlowed() | e.GradSet() | e.GradRetained():
+                raise Unknown
+        try:
+            return _numbers(self._facts.value(self._node))
+        except KeyError:
+            raise Unknown from None
+
+    def _grad(self) -> Any:
+        match self._event:
+            case e.NodeCreated():
+                raise Absent
+            case e.StepStarted(grads=(grad, *_)) if grad is not None:
+                return _numbers(grad)
+            case e.GradAccumulated(part=part, value=value):
+                return _numbers(part if value is None else value)
+        raise Unknown
+
+    def _name(self) -> str:
+        facts, number = self._facts, self._facts.number_of(self._node)
+        if self._node in facts.given or self._node in facts.gradients or not number:
+            raise Unknown
+        if facts.possible(facts.kinds[number]).name:
+            raise Unknown  # it has this name, or none
+        return ""
+
+    def _module(self) -> str:
+        number = self._facts.number_of(self._node)
+        return self._facts.possible(self._facts.kinds[number]).scope
+
+    def _op(self) -> str:
+        number = self._facts.number_of(self._node)
+        if not number:
+            raise Unknown
+        return self._facts.possible(self._facts.kinds[number]).op.name
+
+
+_READERS: dict[str, Callable[[Seen], Any]] = {
+    "value": Seen._value,
+    "grad": Seen._grad,
+    "op": Seen._op,
+    "name": Seen._name,
+    "module": Seen._module,
+    "node": lambda self: self._node,
+    "event": lambda self: word_of(self._event),
+    "step": lambda self: len(self._chapters.iterations) - 1,
+}
+
+
+def _numbers(value: Value | None) -> Any:
+    if value is None:
+        raise Absent
+    array = value.array()
+    if array is None:
+        raise Unknown
+    return array.view(Numbers) if array.ndim else array[()]
+
+
+def may_be_nonfinite(event: e.Event) -> bool:
+    """Whether an event holds a nan or an infinity."""
+    held = HELD_VALUES.get(event.__class__)
+    return held is not None and any(value is not None and _nonfinite(value) for value in held(event))
+
+
+def _nonfinite(value: Value) -> bool:
+    data, dtype = value.data, value.dtype
+    if data is None:
+        return value.stats is not None and bool(value.stats.nan or value.stats.inf)
+    if dtype == "float32":
+        if len(data) == 4:  # a scalar: all bits of the exponent are set
+            return data[3] & 0x7F == 0x7F and data[2] >= 0x80
+    elif not dtype.startswith(("float", "complex")):
+        return dtype == "bfloat16" and not np.isfinite(value.array()).all()  # type: ignore[arg-type]  # it has data
+    return b"\0" in np.isfinite(np.frombuffer(data, NUMPY_DTYPES[dtype])).tobytes()

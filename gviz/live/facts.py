@@ -1,0 +1,151 @@
+"""What the program's side remembers of its nodes, so that it can tell which of them a breakpoint may mean."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+from gviz import events as e
+from gviz.site import Frame
+from gviz.trace.names import Names
+from gviz.values import Value
+
+_UNKNOWN_OP = e.OpSeen(0, "?", "", (), (), ())
+
+
+class Kind(NamedTuple):
+    """What nodes have in common that were made by one op at one place: all that a place can ask of a new node."""
+
+    op: int
+    stack: int
+    scope: int
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """A node as a `where.Place` sees it, with the name that it may get."""
+
+    node: int
+    name: str
+    op: e.OpSeen
+    scope: str
+    frames: tuple[Frame, ...]
+
+
+class Remembered(NamedTuple):
+    """The value of a node's first output when it was made, its memory, and whether it fills that memory plainly."""
+
+    value: Value | None
+    storage: int
+    plain: bool
+
+
+class Facts:
+    """Grows with the program: definitions, and a few bytes for every node. `keep_values` also keeps their values."""
+
+    def __init__(self) -> None:
+        self.ops: dict[int, e.OpSeen] = {}
+        self.stacks: dict[int, tuple[Frame, ...]] = {}
+        self.scopes: dict[int, str] = {}
+        self.given: dict[int, str] = {}
+        self.gradients: set[int] = set()
+        self.kinds: list[Kind] = [Kind(0, 0, 0)]
+        self.kind_of = array("I", [0])
+        self.storage_of = array("I", [0])
+        self.more_storages: dict[int, tuple[int, ...]] = {}
+        self.keep_values = False
+        self.values: dict[int, Remembered] = {}
+        self.written: dict[int, Value] = {}
+        self._numbers: dict[Kind, int] = {}
+        self._sources: dict[str, str | None] = {}
+        self._names = Names([], [], _no_node, lambda node: "", self.stacks, self._sources)
+
+    def learn(self, event: e.Event) -> None:
+        """Take in what one of `LEARNED_FROM` says."""
+        _LEARN[event.__class__](self, event)
+
+    def possible(self, kind: Kind, node: int = 0) -> Possible:
+        """What a node of a kind is called where it is called anything."""
+        name = self.given.get(node) or self._names.possible(kind.stack)
+        op = self.ops.get(kind.op, _UNKNOWN_OP)
+        return Possible(node, name, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
+
+    def number_of(self, node: int) -> int:
+        """The place in `kinds` of a node's kind, 0 for a node that was never announced."""
+        return self.kind_of[node] if 0 <= node < len(self.kind_of) else 0
+
+    def storages(self, node: int) -> tuple[int, ...]:
+        """The memory that a node's outputs lie in."""
+        return self.more_storages.get(node) or (self.storage_of[node],)
+
+    def value(self, node: int) -> Value | None:
+        """The value of a node's first output now; KeyError if that is not known here."""
+        value, storage, plain = self.values[node]
+        written = self.written.get(storage)
+        if written is None or value is None:
+            return value
+        if not plain or written.size != value.size:
+            raise KeyError(node)
+        return Value(value.dtype, value.shape, written.data, written.stats)
+
+    def _made(self, event: e.NodeCreated) -> None:
+        kind = Kind(event.op, event.stack, event.scope)
+        number = self._numbers.get(kind)
+        if number is None:
+            number = self._numbers[kind] = len(self.kinds)
+            self.kinds.append(kind)
+        node, outputs = event.node, event.outputs
+        while len(self.kind_of) <= node:  # threads do not number in order
+            self.kind_of.append(0)
+            self.storage_of.append(0)
+        self.kind_of[node] = number
+        if outputs:
+            self.storage_of[node] = outputs[0].storage
+            if len(outputs) > 1:
+                self.more_storages[node] = tuple({output.storage for output in outputs})
+            if self.keep_values:
+                first = outputs[0]
+                self.values[node] = Remembered(first.value, first.storage, first.strides is None and not first.offset)
+        if event.attrs and any(name == "grad_of" for name, _ in event.attrs):
+            self.gradients.add(node)
+
+    def _wrote(self, event: e.StorageWritten) -> None:
+        if self.keep_values:
+            self.written[event.storage] = event.value
+
+    def _freed(self, event: e.NodeFreed) -> None:
+        self.values.pop(event.node, None)
+
+    def _named(self, event: e.Named) -> None:
+        self.given[event.node] = event.name
+
+    def _entered(self, event: e.ScopeEntered) -> None:
+        self.scopes[event.scope] = event.name
+
+    def _op(self, event: e.OpSeen) -> None:
+        self.ops[event.op] = event
+
+    def _stack(self, event: e.StackSeen) -> None:
+        self.stacks[event.stack] = event.frames
+
+    def _source(self, event: e.SourceSeen) -> None:
+        self._sources[event.path] = event.text
+
+
+def _no_node(node: int) -> NoReturn:
+    raise KeyError(node)
+
+
+_LEARN: dict[type[e.Event], Callable[[Facts, Any], None]] = {
+    e.NodeCreated: Facts._made,
+    e.StorageWritten: Facts._wrote,
+    e.NodeFreed: Facts._freed,
+    e.Named: Facts._named,
+    e.ScopeEntered: Facts._entered,
+    e.OpSeen: Facts._op,
+    e.StackSeen: Facts._stack,
+    e.SourceSeen: Facts._source,
+}
+LEARNED_FROM = frozenset(_LEARN)

@@ -1,0 +1,214 @@
+"""Holds a program between two of its events. It has no I/O of its own: what holding means is the `wait` it is given.
+
+The gate stands between a `Channel` and the writer of the trace. It follows what happens just far enough to stop where a
+`Timeline` of the same events would stop: live stepping and stepping through a recording meet the same moments. An event
+is handed on first and then the program is held, with one exception: `finish` runs to the end of a phase, which only the
+next phase's first event shows, and that one waits outside.
+
+All threads of the program wait where one of them is held: each says its next event behind the same lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from threading import get_ident
+
+from gviz import events as e
+from gviz.emit import Listener
+from gviz.live.chances import Chance, Test, may_be_nonfinite
+from gviz.live.facts import LEARNED_FROM, Facts
+from gviz.live.protocol import Why, Wish
+from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
+from gviz.trace.context import CONTEXT, Context
+from gviz.trace.phases import DECIDING, Chapters
+
+Wait = Callable[[Why], Wish]
+"""Called while the program is held; gives how it is to go on."""
+
+_WHOLE_NODE = frozenset((e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed))
+_DECIDING, _CONTEXT, _DEFINITIONS = frozenset(DECIDING), frozenset(CONTEXT), frozenset(e.DEFINITIONS)
+_FOLLOWED = LEARNED_FROM | _DECIDING | _CONTEXT
+_SCOPE_KINDS = (e.ScopeEntered, e.ScopeLeft)
+
+
+class Gate:
+    """`say` is the listener of a channel; `first` is how the program begins."""
+
+    def __init__(self, hand_on: Listener, wait: Wait, first: Wish) -> None:
+        self._hand_on = hand_on
+        self._wait = wait
+        self._lock = threading.RLock()
+        self.aside: frozenset[int] = frozenset()
+        """Threads that are never held, because letting the program go on may take them."""
+        self.count = 0
+        self._pausing = False
+        self._facts = Facts()
+        self._context = Context()
+        self._chapters = Chapters()
+        self._scope = self._depth = 0
+        self._chances: dict[str, Chance] = {}
+        self._bad_seen = False
+        self._take_up(first)
+
+    def say(self, event: e.Event) -> None:
+        """Hand an event on, and hold the program if that is what was wished for."""
+        if get_ident() in self.aside:
+            self.count += event.__class__ not in _DEFINITIONS
+            self._hand_on(event)
+            return
+        with self._lock:
+            self._say(event)
+
+    def pause(self) -> None:
+        """Hold the program at its next event, or at the next `pause_here`, whichever comes first."""
+        self._pausing = True
+
+    def pause_here(self) -> bool:
+        """Hold the program where it is, if it is asked to pause; whether this was the moment for it.
+
+        For a signal handler: between two instructions of a thread, also inside `say`, which then sees to it itself.
+        """
+        if self._pausing and not self._lock._is_owned():  # type: ignore[attr-defined]
+            self.stop_here("pause")
+        return not self._pausing
+
+    def stop_here(self, why: Why) -> None:
+        """Hold the program where it is."""
+        with self._lock:
+            if why != "pause" or self._pausing:
+                self._hold(why)
+
+    def _say(self, event: e.Event) -> None:
+        kind = event.__class__
+        if kind in _DEFINITIONS:
+            self._facts.learn(event)
+            self._hand_on(event)
+            return
+        before = self._depth
+        if kind in _FOLLOWED:
+            self._follow(event, kind)
+        self._hand_on(event)
+        self.count += 1
+        if self._pausing:
+            self._hold("pause")
+        elif self._every:
+            self._counted()
+        elif self._nodes:
+            if before > 0 == self._depth if kind in _CONTEXT else kind in _WHOLE_NODE and not self._depth:
+                self._counted()
+        else:
+            for test in self._tests.get(kind, ()):
+                if test(event):
+                    self._hold("maybe")
+                    break
+
+    def _counted(self) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            self._hold("wish")
+
+    def _follow(self, event: e.Event, kind: type[e.Event]) -> None:
+        """Follow phases, passes and module calls; hold first if this event shows that a phase is over."""
+        if kind in _DECIDING:
+            phases = len(self._chapters.rows)
+            self._chapters.happen(self.count + 1, event)
+            if self._until_phase_ends and len(self._chapters.rows) > phases > 0 and self._ended_at() == self.count:
+                self._hold("wish")
+        if kind in LEARNED_FROM:
+            self._facts.learn(event)
+        if kind in _CONTEXT:
+            node, _, pass_nr = subject(event)
+            scope = event.scope if isinstance(event, _SCOPE_KINDS) else 0
+            _, _, self._scope, self._depth = self._context.happen(KIND_NUMBERS[kind], node, pass_nr, scope)
+
+    def _ended_at(self) -> int:
+        """The last event of the phase before the present one, 0 if the program went on from just there."""
+        end = self._chapters.rows[-2][2]
+        return end if end > self._wished_at else 0
+
+    def _hold(self, why: Why) -> None:
+        """Wait for the next wish; whatever comes out of the wait goes to the program, which then runs to a stop."""
+        self._pausing = False
+        wish = Wish("continue", stops=self._wish.stops)
+        try:
+            wish = self._wait(why)
+        finally:
+            self._take_up(wish)
+
+    def _take_up(self, wish: Wish) -> None:
+        self._wish = wish
+        self._left = wish.count
+        self._wished_at = self.count
+        self._every = wish.mode == "step"
+        self._nodes = wish.mode == "next"
+        self._until_phase_ends = wish.mode == "finish" and not self._scope
+        self._tests = self._tests_of(wish)
+
+    def _tests_of(self, wish: Wish) -> dict[type[e.Event], tuple[Test, ...]]:
+        """The tests that say whether to hold, by the class of the event."""
+        tests: dict[type[e.Event], tuple[Test, ...]] = {}
+        for kind, test in self._wanted(wish):
+            tests[kind] = (*tests.get(kind, ()), test)
+        return tests
+
+    def _wanted(self, wish: Wish) -> list[tuple[type[e.Event], Test]]:
+        match wish.mode:
+            case "finish":
+                return self._ends()
+            case "phase":
+                return [(kind, self._begins_phase()) for kind in DECIDING]
+            case "to":
+                return [(kind, _concerns(wish.node, frozenset(wish.storages))) for kind in e.KINDS]
+            case "backward":
+                return [(e.BackwardStarted, _always)]
+            case "continue":
+                return self._stops(wish.stops)
+        return []
+
+    def _ends(self) -> list[tuple[type[e.Event], Test]]:
+        if self._scope:
+            scope = self._scope
+            return [(e.ScopeLeft, lambda event: scope not in self._context.scopes)]
+        return [(e.BackwardFinished, lambda event: self._chapters.rows[-1][2] == self.count)]
+
+    def _begins_phase(self) -> Test:
+        rows = self._chapters.rows
+        known = len(rows) - bool(rows and rows[-1][1] > self.count)  # the last may begin with the event that waits
+        return lambda event: len(self._chapters.rows) > known
+
+    def _stops(self, texts: tuple[str, ...]) -> list[tuple[type[e.Event], Test]]:
+        tests: list[tuple[type[e.Event], Test]] = [(e.Marked, _always)]
+        if not self._bad_seen:
+            tests += [(kind, self._first_bad) for kind in HELD_VALUES]
+        for text in texts:
+            chance = self._chances.get(text)
+            if chance is None:
+                chance = self._chances[text] = Chance(text, self._facts, self._chapters)
+                self._facts.keep_values |= chance.asks_for_values
+            tests += [(kind, chance.may_stop) for kind in chance.stop.kinds]
+        return tests
+
+    def _first_bad(self, event: e.Event) -> bool:
+        if self._bad_seen or not may_be_nonfinite(event):
+            return False
+        self._bad_seen = True
+        return True
+
+
+def _always(event: e.Event) -> bool:
+    return True
+
+
+def _concerns(node: int, storages: frozenset[int]) -> Test:
+    def concerns(event: e.Event) -> bool:
+        match event:
+            case e.StorageWritten(storage=storage):
+                return storage in storages or event.node == node
+            case e.BackwardStarted(roots=roots):
+                return any(root == node for root, _ in roots)
+            case e.OptimizerStepped(parameters=parameters):
+                return node in parameters
+        return subject(event)[0] == node
+
+    return concerns

@@ -1,0 +1,127 @@
+"""What the debugger and its program say to each other: a closed vocabulary over a private Unix socket.
+
+Every message is a msgspec struct behind its length, four bytes. Neither side trusts the other's sizes. The program says
+`Ready` once, then `Held` whenever it stands still and `Released` if it goes on without having been told; the debugger
+answers `Held` with `Go`. `Pause`, `LetGo` and `End` may come at any time. The end of the socket is the end of the other
+side.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from typing import Literal
+
+import msgspec
+
+LARGEST_MESSAGE = 1 << 20
+_LENGTH_BYTES = 4
+
+Mode = Literal["step", "next", "finish", "phase", "to", "backward", "continue", "run"]
+"""How far the program runs: `backward` is to the next backward pass, `run` to its end without any stop."""
+
+Why = Literal["wish", "maybe", "pause", "breakpoint", "post-mortem"]
+"""Why the program stands still: the wish is fulfilled; the debugger has to look whether it is; it was asked to; its own
+code says so."""
+
+
+class Wish(msgspec.Struct, frozen=True, array_like=True):
+    """How the program is to run on: `count` times by a mode, or to the next event of a node or of its `storages`.
+
+    `stops` are breakpoints as `gviz.where.stop` reads them; only `continue` looks at them.
+    """
+
+    mode: Mode
+    count: int = 1
+    node: int = 0
+    storages: tuple[int, ...] = ()
+    stops: tuple[str, ...] = ()
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """The program is about to begin; it waits for its first `Go`."""
+
+    process: int
+
+
+class Held(msgspec.Struct, frozen=True, tag=True):
+    """The program stands still and its trace is complete up to now; `thread` and `place` say who stands where."""
+
+    why: Why
+    thread: str = ""
+    place: str = ""
+
+
+class Released(msgspec.Struct, frozen=True, tag=True):
+    """The program goes on by itself: a signal ended the wait."""
+
+
+class Go(msgspec.Struct, frozen=True, tag=True):
+    """Run on."""
+
+    wish: Wish
+
+
+class Pause(msgspec.Struct, frozen=True, tag=True):
+    """Stand still as soon as possible."""
+
+
+class LetGo(msgspec.Struct, frozen=True, tag=True):
+    """Run on without the debugger, also after it has ended."""
+
+
+class End(msgspec.Struct, frozen=True, tag=True):
+    """Close the trace and end."""
+
+
+Message = Ready | Held | Released | Go | Pause | LetGo | End
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Message).decode
+
+
+class Line:
+    """One end of the socket. `receive` belongs to one thread, `send` to any."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+
+    def send(self, message: Message) -> bool:
+        """Send a message; False if nobody is there any more."""
+        body = _encode(message)
+        try:
+            self._socket.sendall(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
+        except OSError:
+            return False
+        return True
+
+    def receive(self) -> Message | None:
+        """Wait for the next message; None when the other side has ended or says what is not of the vocabulary."""
+        head = self._exactly(_LENGTH_BYTES)
+        length = int.from_bytes(head or b"", "big")
+        body = self._exactly(length) if 0 < length <= LARGEST_MESSAGE else None
+        if body is None:
+            return None
+        try:
+            message: Message = _decode(body)
+        except msgspec.MsgspecError:
+            return None
+        return message
+
+    def close(self) -> None:
+        """End the line, for a thread that waits in `receive` too."""
+        with suppress(OSError):  # the other side was faster
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _exactly(self, size: int) -> bytes | None:
+        data = bytearray()
+        while len(data) < size:
+            try:
+                part = self._socket.recv(size - len(data))
+            except OSError:
+                return None
+            if not part:
+                return None
+            data += part
+        return bytes(data)

@@ -1,0 +1,245 @@
+"""The gate without any process: it holds exactly where a recording of the same events stops."""
+
+import threading
+
+import pytest
+from histories import histories
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from recording import events_of
+from stories import Story
+
+import gviz.engine as torch
+from gviz import events as e
+from gviz.live.gate import Gate
+from gviz.live.protocol import Wish
+from gviz.trace import navigation
+from gviz.trace.log import MemoryLog
+from gviz.trace.stops import Hits
+from gviz.trace.timeline import Timeline
+from gviz.where import stop
+
+MOVES = {
+    "step": navigation.step,
+    "next": navigation.next_node,
+    "finish": navigation.finish,
+    "phase": navigation.phase,
+}
+STOPS = (
+    "#4", "Mul", "net.*", "on accumulate", "on backward", "on nan", "on inf net.*", "on inplace #2", "change #3",
+    "change Mul.grad", "Add if value.sum() > 3", "if abs(grad) > 2", "if step > 1 and event == 'forward'",
+    "if module == 'net.3'", "on free if op == 'mul'", "on accumulate if value[0] > 1", "if name == 'x' or value < 0",
+)  # fmt: skip
+laws = settings(deadline=None, max_examples=60)
+
+
+class Debugger:
+    """Plays the debugger's side of a list of wishes, and notes where the program was held."""
+
+    def __init__(self, wishes):
+        self.wishes = list(wishes)
+        self.log = MemoryLog()
+        self.stops = []
+        self.asked = 0
+        self.gate = Gate(self.log.append, self.wait, self.wish)
+
+    @property
+    def wish(self):
+        done = len(self.stops)
+        return self.wishes[done] if done < len(self.wishes) else Wish("run")
+
+    def wait(self, why):
+        here = len(self.log)
+        self.asked += 1
+        if why != "maybe" or self.is_stop(here):
+            self.stops.append(here)
+        return self.wish
+
+    def is_stop(self, here):
+        timeline = Timeline(self.log)
+        match self.wish.mode:
+            case "continue":
+                hits = (hit.n for text in self.wish.stops for hit in Hits(timeline, stop(text)).after(here - 1))
+                return here in navigation.stops(timeline) or here in hits
+        return True
+
+
+def closed(events):
+    """The same with every module call left: whether one ever is, nobody knows while the program runs."""
+    entered = [event.scope for event in events if isinstance(event, e.ScopeEntered)]
+    left = {event.scope for event in events if isinstance(event, e.ScopeLeft)}
+    return [*events, *(e.ScopeLeft(scope) for scope in reversed(entered) if scope not in left)]
+
+
+programs = histories.map(closed)
+
+
+def held(events, *wishes):
+    debugger = Debugger(wishes)
+    for event in events:
+        debugger.gate.say(event)
+    return debugger.stops
+
+
+def replayed(events, wishes):
+    """Where the same wishes lead through the finished recording, up to its end."""
+    timeline = Timeline(MemoryLog(events))
+    n, stops = 0, []
+    for wish in wishes:
+        for _ in range(wish.count):
+            n = moved(timeline, n, wish)
+        if n == len(timeline):
+            return stops
+        stops.append(n)
+    return stops
+
+
+def moved(timeline, n, wish):
+    if wish.mode == "continue":
+        hits = [next((hit.n for hit in Hits(timeline, stop(text)).after(n)), len(timeline)) for text in wish.stops]
+        return min([navigation.continue_(timeline, n), *hits])
+    if wish.mode == "to":
+        there = navigation.to_node(timeline, n, wish.node)
+        return len(timeline) if there == n else there
+    return MOVES[wish.mode](timeline, n)
+
+
+def before_the_end(stops, events):
+    return [n for n in stops if n < len(MemoryLog(events))]
+
+
+@given(programs, st.lists(st.sampled_from(list(MOVES)), max_size=30))
+@laws
+def test_the_program_is_held_where_the_recording_stops(events, modes):
+    wishes = [Wish(mode) for mode in modes]
+    expected = replayed(events, wishes)
+    assert before_the_end(held(events, *wishes), events)[: len(expected)] == expected
+
+
+@given(programs, st.sampled_from(("step", "next")), st.integers(2, 5))
+@laws
+def test_a_count_is_as_many_wishes(events, mode, count):
+    wishes = [Wish(mode, count=count)] * 5
+    expected = replayed(events, wishes)
+    assert before_the_end(held(events, *wishes), events)[: len(expected)] == expected
+
+
+@given(programs, st.lists(st.sampled_from(STOPS), max_size=3))
+@laws
+def test_running_on_stops_at_the_breakpoints_of_the_recording(events, texts):
+    wishes = [Wish("continue", stops=tuple(texts))] * 40
+    expected = replayed(events, wishes)
+    assert before_the_end(held(events, *wishes), events)[: len(expected)] == expected
+
+
+@given(programs, st.integers(0, 6))
+@laws
+def test_running_to_a_node_stops_at_its_events(events, at):
+    timeline = Timeline(MemoryLog(events))
+    assume(len(timeline.nodes))
+    info = timeline.info(timeline.nodes[at % len(timeline.nodes)])
+    storages = tuple({output.storage for output in info.created.outputs})
+    wishes = [Wish("step", count=info.born), *[Wish("to", node=info.node, storages=storages)] * 40]
+    expected = replayed(events, wishes)
+    assert before_the_end(held(events, *wishes), events)[: len(expected)] == expected
+
+
+def story():
+    story = Story()
+    x = story.leaf("x", 3.0, 3)
+    story.say(e.Marked("begun"))
+    story.backward(story.mul("y", x, x, 5), 9)
+    return story.events
+
+
+def test_a_pause_holds_at_the_next_event_whatever_was_wished():
+    debugger = Debugger([Wish("run")])
+    debugger.gate.say(story()[0])
+    debugger.gate.pause()
+    for event in story()[1:]:
+        debugger.gate.say(event)
+    assert debugger.stops == [1]
+
+
+def test_a_pause_without_events_holds_where_the_program_is():
+    debugger = Debugger([Wish("run")])
+    assert debugger.gate.pause_here()
+    assert debugger.stops == []
+    debugger.gate.pause()
+    assert debugger.gate.pause_here()
+    assert debugger.stops == [0]
+
+
+def test_a_program_that_runs_freely_is_never_held():
+    assert held(story(), Wish("run")) == []
+
+
+def test_what_the_wait_raises_goes_to_the_program_which_then_runs_to_a_stop():
+    class Interrupted(Debugger):
+        def wait(self, why):
+            super().wait(why)
+            if len(self.stops) == 1:
+                raise KeyboardInterrupt
+            return Wish("run")
+
+    debugger = Interrupted([Wish("step")])
+    first, *events = story()
+    while isinstance(first, e.DEFINITIONS):
+        debugger.gate.say(first)
+        first, *events = events
+    with pytest.raises(KeyboardInterrupt):
+        debugger.gate.say(first)
+    for event in events:
+        debugger.gate.say(event)
+    assert debugger.stops == [1, Timeline(debugger.log).marks[0][0]]
+
+
+def test_other_threads_wait_where_one_is_held():
+    arrived, go = threading.Event(), threading.Event()
+
+    class Threads(Debugger):
+        def wait(self, why):
+            if threading.current_thread() is worker:
+                arrived.set()
+                assert go.wait(20)
+            return super().wait(why)
+
+    debugger = Threads([Wish("next"), Wish("run")])
+    worker = threading.Thread(target=lambda: [debugger.gate.say(event) for event in story()])
+    worker.start()
+    assert arrived.wait(20)
+    other = threading.Thread(target=lambda: debugger.gate.say(e.Marked("other")))
+    other.start()
+    count = len(debugger.log)
+    aside = threading.Thread(target=lambda: _say_aside(debugger.gate))
+    aside.start()
+    aside.join(20)
+    assert not aside.is_alive()
+    assert other.is_alive()
+    assert [debugger.log.event(n).name for n in range(count + 1, len(debugger.log) + 1)] == ["aside"]
+    go.set()
+    worker.join(20)
+    other.join(20)
+    assert "other" in {name for _, name in Timeline(debugger.log).marks}
+
+
+def _say_aside(gate):
+    gate.aside = frozenset({threading.get_ident()})
+    gate.say(e.Marked("aside"))
+
+
+def test_a_condition_that_can_be_told_at_once_asks_nobody():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(20):
+            x = x * 1.5
+        x.sum().backward()
+
+    events = events_of(program)
+    asked = {}
+    for text in ("if value.max() > 1e9", "Mul if abs(grad) > 1e9", "y if value > 3", "if step > 5", "SumBackward0"):
+        debugger = Debugger([Wish("continue", stops=(text,))] * 40)
+        for event in events:
+            debugger.gate.say(event)
+        asked[text] = debugger.asked
+    assert asked == {**dict.fromkeys(asked, 0), "SumBackward0": 2}
