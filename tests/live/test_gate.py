@@ -27,7 +27,7 @@ MOVES = {
 }
 STOPS = (
     "#4", "Mul", "net.*", "on accumulate", "on backward", "on nan", "on inf net.*", "on inplace #2", "change #3",
-    "change Mul.grad", "Add if value.sum() > 3", "if abs(grad) > 2", "if step > 1 and event == 'forward'",
+    "change Mul.grad", "Add if value.sum() > 3", "on accumulate if grad > 2", "if step > 1 and event == 'forward'",
     "if module == 'net.3'", "on free if op == 'mul'", "on accumulate if value[0] > 1", "if name == 'x' or value < 0",
 )  # fmt: skip
 laws = settings(deadline=None, max_examples=60)
@@ -226,6 +226,25 @@ def test_other_threads_wait_where_one_is_held():
 def _say_aside(gate):
     gate.aside = frozenset({threading.get_ident()})
     gate.say(e.Marked("aside"))
+
+
+@pytest.mark.parametrize(
+    "text", ["if abs(grad).max() > 2", "Mul if abs(grad).sum() > 5 and value.max() > 2", "#3 if grad"]
+)
+def test_conditions_on_gradients_stop_where_the_recording_does(text):
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        x.register_hook(lambda grad: grad * 2)
+        for _ in range(3):
+            y = (x * x * torch.tensor([0.5, 1.5])).sum() * 2
+            y.register_hook(lambda grad: grad + 1)
+            y.backward()
+            with torch.no_grad():
+                x += 1
+
+    events = events_of(program)
+    wishes = [Wish("continue", stops=(text,))] * 40
+    assert before_the_end(held(events, *wishes), events) == replayed(events, wishes) != []
 
 
 def test_a_condition_that_can_be_told_at_once_asks_nobody():
