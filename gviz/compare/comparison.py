@@ -1,0 +1,127 @@
+"""Everything in which two sides differ, in the order in which it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from gviz.compare.alignment import Pair, aligned
+from gviz.compare.closeness import Distance, Tolerance, distance
+from gviz.compare.side import Side
+from gviz.trace.state import NodeState
+from gviz.values import Value
+
+Kind = Literal["missing", "inputs", "arguments", "tracking", "dtype", "shape", "value", "gradient"]
+"""What differs: only one side has the node; it is computed from other nodes; with other arguments; autograd tracks it
+on one side only; then what it holds. ``gradient``: there on one side only, or another one."""
+
+STRUCTURE: frozenset[Kind] = frozenset({"missing", "inputs", "arguments", "tracking"})
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing in which a pair of nodes differs.
+
+    `output_nr` is the output for ``shape``, ``dtype``, ``value`` and ``gradient``, else 0. `values` are the two of it,
+    where it has them, and `events` the events that made them (0: none). `distance` is there if shapes agree.
+    """
+
+    kind: Kind
+    pair: Pair
+    output_nr: int
+    events: tuple[int, int]
+    values: tuple[Value | None, Value | None] = (None, None)
+    distance: Distance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides, every node of both in one order, and their differences: forward ones, then gradients."""
+
+    a: Side
+    b: Side
+    pairs: tuple[Pair, ...]
+    differences: tuple[Difference, ...]
+
+    def first(self, *kinds: Kind) -> Difference | None:
+        """The first difference of one of these kinds, in order of time."""
+        return next((difference for difference in self.differences if difference.kind in kinds), None)
+
+    @property
+    def same_structure(self) -> bool:
+        """Whether both are the same graph, whatever flows through it."""
+        return not any(difference.kind in STRUCTURE for difference in self.differences)
+
+
+def compared(a: Side, b: Side, tolerance: Tolerance | None = None) -> Comparison:
+    """Compare two sides; without a tolerance each dtype has its own."""
+    pairs = aligned(a, b)
+    partners = {x: y for x, y in pairs if x and y}
+    allowed = tolerance or Tolerance()
+    forward = [difference for pair in pairs for difference in _forward(a, b, pair, partners, allowed)]
+    backward = [difference for pair in pairs if all(pair) for difference in _gradients(a, b, pair, allowed)]
+    backward.sort(key=lambda difference: max(difference.events))
+    return Comparison(a, b, pairs, (*forward, *backward))
+
+
+def _forward(a: Side, b: Side, pair: Pair, partners: dict[int, int], allowed: Tolerance) -> Iterator[Difference]:
+    """In what a pair of nodes differs, apart from gradients."""
+    x, y = pair
+    events = a.infos[x].born if x else 0, b.infos[y].born if y else 0
+    if not (x and y):
+        yield Difference("missing", pair, 0, events)
+        return
+    left, right = a.infos[x].created, b.infos[y].created
+    if [(partners.get(node, -node), nr) for node, nr in left.inputs] != list(right.inputs):
+        yield Difference("inputs", pair, 0, events)
+    if left.kind == "op" and left.attrs != right.attrs:
+        yield Difference("arguments", pair, 0, events)
+    if (left.requires_grad, left.untracked) != (right.requires_grad, right.untracked):
+        yield Difference("tracking", pair, 0, events)
+    for nr, (mine, other) in enumerate(zip(a.values[x], b.values[y], strict=False)):
+        yield from _values(pair, nr, events, mine, other, (a, b), allowed)
+
+
+def _values(
+    pair: Pair,
+    nr: int,
+    events: tuple[int, int],
+    x: Value | None,
+    y: Value | None,
+    sides: tuple[Side, Side],
+    allowed: Tolerance,
+) -> Iterator[Difference]:
+    if x is None or y is None:
+        return
+    if x.dtype != y.dtype:
+        yield Difference("dtype", pair, nr, events, (x, y))
+    if x.shape != y.shape:
+        yield Difference("shape", pair, nr, events, (x, y))
+    elif (gap := distance(sides[0].timeline, x, sides[1].timeline, y, allowed)) is not None:
+        yield Difference("value", pair, nr, events, (x, y), gap)
+
+
+def _gradients(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Difference]:
+    """The outputs of a pair whose gradients at the end differ."""
+    left, right = a.states[pair[0]], b.states[pair[1]]
+    if left is None or right is None:
+        return
+    for nr in range(min(len(left.outputs), len(right.outputs))):
+        (x, seq_x), (y, seq_y) = _gradient(left, nr), _gradient(right, nr)
+        if x is None and y is None:
+            continue
+        gap = None
+        if x is not None and y is not None and x.shape == y.shape:
+            gap = distance(a.timeline, x, b.timeline, y, allowed)
+            if gap is None:
+                continue
+        yield Difference("gradient", pair, nr, (seq_x, seq_y), (x, y), gap)
+
+
+def _gradient(state: NodeState, nr: int) -> tuple[Value | None, int]:
+    """The gradient of an output, ``.grad`` before what a pass brought, and the event that completed it."""
+    output = state.outputs[nr]
+    if output.grad is not None:
+        return output.grad, output.grad_seq
+    return output.incoming, output.parts[-1].seq if output.parts else 0

@@ -1,0 +1,84 @@
+"""One side of a comparison: an iteration of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from gviz.errors import GvizError
+from gviz.trace.state import NodeInfo, NodeState
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+Token = tuple[str, str]
+"""What makes two operations the same step of a program: the op's name and the module it ran in."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """An iteration of a recording (`number` from 1), with its nodes in the order of their creation.
+
+    Gradients are those at its end.
+    """
+
+    timeline: Timeline
+    number: int
+
+    def __post_init__(self) -> None:
+        count = len(self.timeline.iterations)
+        if not 1 <= self.number <= count:
+            there = "has one iteration" if count == 1 else f"has iterations 1 to {count}"
+            raise GvizError(f"there is no iteration {self.number}", why=f"the recording {there}", exit_code=2)
+
+    @cached_property
+    def infos(self) -> dict[int, NodeInfo]:
+        """How each node was made."""
+        iteration = self.timeline.iterations[self.number - 1]
+        return {node: self.timeline.info(node) for node in self.timeline.nodes_of(iteration)}
+
+    @cached_property
+    def states(self) -> dict[int, NodeState | None]:
+        """What each node was at the end of the iteration."""
+        moment = self.timeline.at(self.timeline.iterations[self.number - 1].end)
+        return dict(zip(self.infos, moment.states(list(self.infos)), strict=True))
+
+    @cached_property
+    def ops(self) -> list[int]:
+        """The nodes that operations of this iteration made."""
+        index = self.number - 1
+        return [node for node, info in self.infos.items() if info.created.kind == "op" and info.iteration == index]
+
+    @cached_property
+    def values(self) -> dict[int, tuple[Value | None, ...]]:
+        """What each node's outputs were: of an operation when it ran, of anything else when it was first used here.
+
+        A parameter is written to between two iterations, and when it is initialised: its use is what autograd tracks.
+        """
+        used = self._first_uses(tracked=False) | self._first_uses(tracked=True)
+        values: dict[int, tuple[Value | None, ...]] = {}
+        for node, info in self.infos.items():
+            state = self.timeline.at(used[node]).state(node) if node in used else None
+            values[node] = tuple([output.value for output in (state or info.created).outputs])
+        return values
+
+    def _first_uses(self, *, tracked: bool) -> dict[int, int]:
+        """The event of the first operation here that uses each of the `others`."""
+        computed, uses = set(self.ops), dict[int, int]()
+        for op in self.ops:
+            created = self.infos[op].created
+            if bool(created.untracked) is not tracked:
+                for node, _ in created.inputs:
+                    if node in self.infos and node not in computed:
+                        uses.setdefault(node, self.infos[op].born)
+        return uses
+
+    @cached_property
+    def others(self) -> list[int]:
+        """The nodes nothing here computed: leaves, parameters, constants, and what an earlier iteration left."""
+        ops = set(self.ops)
+        return [node for node in self.infos if node not in ops]
+
+    def tokens(self) -> Sequence[Token]:
+        """The operations as steps of the program, in order."""
+        return [(self.infos[node].op.name, self.infos[node].scope) for node in self.ops]

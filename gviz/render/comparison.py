@@ -1,0 +1,137 @@
+"""A comparison in lines of text: what is the same, what differs first, and the two sides beside each other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from gviz import numbers
+from gviz.compare.alignment import Pair
+from gviz.compare.comparison import Comparison, Difference, Kind
+from gviz.compare.repeats import Run, runs
+from gviz.compare.side import Side
+from gviz.explain.names import label
+from gviz.plain_text import clipped, shown
+from gviz.trace.state import NodeInfo
+
+NAME_WIDTH, VALUE_WIDTH = 20, 12
+COLUMN = NAME_WIDTH + 1 + VALUE_WIDTH
+
+_WORDS: dict[Kind, str] = {
+    "inputs": "computed from other nodes",
+    "arguments": "other arguments",
+    "tracking": "tracked on one side only",
+}
+
+_HELD: tuple[Kind, ...] = ("dtype", "shape", "value", "gradient")
+
+
+def summary(comparison: Comparison) -> Iterator[str]:
+    """What a person wants to know first: one sentence for each kind of difference, with places in the source."""
+    if not comparison.differences:
+        yield f"no difference: {_counted(comparison)}."
+        return
+    if comparison.same_structure:
+        yield f"the same structure: {_counted(comparison)}."
+    yield from (_run(comparison, run) for run in runs(comparison))
+    if (wired := comparison.first("inputs", "arguments", "tracking")) is not None:
+        yield f"first node made differently: {_place(comparison, wired)}, {_WORDS[wired.kind]}."
+    for kind in _HELD:
+        yield from _first(comparison, kind)
+
+
+def rows(comparison: Comparison, *, everything: bool = False) -> Iterator[str]:
+    """Both sides in columns; between them ``|`` where they differ, ``<`` and ``>`` where only one has the node.
+
+    Without `everything` only what differs.
+    """
+    by_pair: dict[Pair, list[Difference]] = defaultdict(list)
+    for difference in comparison.differences:
+        by_pair[difference.pair].append(difference)
+    for pair in comparison.pairs:
+        differences = by_pair[pair]
+        if everything or differences:
+            left, right = _cell(comparison.a, pair[0]), _cell(comparison.b, pair[1])
+            said = ", ".join(dict.fromkeys(filter(None, map(_said, differences))))
+            yield f"{left:<{COLUMN}} {_mark(pair, differences)} {right:<{COLUMN}} {said}".rstrip()
+
+
+def side_title(side: Side, name: str) -> str:
+    """A side above its column."""
+    several = f" iteration {side.number}" if len(side.timeline.iterations) > 1 else ""
+    return f"{clipped(name, COLUMN - len(several))}{several}"
+
+
+def _counted(comparison: Comparison) -> str:
+    ops = sum(1 for a, b in comparison.pairs if a in comparison.a.infos and comparison.a.infos[a].created.kind == "op")
+    others = len(comparison.pairs) - ops
+    return f"{ops} operation{'s' * (ops != 1)} and {others} other node{'s' * (others != 1)} on each side"
+
+
+def _run(comparison: Comparison, run: Run) -> str:
+    side = comparison.a if run.side == "a" else comparison.b
+    ops = clipped(", ".join(run.period), 60)
+    what = ops if run.times == 1 else f"{run.times} {'more ' * run.known}times {ops}"
+    return f"only in {run.side}: {what}, from #{run.first}{_line(side.infos[run.first])} on."
+
+
+def _first(comparison: Comparison, kind: Kind) -> Iterator[str]:
+    found = [difference for difference in comparison.differences if difference.kind == kind]
+    if found:
+        more = f"; {len(found) - 1} more" if len(found) > 1 else ""
+        yield f"first {kind} that differs: {_place(comparison, found[0])}, {_told(found[0])}{more}."
+
+
+def _place(comparison: Comparison, difference: Difference) -> str:
+    a, b = difference.pair
+    left, right = label(comparison.a.timeline, a), label(comparison.b.timeline, b)
+    event = f", event {difference.events[1]}" if difference.events[1] else ""
+    where = f" output {difference.output_nr}" if difference.output_nr else ""
+    return f"{left} and {right}{where}{_line(comparison.b.infos[b])}{event}"
+
+
+def _line(info: NodeInfo) -> str:
+    return f" ({shown(PurePath(info.frames[0].path).name)}:{info.frames[0].line})" if info.frames else ""
+
+
+def _told(difference: Difference) -> str:
+    """The two values of a difference, and how far they are apart."""
+    x, y = difference.values
+    if difference.kind == "dtype" and x and y:
+        return f"{x.dtype} and {y.dtype}"
+    if difference.kind == "shape" and x and y:
+        return f"{numbers.shape_text(x.shape)} and {numbers.shape_text(y.shape)}"
+    shown_values = [numbers.short(value, VALUE_WIDTH * 2) if value is not None else "none" for value in (x, y)]
+    return " and ".join(shown_values) + _apart(difference)
+
+
+def _apart(difference: Difference) -> str:
+    gap = difference.distance
+    if gap is None:
+        return ""
+    at = f" at [{', '.join(map(str, gap.where))}]" if gap.where else ""
+    count = f", {gap.elements} elements" if gap.elements > 1 else ""
+    return f", {numbers.number(gap.largest)} apart{at}{count}"
+
+
+def _said(difference: Difference) -> str:
+    """A difference in a word or three, for a table."""
+    if difference.kind in ("value", "gradient"):
+        gap = difference.distance
+        return f"{difference.kind} by {numbers.number(gap.largest, 3)}" if gap is not None else difference.kind
+    return {"missing": "", "inputs": "inputs", "arguments": "arguments"}.get(difference.kind, difference.kind)
+
+
+def _mark(pair: Pair, differences: Sequence[Difference]) -> str:
+    if not pair[0]:
+        return ">"
+    return "<" if not pair[1] else "|" if differences else " "
+
+
+def _cell(side: Side, node: int) -> str:
+    if not node:
+        return ""
+    values = side.values[node]
+    value = numbers.short(values[0], VALUE_WIDTH) if values else ""
+    return f"{clipped(label(side.timeline, node), NAME_WIDTH):<{NAME_WIDTH}} {value}"

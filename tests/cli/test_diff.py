@@ -1,0 +1,75 @@
+"""``gviz diff`` as a user meets it."""
+
+import json
+
+import pytest
+from cli.programs import gviz
+
+LOOP = """\
+import gviz.engine as torch
+w = torch.tensor(0.5, requires_grad=True)
+for steps in (1, 3):
+    h = torch.tensor(1.0)
+    for _ in range(steps):
+        h = torch.tanh(h * w)
+    h.backward()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("diff")
+    (folder / "loop.py").write_text(LOOP)
+    (folder / "other.py").write_text(LOOP.replace("0.5", "0.75"))
+    for name in ("loop", "other"):
+        gviz("record", "-o", f"{name}.gviz", f"{name}.py", cwd=folder)
+    return folder
+
+
+def test_a_trace_and_itself(folder):
+    said = "no difference: 2 operations and 2 other nodes on each side.\n"
+    assert gviz("diff", "loop.gviz", "loop.gviz", cwd=folder) == (0, said, "")
+
+
+def test_two_iterations_of_one_trace(folder):
+    code, out, _ = gviz("diff", "loop.gviz", cwd=folder)
+    lines = out.splitlines()
+    assert code == 1
+    assert lines[0] == "only in b: 2 more times mul, tanh, from #8 (loop.py:6) on."
+    assert lines[1].startswith("first gradient that differs: #4 h = Tanh and #7 h = Tanh (loop.py:6), event ")
+    assert "loop.gviz iteration 1" in lines[3]
+    assert lines[-1].split() == [">", "#11", "h", "=", "Tanh", lines[-1].split()[-1]]
+
+
+def test_two_traces_side_by_side(folder):
+    code, out, _ = gviz("diff", "loop.gviz", "other.gviz", "--all", cwd=folder)
+    assert code == 1
+    assert out.splitlines()[0] == "the same structure: 2 operations and 2 other nodes on each side."
+    assert "#1 w                 0.5          | #1 w                 0.75         value by 0.25" in out
+    assert "#2 h                 1              #2 h                 1\n" in out
+
+
+def test_as_json(folder):
+    code, out, _ = gviz("diff", "loop.gviz", "other.gviz", "--format", "json", cwd=folder)
+    found = json.loads(out)
+    assert (code, found["schema"]) == (1, 1)
+    assert found["pairs"][0] == [2, 2]
+    assert [d["kind"] for d in found["differences"]][:1] == ["value"]
+
+
+def test_a_tolerance_may_forgive_everything(folder):
+    assert gviz("diff", "loop.gviz", "other.gviz", "--atol", "10", cwd=folder)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (["loop.gviz", "-i", "1,9"], 2, "gviz: error: there is no iteration 9"),
+        (["loop.gviz", "-i", "two"], 2, "gviz: error: --iterations takes two numbers, not two"),
+        (["loop.gviz", "loop.py"], 3, "gviz: error: loop.py is not a gviz trace"),
+        (["loop.gviz", "none.gviz"], 3, "gviz: error: none.gviz does not exist"),
+    ],
+)
+def test_bad_input(folder, arguments, code, line):
+    result, out, err = gviz("diff", *arguments, cwd=folder)
+    assert (result, out, err.splitlines()[0][: len(line)]) == (code, "", line)

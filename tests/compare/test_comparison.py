@@ -1,0 +1,195 @@
+"""Two programs, or two iterations of one, compared: what differs is found where it was made to differ."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.compare.closeness import EXACT, Tolerance, distance
+from gviz.compare.comparison import compared
+from gviz.compare.repeats import runs, smallest_period
+from gviz.compare.side import Side
+from gviz.errors import GvizError
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.values import capture
+
+
+def timeline_of(program):
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def side_of(program, number=1):
+    return Side(timeline_of(program), number)
+
+
+def kinds(comparison):
+    return [difference.kind for difference in comparison.differences]
+
+
+def chain(steps, factor=2.0, other_name=False):
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        w = torch.tensor([factor, factor], requires_grad=True)
+        h = x
+        for _ in range(steps):
+            h = torch.tanh(h * w)
+        if other_name:
+            total = h.sum()
+            total.backward()
+            return total
+        loss = h.sum()
+        loss.backward()
+        return loss
+
+    return program
+
+
+def test_equal_programs_have_no_difference_whatever_their_names_and_lines():
+    comparison = compared(side_of(chain(3)), side_of(chain(3, other_name=True)), EXACT)
+    assert comparison.differences == ()
+    assert len(comparison.pairs) == 9
+    assert comparison.same_structure
+
+
+def test_the_first_value_that_differs_is_where_it_came_from():
+    comparison = compared(side_of(chain(2)), side_of(chain(2, factor=2.5)))
+    first = comparison.first("value")
+    assert [comparison.a.infos[first.pair[0]].name, first.distance.largest] == ["w", 0.5]
+    assert first.distance.elements == 2
+    assert comparison.same_structure
+
+
+def test_the_first_gradient_that_differs_is_the_first_that_the_pass_computed():
+    def scaled(by):
+        def program():
+            x = torch.tensor(3.0, requires_grad=True)
+            y = x * 2.0
+            y.register_hook(lambda g: g * by)
+            z = y + 1.0
+            z.backward()
+            return z
+
+        return program
+
+    comparison = compared(side_of(scaled(1.0)), side_of(scaled(4.0)))
+    gradients = [difference for difference in comparison.differences if difference.kind == "gradient"]
+    assert [comparison.a.infos[difference.pair[0]].title for difference in gradients] == ["y", "x"]
+    assert gradients[1].distance.largest == 6.0
+
+
+def test_a_longer_loop_is_its_last_rounds_more_often():
+    comparison = compared(side_of(chain(2)), side_of(chain(5)))
+    (run,) = runs(comparison)
+    assert (run.side, run.times, run.period, run.known) == ("b", 3, ("mul", "tanh"), True)
+    assert [comparison.b.infos[b].op.name for a, b in comparison.pairs if not a] == ["mul", "tanh"] * 3
+    assert not comparison.same_structure
+
+
+def test_what_is_inserted_does_not_disturb_what_follows():
+    def program(with_relu):
+        def run():
+            x = torch.tensor([1.0, 2.0], requires_grad=True)
+            h = torch.exp(x)
+            if with_relu:
+                h = torch.relu(h)
+            return (h * h).sum()
+
+        return run
+
+    comparison = compared(side_of(program(False)), side_of(program(True)))
+    names = [(a and comparison.a.infos[a].op.name, b and comparison.b.infos[b].op.name) for a, b in comparison.pairs]
+    assert names[1:] == [("exp", "exp"), (0, "relu"), ("mul", "mul"), ("sum", "sum")]
+    assert kinds(comparison) == ["missing", "inputs"]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kind"),
+    [
+        (lambda x: x.sum(0), lambda x: x.sum(1), "arguments"),
+        (lambda x: x.exp(), lambda x: x.double().exp(), "missing"),
+        (lambda x: x * x, lambda x: x * x.detach(), "missing"),
+        (lambda x: torch.exp(x), lambda x: torch.no_grad()(torch.exp)(x), "tracking"),
+    ],
+)
+def test_differences_in_how_a_node_was_made(left, right, kind):
+    def program(function):
+        return lambda: function(torch.ones(2, 2, requires_grad=True))
+
+    assert kind in kinds(compared(side_of(program(left)), side_of(program(right))))
+
+
+def test_shapes_and_dtypes():
+    def program(*size, dtype):
+        return lambda: torch.ones(*size, dtype=dtype).exp()
+
+    comparison = compared(side_of(program(2, dtype=torch.float32)), side_of(program(3, dtype=torch.float64)))
+    assert kinds(comparison) == ["dtype", "shape"] * 2
+
+
+def test_two_iterations_of_one_recording_share_their_parameters():
+    def program():
+        w = torch.tensor(2.0, requires_grad=True)
+        for number in (1.0, 3.0):
+            loss = w * number
+            loss.backward()
+            with torch.no_grad():
+                w -= 0.5 * w.grad
+            w.grad = None
+        return w
+
+    timeline = timeline_of(program)
+    comparison = compared(Side(timeline, 1), Side(timeline, 2))
+    pair = next(pair for pair in comparison.pairs if all(pair) and comparison.a.infos[pair[0]].name == "w")
+    assert pair[0] == pair[1]
+    values = [side.values[pair[0]][0].array().item() for side in (comparison.a, comparison.b)]
+    assert values == [2.0, 1.5]
+
+
+def test_an_iteration_that_is_not_there():
+    with pytest.raises(GvizError) as raised:
+        side_of(chain(1), number=2)
+    assert raised.value.lines() == [
+        "gviz: error: there is no iteration 2",
+        "  the recording has one iteration",
+    ]
+
+
+arrays = st.lists(st.floats(width=32), min_size=1, max_size=6).map(lambda xs: np.array(xs, np.float32))
+
+
+@given(arrays, arrays)
+def test_distance_is_what_numpy_says(a, b):
+    timeline = Timeline(MemoryLog([]))
+    size = min(len(a), len(b))
+    a, b = a[:size], b[:size]
+    found = distance(timeline, capture(a), timeline, capture(b), Tolerance())
+    with np.errstate(all="ignore"):
+        close = np.isclose(a, b, rtol=1.3e-6, atol=1e-5, equal_nan=True)
+        gaps = np.abs(a.astype(float) - b.astype(float))
+    assert (found is None) == bool(close.all())
+    if found is not None:
+        assert found.elements == (~close).sum()
+        assert found.largest == np.inf or found.largest == gaps[~close].max()
+
+
+def test_values_of_which_only_statistics_were_kept():
+    timeline = Timeline(MemoryLog([]))
+    a = np.linspace(1, 2, 1000)
+    b = a.copy()
+    b[500] = 7.0
+    assert capture(b).data is None
+    assert distance(timeline, capture(a), timeline, capture(a), EXACT) is None
+    found = distance(timeline, capture(a), timeline, capture(b), Tolerance())
+    assert (found.largest, found.elements) == (5.0, 0)
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=12))
+def test_the_smallest_period_writes_the_list(names):
+    period = smallest_period(names)
+    assert names == names[:period] * (len(names) // period if period else 0)
+    assert not any(
+        len(names) % shorter == 0 and names == names[:shorter] * (len(names) // shorter) for shorter in range(1, period)
+    )
