@@ -66,6 +66,14 @@ def kind_text(value: Value) -> str:
     return shape_text(value.shape) + ("" if value.dtype == DEFAULT_DTYPE else f" {dtype_text(value.dtype)}")
 
 
+def count_text(count: int) -> str:
+    """How many: ``840``, ``1.23k``, ``1.2M``."""
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{number(count / size, 3)}{unit}"
+    return str(count)
+
+
 def bytes_text(count: int) -> str:
     """A number of bytes: ``192 B``, ``3.34 MiB``."""
     size, rank = float(count), 0

@@ -36,6 +36,10 @@ class Filter:
     radius: int = 0
 
 
+ALL = Filter()
+"""Every node has a box of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A graph as far as folding needs it: nodes in order of creation, their inputs, and the calls that each lies in,

@@ -6,7 +6,6 @@ paper and in the terminal, are drawn from the same scene.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
@@ -15,12 +14,12 @@ from gviz.explain.kinds import as_at, as_in
 from gviz.explain.names import phase_words, title
 from gviz.numbers import full, share
 from gviz.plain_text import shown
+from gviz.render.groups import group_rows, group_states
+from gviz.render.links import Link, LinkKind
 from gviz.render.remarks import remark
 from gviz.render.rows import Now, Row, Style, chip_rows, node_rows
-from gviz.render.states import State, states_of, status
+from gviz.render.states import State, group_word, states_of, status
 from gviz.render.structure import (
-    Link,
-    LinkKind,
     Options,
     Place,
     Role,
@@ -93,12 +92,11 @@ class Scene:
 
 def scene(shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False) -> Scene:
     """The structure as it is at the moment. Tooltips take time, and are only made if they are asked for."""
-    nodes = list(dict.fromkeys(place.node for place in shape.places))
+    nodes = list(dict.fromkeys(node for place in shape.places for node in place.nodes))
     states = dict(zip(nodes, moment.states(nodes), strict=True))
     now = Now(timeline, moment, timeline.at(max(moment.n - 1, 0)), states, _first_bad(timeline, moment))
     boxes = tuple(_box(place, shape, now, tooltips=tooltips) for place in shape.places)
-    places = {place.key: place for place in shape.places}
-    edges = tuple(_edge(link, places, now) for link in shape.links)
+    edges = tuple(_edge(link, now) for link in shape.links)
     return Scene(boxes, edges, _picture_title(timeline, shape), caption(timeline, moment), shape.levels)
 
 
@@ -109,6 +107,9 @@ def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
         return _boxed(
             place, held, "", chip_rows(place, state, now), f"{place.title}: the same tensor as box #{place.node}"
         )
+    if place.group is not None:
+        held = group_states(place, place.group, now)
+        return _boxed(place, held, group_word(held), group_rows(place, place.group, now), place.group.call.path)
     iteration = now.timeline.iterations[shape.iteration]
     held = states_of(info, state, now)
     rows = node_rows(place, info, state, now, remark(now.timeline, info, iteration))
@@ -147,22 +148,24 @@ def place_text(info: NodeInfo) -> str:
     return f"{shown(PurePath(frame.path).name)}:{frame.line}"
 
 
-def _edge(link: Link, places: Mapping[str, Place], now: Now) -> Edge:
-    source, target = places[link.source], places[link.target]
+def _edge(link: Link, now: Now) -> Edge:
     if link.kind == "gradient":
-        return _gradient(link, source.node, target.node, now)
-    held: tuple[EdgeState, ...] = () if now.states[target.node] is not None else ("pending",)
+        return _gradient(link, now)
+    born = any(now.states.get(user) is not None for user, _ in link.uses)
+    held: tuple[EdgeState, ...] = () if born else ("pending",)
     if not link.tracked:
         held = (*held, "cut")
     return Edge(link.source, link.target, link.kind, link.output_nr, link.slot, link.label, held)
 
 
-def _gradient(link: Link, node: int, user: int, now: Now) -> Edge:
-    part = now.contribution(node, link.output_nr, user, link.slot)
-    if part is None:
-        return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, "", ("pending",))
-    held: tuple[EdgeState, ...] = ("flowed", "now") if part.seq == now.moment.n else ("flowed",)
-    label = f"+= {share(part.value, 14)}"
+def _gradient(link: Link, now: Now) -> Edge:
+    """What has flowed: one use says how much, a line that stands for several only that."""
+    found = [now.contribution(link.node, link.output_nr, user, slot) for user, slot in link.uses]
+    parts = [part for part in found if part is not None]
+    label = f"+= {share(parts[0].value, 14)}" if len(found) == len(parts) == 1 else ""
+    held: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
+    if any(part.seq == now.moment.n for part in parts):
+        held = ("flowed", "now")
     return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, held)
 
 

@@ -58,5 +58,10 @@ def status(info: NodeInfo, role: Role, held: tuple[State, ...], now: Now) -> str
     failed = now.moment.failed
     if now.first_bad == info.node and not (failed is not None and failed.node == info.node):
         return "! first nan" if "nan" in held else "! nan"
-    word = next((word for name, word in WORDS if name in held), "")
+    word = group_word(held)
     return "complete" if word == "running" and role in ("leaf", "parameter") else word
+
+
+def group_word(held: tuple[State, ...]) -> str:
+    """The word for the worst of the states of a closed module."""
+    return next((word for name, word in WORDS if name in held), "")

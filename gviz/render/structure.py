@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from gviz.events import BackwardStarted
@@ -11,15 +12,15 @@ from gviz.explain.kinds import as_in
 from gviz.explain.names import MAX_TITLE, constant_value, title
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped
-from gviz.render.line_labels import line_label
+from gviz.render.calls import graph_of
+from gviz.render.fold import ALL, Call, Filter, Folded, Group, fold
+from gviz.render.links import Boxes, Link, Output, box_key, chip_key, links, merged, other_ways
 from gviz.render.remarks import remark
 from gviz.render.selection import shown_nodes
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
-Role = Literal["leaf", "parameter", "constant", "op", "root", "chip"]
-LinkKind = Literal["forward", "gradient", "view"]
-Output = tuple[int, int]
+Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module"]
 
 STATUS_ROOM = 14
 """Characters beside the title, for the mark of the current node and the state as a word."""
@@ -32,17 +33,19 @@ MAX_OUTPUTS = 4
 class Options:
     """What of an iteration is drawn. A leaf used more than once is split into one chip per use in graphs above
     `split_above` nodes: one box with many lines is what makes large pictures unreadable, and slow. What an optimizer
-    computes to update the parameters is drawn only with `optimizer`."""
+    computes to update the parameters is drawn only with `optimizer`. `wanted` closes modules or asks for a part."""
 
     split_above: int = 12
     optimizer: bool = False
+    wanted: Filter = ALL
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A box to be placed: its title, and the room it needs at any moment, in characters and rows (title included).
 
-    A chip stands for `node` where `user` uses it as input `slot`; for all other boxes both are 0.
+    A chip stands for `node` where `user` uses it as input `slot`; for all other boxes both are 0. The box of a closed
+    module stands for its `group`, and `node` is the last that the module made.
     """
 
     key: str
@@ -53,22 +56,12 @@ class Place:
     height: int
     user: int = 0
     slot: int = 0
+    group: Group | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A line from box `source`, output `output_nr`, to box `target`, which uses it as input `slot` (-1: not an input).
-
-    A gradient link runs beside its forward link, and is drawn from target to source.
-    """
-
-    source: str
-    target: str
-    kind: LinkKind
-    output_nr: int
-    slot: int
-    tracked: bool = True
-    label: str = ""
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """All nodes that the box stands for."""
+        return (self.node,) if self.group is None else (*self.group.inner, *self.group.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +82,41 @@ def structure(
     infos, own = shown_nodes(timeline, iteration, part, optimizer=options.optimizer)
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
+    folded = fold(graph_of(timeline, infos.values()), options.wanted)
     roots, backward = _roots(timeline, iteration, own)
-    chips = _chips(infos, own, options)
-    places = [_place(timeline, info, iteration, roots, backward=backward) for info in infos.values()]
-    places += [_chip(infos[node], user, slot) for (user, slot), node in chips.items()]
-    links = list(_links(timeline, infos, own, chips, backward=backward))
+    boxes = _boxes(folded, infos, own, options)
+    places = [_place(timeline, infos[node], iteration, roots, backward=backward) for node in folded.shown]
+    places = _with_modules(places, [_module(infos, group, backward=backward) for group in folded.groups])
+    places += [_chip(infos[node], user, slot) for (user, slot), node in boxes.chips.items()]
+    lines = list(links(timeline, infos, own, boxes, backward=backward))
     # Only writes into views send gradients where no data went; in a part of a large graph no others are looked for,
     # because a parameter may have a hundred thousand contributions to look through.
     if backward and (part is None or any(info.op.grad_fn == "CopySlices" for info in own)):
-        links += _other_ways(timeline, iteration, infos, links)
-    return Structure(iteration.index, tuple(places), tuple(links), _levels(infos, own))
+        lines += other_ways(timeline, iteration, infos, boxes, lines)
+    lines = merged(lines, boxes) if folded.groups else lines
+    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, own, boxes))
 
 
-def box_key(node: int) -> str:
-    """The key of a node's own box."""
-    return f"n{node}"
+def module_key(call: Call) -> str:
+    """The key of the box of a closed module call."""
+    return f"m{call.scope}"
+
+
+def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> Boxes:
+    """Who has which box. A parameter inside of several closed calls has none: all its lines are inside, too."""
+    of = {node: box_key(node) for node in folded.shown}
+    count = Counter(node for group in folded.groups for node in group.parameters)
+    for group in folded.groups:
+        alone = (node for node in group.parameters if count[node] == 1)
+        of |= dict.fromkeys((*group.inner, *alone), module_key(group.call))
+    shown = set(folded.shown)
+    chips = _chips(infos, [info for info in own if info.node in shown], options, len(folded.shown))
+    return Boxes(of, chips, frozenset(module_key(group.call) for group in folded.groups))
+
+
+def _with_modules(places: list[Place], modules: list[Place]) -> list[Place]:
+    """The boxes in the order of what was made last in each."""
+    return sorted((*places, *modules), key=lambda place: place.node) if modules else places
 
 
 def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> tuple[set[int], bool]:
@@ -116,9 +129,9 @@ def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) ->
     return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
 
 
-def _chips(infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> dict[Output, int]:
+def _chips(infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options, boxes: int) -> dict[Output, int]:
     """For each ``(user, slot)`` that gets a chip, the leaf it stands for. The first use keeps the leaf's own box."""
-    if len(infos) <= options.split_above:
+    if boxes <= options.split_above:
         return {}
     seen: set[int] = set()
     chips: dict[Output, int] = {}
@@ -128,61 +141,6 @@ def _chips(infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Opti
                 chips[info.node, slot] = node
             seen.add(node)
     return chips
-
-
-def _links(
-    timeline: Timeline,
-    infos: Mapping[int, NodeInfo],
-    own: Sequence[NodeInfo],
-    chips: Mapping[Output, int],
-    *,
-    backward: bool,
-) -> Iterator[Link]:
-    for info in own:
-        bases = {output.view_of for output in info.created.outputs} - {0, info.node}
-        for slot, (node, output_nr) in enumerate(info.created.inputs):
-            if node in infos:
-                source = _chip_key(node, info.node, slot) if (info.node, slot) in chips else box_key(node)
-                link = _link(infos, info, (node, output_nr), source, slot, view=node in bases)
-                if link.tracked and not _required(timeline, node, info):
-                    link = replace(link, tracked=False)
-                yield link
-                if link.tracked and backward:
-                    yield replace(link, kind="gradient", label="")
-        for base in sorted(bases - {node for node, _ in info.created.inputs} & infos.keys()):
-            yield Link(box_key(base), box_key(info.node), "view", 0, -1, tracked=False, label="view")
-
-
-def _required(timeline: Timeline, node: int, user: NodeInfo) -> bool:
-    """Whether a node required a gradient when it was used: `requires_grad_()` may have come later."""
-    if timeline.info(node).created.requires_grad:
-        return True
-    state = timeline.at(user.born).state(node)
-    return state is not None and state.requires_grad
-
-
-def _link(infos: Mapping[int, NodeInfo], user: NodeInfo, edge: Output, source: str, slot: int, *, view: bool) -> Link:
-    node, output_nr = edge
-    tracked = infos[node].created.requires_grad and user.created.requires_grad and not user.created.untracked
-    label = "view" if view else line_label(infos, node, output_nr, user)
-    return Link(source, box_key(user.node), "view" if view else "forward", output_nr, slot, tracked, label)
-
-
-def _other_ways(
-    timeline: Timeline, iteration: Iteration, infos: Mapping[int, NodeInfo], links: Iterable[Link]
-) -> Iterator[Link]:
-    """The ways of gradients that no data went: a write in place into a view sends its gradient to the base."""
-    known = {(link.target, link.slot) for link in links if link.kind == "gradient"}
-    nodes = list(infos)
-    before_ends = [end - 1 for end in timeline.pass_ends(iteration)]  # while it runs it is the pass a node is seen in
-    for moment in (*before_ends, iteration.end):
-        for state in filter(None, timeline.at(moment).states(nodes)):
-            for output_nr, output in enumerate(state.outputs):
-                for part in output.parts:
-                    way = (box_key(part.source), part.slot)
-                    if part.source in infos and way not in known:
-                        known.add(way)
-                        yield Link(box_key(state.node), way[0], "gradient", output_nr, part.slot)
 
 
 def _place(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int], *, backward: bool) -> Place:
@@ -220,15 +178,31 @@ def _chip(info: NodeInfo, user: int, slot: int) -> Place:
     text = f"{clipped(info.title, MAX_TITLE - 8)} #{info.node}"
     height = 3 if info.created.requires_grad else 1
     width = max(len(text), 16 if height > 1 else 1)
-    return Place(_chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
+    return Place(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
 
 
-def _chip_key(node: int, user: int, slot: int) -> str:
-    return f"n{node}@n{user}.{slot}"
+def _module(infos: Mapping[int, NodeInfo], group: Group, *, backward: bool) -> Place:
+    """The box of a closed module: its nodes, what it made last and, if gradients flow, those of its parameters."""
+    text = module_title(group.call)
+    last = infos[group.inner[-1]]
+    grads = backward and bool(group.parameters)
+    width = max(len(text) + STATUS_ROOM, _value_width(last), 30)
+    return Place(module_key(group.call), last.node, "module", text, width, 3 + grads, group=group)
 
 
-def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo]) -> int:
-    depth: dict[int, int] = {}
+def module_title(call: Call) -> str:
+    """A closed module above its box: ``[+] blocks.0 Block``, without what all paths begin with."""
+    path = call.path.partition(".")[2] or call.path
+    kind = f" {call.kind}" if call.kind and call.kind != path else ""
+    return f"[+] {clipped(path, MAX_TITLE)}{clipped(kind, MAX_TITLE)}"
+
+
+def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo], boxes: Boxes) -> int:
+    """The boxes on the longest path."""
+    depth: dict[str, int] = {}
     for info in own:
-        depth[info.node] = 1 + max((depth.get(node, 1) for node, _ in info.created.inputs if node in infos), default=0)
+        box = boxes.of.get(info.node)
+        if box is not None:
+            sources = {boxes.of[node] for node, _ in info.created.inputs if node in infos and node in boxes.of} - {box}
+            depth[box] = max(depth.get(box, 0), 1 + max((depth.get(source, 1) for source in sources), default=0))
     return max(depth.values(), default=0)

@@ -1,12 +1,15 @@
 """Folding: which nodes have a box of their own, and which a closed module call stands for."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from recording import events_of
 
 import gviz.engine as torch
+from gviz.numbers import number
 from gviz.render.calls import graph_of
 from gviz.render.fold import Call, Filter, Graph, closed_below, closed_to_fit, fold, modules
+from gviz.render.scene import Options, scene, structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -119,3 +122,82 @@ def test_what_a_pass_makes_lies_in_the_pass_and_modules_in_each_other():
     chains = {tuple(call.path for call in calls) for calls in graph.calls.values()}
     assert chains == {(), ("Sequential", "Sequential.0"), ("Sequential", "Sequential.1"), ("backward pass 1",)}
     assert {timeline.info(node).name for node in graph.loose} == {"0.weight", "0.bias"}
+
+
+def two_layers(steps=1):
+    """A net of two Linear layers, trained for some steps."""
+
+    def program():
+        net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        x = torch.ones(4, 2)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            net(x).mean().backward()
+            optimizer.step()
+
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def folded_scene(timeline, n, *closed):
+    shape = structure(timeline, timeline.iteration_at(n), Options(wanted=Filter(frozenset(closed))))
+    return scene(shape, timeline, timeline.at(n))
+
+
+def lengths_of(timeline, n, names):
+    """The length of all ``.grad`` of the named parameters, from the arrays themselves."""
+    nodes = [node for node in timeline.nodes if timeline.info(node).name in names]
+    grads = [timeline.at(n).state(node).outputs[0].grad.array() for node in nodes]
+    return np.sqrt(sum((grad**2).sum() for grad in grads))
+
+
+def test_a_closed_module_tells_its_size_what_it_gives_and_the_length_of_its_gradients():
+    timeline = two_layers()
+    n = timeline.phases[1].end
+    drawn = folded_scene(timeline, n, "Sequential.0", "Sequential.2")
+    first, last = (box for box in drawn.boxes if box.role == "module")
+    assert [first.title, last.title] == ["[+] 0 Linear", "[+] 2 Linear"]
+    assert first.rows[0].text == "2 nodes, 9 params"
+    assert first.rows[1].text.startswith("(4,3)")
+    assert first.rows[2].text == f"|g| {number(lengths_of(timeline, n, ('0.weight', '0.bias')))}"
+    assert last.rows[2].text == f"|g| {number(lengths_of(timeline, n, ('2.weight', '2.bias')))}"
+    assert {box.title.split(" #")[0] for box in drawn.boxes if box.role != "module"} == {"x const", "Tanh", "Mean"}
+
+
+def test_a_closed_module_follows_the_clock():
+    timeline = two_layers()
+    closed = ("Sequential.0", "Sequential.2")
+    words = [
+        next(box.status for box in folded_scene(timeline, n, *closed).boxes if box.key == "m2")
+        for n in range(len(timeline))
+    ]
+    said = list(dict.fromkeys(words))
+    assert said[:2] == ["pending", "now"]
+    assert {"running", "waiting", "saved freed"} <= set(said)
+    assert "1 of 2 nodes" in {
+        folded_scene(timeline, n, *closed).boxes[1].rows[0].text.split(",")[0] for n in range(len(timeline))
+    }
+
+
+def test_one_line_stands_for_all_uses_within_a_closed_module():
+    timeline = two_layers()
+    drawn = folded_scene(timeline, timeline.phases[1].end, "Sequential.0", "Sequential.2")
+    ways = [(edge.source, edge.target) for edge in drawn.edges if edge.kind == "forward"]
+    assert len(ways) == len(set(ways)) == 4
+    flowed = {(edge.source, edge.target) for edge in drawn.edges if edge.kind == "gradient" and "flowed" in edge.states}
+    assert ("m4", "n" + str(next(node for node in timeline.nodes if timeline.info(node).op.name == "tanh"))) in flowed
+    keys = {box.key for box in drawn.boxes}
+    assert all({edge.source, edge.target} <= keys for edge in drawn.edges)
+
+
+@given(st.integers(0, 200), st.frozensets(st.sampled_from(["Sequential", "Sequential.0", "Sequential.2"])))
+def test_every_line_of_a_folded_scene_ends_at_boxes(n, closed):
+    timeline = TRAINED
+    n = min(n, len(timeline))
+    drawn = folded_scene(timeline, n, *closed)
+    keys = {box.key for box in drawn.boxes}
+    assert all({edge.source, edge.target} <= keys and edge.source != edge.target for edge in drawn.edges)
+    assert all(len(box.rows) < box.height or box.role == "chip" for box in drawn.boxes)
+
+
+TRAINED = two_layers(2)

@@ -11,9 +11,10 @@ from gviz.render.cells.canvas import Canvas
 from gviz.render.cells.look import EdgeState, Face, Line, Look
 from gviz.render.layout import Box as Room
 from gviz.render.layout import Edge, Key, Layout, layout
+from gviz.render.links import Link
 from gviz.render.scene import Box, Scene, scene
 from gviz.render.scene import Edge as Drawn
-from gviz.render.structure import Link, Structure
+from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 
@@ -25,7 +26,8 @@ BAD = frozenset({"nan", "error"})
 def laid_out(shape: Structure) -> Layout:
     """The terminal layout of an iteration's graph."""
     rooms = [Room(place.key, place.width + 4, place.height + 1, place.role) for place in shape.places]
-    return layout(rooms, [_edge(link) for link in shape.links if link.kind != "gradient"])
+    edges = dict.fromkeys(_edge(link) for link in shape.links if link.kind != "gradient")
+    return layout(rooms, list(edges))
 
 
 class Moments:
@@ -47,7 +49,8 @@ class Moments:
         for link in shape.links:
             self._links.setdefault(_edge(link), []).append(link)
         for place in shape.places:
-            self._boxes.setdefault(place.node, []).append(place.key)
+            for node in place.nodes:
+                self._boxes.setdefault(node, []).append(place.key)
 
     def show(self, moment: Moment, selected: int, rows: range) -> None:
         """Dress the canvas for a moment, as far as rows are in view."""
@@ -72,7 +75,7 @@ class Moments:
 def look(drawn: Scene, moment: Moment, selected: Collection[Key] = (), write: Callable[[str], str] = str) -> Look:
     """How the boxes and lines of a scene look in the terminal."""
     made = moment.node if isinstance(moment.event, NodeCreated) else 0
-    active = {box.key for box in drawn.boxes if box.node == made and box.role != "chip"}
+    active = {box.key for box in drawn.boxes if box.node == made and box.role not in ("chip", "module")}
     return Look({box.key: face(box, write) for box in drawn.boxes}, _edges(drawn, active), frozenset(selected))
 
 

@@ -1,0 +1,77 @@
+"""What the box of a closed module says at a moment: how much is in it, what it gave, its gradients, its worst state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import hypot
+
+from gviz.numbers import NO_VALUE, bad_text, count_text, norm, number, short
+from gviz.render.fold import Group
+from gviz.render.rows import Now, Row
+from gviz.render.states import State
+from gviz.render.structure import Place
+from gviz.trace.state import NodeState
+
+
+def group_rows(place: Place, group: Group, now: Now) -> tuple[Row, ...]:
+    """The rows below the title of a closed module, as many as the place has room for."""
+    state = now.states[place.node]
+    made = sum(now.states[node] is not None for node in group.inner)
+    some = f"{made} of " if 0 < made < len(group.inner) else ""
+    rows = [Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"), _gives(place, state)]
+    if place.height > 3:
+        rows.append(_gradient(group, now))
+    return tuple(rows)
+
+
+def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) -> float | None:
+    """The length of all ``.grad`` of some leaves together; None if none has one that is known."""
+    outputs = [state.outputs[0] for node in nodes if (state := states.get(node)) is not None and state.outputs]
+    lengths = [norm(output.grad) for output in outputs if output.grad is not None]
+    known = [length for length in lengths if length is not None]
+    return hypot(*known) if known else None
+
+
+def group_states(place: Place, group: Group, now: Now) -> tuple[State, ...]:
+    """The states of a closed module: what is true of any node counts where it is trouble, of all where it is peace."""
+    inner = [now.states[node] for node in group.inner]
+    there = [state for state in inner if state is not None]
+    if not there:
+        return ("pending",)
+    steps = {state.step for state in there} - {"none"}
+    parameters = [state for node in group.parameters if (state := now.states[node]) is not None]
+    failed = now.moment.failed
+    everything = {*group.inner, *group.parameters}
+    facts: dict[State, bool] = {
+        "current": now.moment.actor in everything,
+        "running": "running" in steps,
+        "waiting": bool(steps & {"waiting", "done"}) and steps != {"done"},
+        "done": steps == {"done"},
+        "released": any(state.saved == "freed" for state in there) and all(state.saved != "held" for state in there),
+        "freed": len(there) == len(inner) and all(state.freed for state in there),
+        "nan": any(
+            bad_text(out.value) or bad_text(out.grad) for state in (there[-1], *parameters) for out in state.outputs
+        ),
+        "error": now.first_bad in everything or (failed is not None and failed.node in everything),
+    }
+    return tuple(name for name, holds in facts.items() if holds)
+
+
+def _weights(group: Group, now: Now) -> str:
+    infos = map(now.timeline.info, group.parameters)
+    count = sum(value.size for info in infos if (value := info.created.outputs[0].value) is not None)
+    return f", {count_text(count)} params" if count else ""
+
+
+def _gives(place: Place, state: NodeState | None) -> Row:
+    if state is None or not state.outputs:
+        return Row(NO_VALUE, "muted", "gives")
+    value = state.outputs[0].value
+    return Row(short(value, place.width - 6), "bad" if bad_text(value) else "value", "gives")
+
+
+def _gradient(group: Group, now: Now) -> Row:
+    length = gradient_norm(group.parameters, now.states)
+    return Row(
+        f"|g| {number(length)}" if length is not None else "None", "grad" if length is not None else "muted", ".grad"
+    )
