@@ -229,7 +229,12 @@ def _say_aside(gate):
 
 
 @pytest.mark.parametrize(
-    "text", ["if abs(grad).max() > 2", "Mul if abs(grad).sum() > 5 and value.max() > 2", "#3 if grad"]
+    "text",
+    [
+        "if abs(grad).max() > 2",
+        "Mul if abs(grad).sum() > 5 and value.max() > 2",
+        "change #1.grad if abs(grad).max() > 10",
+    ],
 )
 def test_conditions_on_gradients_stop_where_the_recording_does(text):
     def program():
