@@ -10,23 +10,29 @@ import atexit
 import sys
 from contextlib import suppress
 from types import CodeType
+from typing import TYPE_CHECKING
 
 from gviz.cli import order, parent, runner, torch_name
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.record import Recording, record  # now, while the program's own folder is not on the path yet
 
+if TYPE_CHECKING:
+    from gviz.live.debuggee import Debuggee
+
 
 def main() -> None:
     """Carry out the order in ``sys.argv[1]`` on the program named by the arguments behind it."""
     what = order.parse(sys.argv[1])
-    parent.end_with(what.parent)
+    debuggee = _under_control(what.live) if what.live else None
+    if debuggee is None:
+        parent.end_with(what.parent)
     try:
         if what.engine == "builtin":
             torch_name.install()
         target = runner.find(sys.argv[2:], as_module=what.as_module)
         recording = record(what.trace, source=what.keep_source, limit=what.limit, overwrite=what.replace)
-        recording.begin_program()
+        recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     except GvizError as error:
         _say(*error.lines())
         sys.exit(error.exit_code)
@@ -35,6 +41,12 @@ def main() -> None:
         raise
     atexit.register(_close, recording)
     _run(what, target, recording)
+
+
+def _under_control(address: str) -> Debuggee:
+    from gviz.live.debuggee import Debuggee
+
+    return Debuggee(address)
 
 
 def _run(what: order.Order, target: runner.Target, recording: Recording) -> None:

@@ -15,7 +15,7 @@ class Order:
 
     `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own). `replace` lets the new trace
     take the place of one that is there, once everything before the recording has succeeded. `parent` is the
-    process that gives the order: the program ends with it.
+    process that gives the order: the program ends with it. `live` is the socket of the debugger that holds the program.
     """
 
     trace: str
@@ -25,6 +25,7 @@ class Order:
     limit: int = 0
     replace: bool = False
     parent: int = 0
+    live: str = ""
 
     def text(self) -> str:
         """The order as one argument."""

@@ -22,13 +22,13 @@ def run_recorded(order: Order, argv: Sequence[str]) -> int:
     if sys.stderr.isatty():
         streams.say(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded")
     with _signals_passed_on() as to:
-        process = subprocess.Popen([*_interpreter(), order.text(), *argv])
+        process = subprocess.Popen([*interpreter(), order.text(), *argv])
         to.append(process)
         code = _wait(process, Path(order.trace))
     return 128 - code if code < 0 else code
 
 
-def _interpreter() -> list[str]:
+def interpreter() -> list[str]:
     """This interpreter with its flags, and what it is to start."""
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
     return [sys.executable, *flags, str(Path(__file__).with_name("start_child.py"))]

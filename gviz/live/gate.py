@@ -64,6 +64,15 @@ class Gate:
         """Hold the program at its next event, or at the next `pause_here`, whichever comes first."""
         self._pausing = True
 
+    @property
+    def pausing(self) -> bool:
+        """Whether the program was asked to pause and has not yet."""
+        return self._pausing
+
+    def let_go(self) -> None:
+        """Never hold the program again, from any thread, while it runs."""
+        self._take_up(Wish("run"))
+
     def pause_here(self) -> bool:
         """Hold the program where it is, if it is asked to pause; whether this was the moment for it.
 

@@ -9,13 +9,14 @@ import platform
 import sys
 import tokenize
 import traceback
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import CodeType, TracebackType
 
 from gviz import emit, site
-from gviz.emit import Channel
+from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
 from gviz.plain_text import shown
@@ -42,13 +43,14 @@ class Recording:
         self.framework = framework
         self._limit = limit
         self._read_source = read_source if source else None
+        self._through: Callable[[TraceWriter], Listener] = _straight
         self._writer: TraceWriter | None = None
         self._open = ExitStack()
 
     def __enter__(self) -> Recording:
         emit.refuse_second()  # before there is a file
         writer = self._writer = TraceWriter(self.path, about=_about(self.framework), on_trouble=self._detached)
-        self.channel = Channel(writer.say, limit=self._limit, read_source=self._read_source)
+        self.channel = Channel(self._through(writer), limit=self._limit, read_source=self._read_source)
         atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`
         self._open.enter_context(emit.listening(self.channel))
         self._open.enter_context(overhearing_warnings(self.channel))
@@ -60,13 +62,14 @@ class Recording:
     ) -> None:
         self._close(None if isinstance(error, SystemExit | GeneratorExit) else error)
 
-    def begin_program(self) -> None:
-        """Begin the recording of a whole program.
+    def begin_program(self, through: Callable[[TraceWriter], Listener] | None = None) -> None:
+        """Begin the recording of a whole program; its events go to the writer `through` a listener, if one is given.
 
         A recording that the program itself wants to make is then left out, and a full disk does not keep it from
         running.
         """
         global _program
+        self._through = through or _straight
         try:
             _program = self.__enter__()
         except file_format.NoRoom as trouble:
@@ -107,6 +110,10 @@ class Recording:
 
     def _warn(self, trouble: str) -> None:
         print(f"gviz: warning: recording of {self.path} has ended: {trouble}", file=sys.__stderr__)
+
+
+def _straight(writer: TraceWriter) -> Listener:
+    return writer.say
 
 
 def record(

@@ -135,6 +135,11 @@ class TraceWriter:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def thread(self) -> int:
+        """The thread that touches the file."""
+        return self._thread.ident or 0
+
     def _is_own_thread(self) -> bool:
         return get_ident() == self._thread.ident
 

@@ -1,0 +1,151 @@
+"""The program's side of a session: it holds the program when the gate says so, and listens to the debugger.
+
+The main thread runs the program. A thread of its own receives what the debugger says, at any time; it ends the program
+where the debugger has ended without letting it go. A pause must also reach a program that says no events, so it comes
+as a signal that nobody else uses, SIGURG, whose handler runs between two instructions of the main thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import signal
+import socket
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+
+from gviz import site
+from gviz.emit import Listener
+from gviz.live.gate import Gate
+from gviz.live.protocol import End, Go, Held, LetGo, Line, Pause, Ready, Released, Why, Wish
+from gviz.trace.record import Recording
+from gviz.trace.writer import TraceWriter
+
+SECONDS_TO_END = 2.0
+_SECONDS_BETWEEN_POKES = 0.05
+
+current: Debuggee | None = None
+"""The session of this process, if it is a program under a debugger's control."""
+
+
+class Debuggee:
+    """This process under the control of the debugger behind a socket."""
+
+    def __init__(self, address: str) -> None:
+        global current
+        with suppress(OSError):  # without one of its own the program has whatever terminal there is
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        end = socket.socket(socket.AF_UNIX)
+        end.connect(address)
+        self._line = Line(end)
+        self._answers: SimpleQueue[Wish] = SimpleQueue()
+        self._gate: Gate | None = None
+        self._recording: Recording | None = None
+        self._alone = False
+        self._process = os.getpid()
+        current = self
+
+    def held_by(self, recording: Recording) -> Callable[[TraceWriter], Listener]:
+        """What begins a recording whose program this holds."""
+        self._recording = recording
+        return self._begin
+
+    def stop_here(self, why: Why) -> bool:
+        """Hold the program where it stands; False if there is no debugger any more."""
+        if self._gate is None or self._alone or os.getpid() != self._process:
+            return False
+        self._gate.stop_here(why)
+        return True
+
+    def _begin(self, writer: TraceWriter) -> Listener:
+        self._line.send(Ready(self._process))
+        first = self._line.receive()
+        gate = self._gate = Gate(writer.say, self._wait, first.wish if isinstance(first, Go) else Wish("run"))
+        signal.signal(signal.SIGURG, lambda number, frame: self._pause_here())
+        signal.siginterrupt(signal.SIGURG, False)  # no system call of the program's libraries fails because of it
+        control = threading.Thread(target=self._listen, name="gviz control", daemon=True)
+        control.start()
+        gate.aside = frozenset((writer.thread, control.ident or 0))
+        return gate.say
+
+    def _wait(self, why: Why) -> Wish:
+        if self._alone or self._recording is None or os.getpid() != self._process:
+            return Wish("run")
+        self._recording.flush()
+        while not self._answers.empty():
+            self._answers.get()  # meant for a stop that a signal has ended
+        place = _place() if why not in ("wish", "maybe") else ""
+        try:
+            self._line.send(Held(why, threading.current_thread().name, place))
+            return self._answers.get()
+        except BaseException:
+            self._line.send(Released())
+            raise
+
+    def _pause_here(self) -> None:
+        if self._gate is not None:
+            self._gate.pause_here()
+
+    def _listen(self) -> None:
+        while (message := self._line.receive()) is not None:
+            match message:
+                case Go(wish=wish):
+                    self._answers.put(wish)
+                case Pause():
+                    self._pause()
+                case LetGo():
+                    self._run_alone()
+                case End():
+                    break
+        if not self._alone:
+            self._end()
+
+    def _pause(self) -> None:
+        if self._gate is not None:
+            self._gate.pause()
+            threading.Thread(target=partial(self._poke, self._gate), name="gviz pause", daemon=True).start()
+
+    def _poke(self, gate: Gate) -> None:
+        """Interrupt the main thread until the gate is closed: one signal may come while it is busy with an event."""
+        main = threading.main_thread().ident
+        while gate.pausing and main is not None:
+            signal.pthread_kill(main, signal.SIGURG)
+            time.sleep(_SECONDS_BETWEEN_POKES)
+
+    def _run_alone(self) -> None:
+        """Go on without a debugger, and without the terminal that ends with it."""
+        self._alone = True
+        ctypes.CDLL(None).signal(signal.SIGHUP, ctypes.c_void_p(1))  # ignored; Python's own is for the main thread only
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            if os.isatty(number):
+                os.dup2(nowhere, number)
+        os.close(nowhere)
+        if self._gate is not None:
+            self._gate.let_go()
+        self._answers.put(Wish("run"))
+
+    def _end(self) -> None:
+        """Close the trace and end, whatever the program is doing."""
+        last = threading.Timer(SECONDS_TO_END, os.kill, (self._process, signal.SIGKILL))
+        last.daemon = True
+        last.start()
+        if self._recording is not None:
+            self._recording.__exit__(None, None, None)
+        os.killpg(os.getpgrp(), signal.SIGTERM)
+
+
+def _place() -> str:
+    """Where in the user's program this thread stands: ``demo.py:12 in train``."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and site.is_hidden(frame.f_code.co_filename):
+        frame = frame.f_back
+    code = frame.f_code
+    return f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}"

@@ -1,0 +1,199 @@
+"""The debugger's side: one program in a process, session and terminal of its own.
+
+Three threads wait for what the program does: says, prints, ends. Each tells `on_report`, which must not take long. What
+the debugger does to the program returns at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gviz.live.debuggee import SECONDS_TO_END
+from gviz.live.protocol import End, Go, Held, LetGo, Line, Message, Pause, Ready, Released, Wish
+from gviz.live.terminal import Terminal
+
+State = Literal["starting", "running", "held", "ended", "let go"]
+PATIENCE = SECONDS_TO_END + 1.0
+KEPT_OUTPUT = 200
+"""So many pieces of the program's last output are kept, for when it has ended without a word to the debugger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The program wrote to its terminal, whichever part of it did."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The program is gone; `code` is its exit code, or less than zero the signal that killed it."""
+
+    code: int
+
+    @property
+    def words(self) -> str:
+        """What happened to it."""
+        if self.code >= 0:
+            return f"the program has ended with exit code {self.code}"
+        try:
+            return f"the program was killed by {signal.Signals(-self.code).name}"
+        except ValueError:
+            return f"the program was killed by signal {-self.code}"
+
+
+Report = Ready | Held | Released | Output | Ended
+
+
+class Session:
+    """Starts a command that is told the address of a socket, and controls it until it ends or is let go."""
+
+    def __init__(
+        self,
+        command: Callable[[str], Sequence[str]],
+        on_report: Callable[[Report], None],
+        *,
+        size: tuple[int, int] = (80, 24),
+    ) -> None:
+        self.state: State = "starting"
+        self.ended: Ended | None = None
+        self.printed: deque[bytes] = deque(maxlen=KEPT_OUTPUT)
+        self._on_report = on_report
+        self._line: Line | None = None
+        self._folder = tempfile.mkdtemp(prefix="gviz-")  # for its owner only
+        self._listener = _listening(os.path.join(self._folder, "program"))
+        self._terminal = Terminal(*size)
+        self._process = subprocess.Popen(
+            command(os.path.join(self._folder, "program")),
+            stdin=self._terminal.inner,
+            stdout=self._terminal.inner,
+            stderr=self._terminal.inner,
+            start_new_session=True,
+        )
+        self._terminal.handed_over()
+        self._threads = [_started(self._read, "output"), _started(self._converse, "messages")]
+        self._waiting = _started(self._wait, "end")
+
+    @property
+    def pid(self) -> int:
+        """The process of the program."""
+        return self._process.pid
+
+    def go(self, wish: Wish) -> None:
+        """Let the program run on, if it is held or about to begin."""
+        if self._line is not None and self.state in ("held", "starting"):
+            self.state = "running"
+            self._line.send(Go(wish))
+
+    def pause(self) -> None:
+        """Ask the program to stand still."""
+        self._send(Pause())
+
+    def interrupt(self) -> None:
+        """What Ctrl-C does to a program in a terminal: SIGINT for all of its processes."""
+        self._kill(signal.SIGINT)
+
+    def type(self, text: str) -> None:
+        """Type a line into the program's terminal."""
+        self._terminal.write(text + "\n")
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the program's terminal another size."""
+        self._terminal.resize(columns, rows)
+
+    def let_go(self) -> None:
+        """Let the program run on without a debugger; this session has ended."""
+        if self.state != "ended":
+            self._send(LetGo())
+            self.state = "let go"
+
+    def stop(self) -> None:
+        """End the program and wait until it is gone."""
+        if self.state == "let go":
+            return
+        self._send(End())
+        if self._line is None:
+            self._kill(signal.SIGTERM)
+        self._waiting.join(PATIENCE)
+        if self._waiting.is_alive():
+            self._kill(signal.SIGKILL)
+            self._waiting.join(PATIENCE)
+
+    def _send(self, message: Message) -> None:
+        if self._line is not None and self.state != "ended":
+            self._line.send(message)
+
+    def _kill(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, number)
+
+    def _converse(self) -> None:
+        try:
+            end, _ = self._listener.accept()
+        except OSError:  # closed, because the program has ended
+            return
+        finally:
+            self._forget_address()
+        self._line = line = Line(end)
+        while (message := line.receive()) is not None:
+            if isinstance(message, Held | Ready | Released):
+                self.state = "held" if isinstance(message, Held) else self.state
+                self.state = "running" if isinstance(message, Released) else self.state
+                self._on_report(message)
+
+    def _read(self) -> None:
+        while data := self._terminal.read():
+            self.printed.append(data)
+            self._on_report(Output(data))
+
+    def _wait(self) -> None:
+        code = self._process.wait()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(0.5)  # a process that it left behind may hold the other ends
+        self.state = "ended"
+        self.ended = Ended(code)
+        if self._line is not None:
+            self._line.close()
+        self._forget_address()
+        self._on_report(self.ended)
+
+    def _forget_address(self) -> None:
+        """One program connects, once."""
+        with suppress(OSError):
+            os.unlink(os.path.join(self._folder, "program"))
+        with suppress(OSError):
+            os.rmdir(self._folder)
+
+
+def exit_code(ended: Ended) -> int:
+    """The exit code as a shell gives it."""
+    return 128 - ended.code if ended.code < 0 else ended.code
+
+
+def _listening(address: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    Path(address).chmod(0o600)
+    listener.listen(1)
+    return listener
+
+
+def _started(work: Callable[[], None], name: str) -> threading.Thread:
+    thread = threading.Thread(target=work, name=f"gviz {name}", daemon=True)
+    thread.start()
+    return thread

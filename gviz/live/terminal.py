@@ -1,0 +1,49 @@
+"""The terminal of a program under control: a pty whose other end is the debugger's."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import termios
+from contextlib import suppress
+
+_PIECE = 65536
+
+
+class Terminal:
+    """Our end of a pty. The other one, `inner`, belongs to the program, once it has been started with it."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self._ours, self.inner = pty.openpty()
+        os.set_inheritable(self._ours, False)
+        self.resize(columns, rows)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Tell the program the size of its terminal, in cells."""
+        with suppress(OSError):  # it has ended
+            fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", max(rows, 1), max(columns, 1), 0, 0))
+
+    def handed_over(self) -> None:
+        """The program was started: its end is its own."""
+        os.close(self.inner)
+
+    def read(self) -> bytes:
+        """Wait for output; empty when nobody can write any more."""
+        try:
+            return os.read(self._ours, _PIECE)
+        except OSError:
+            return b""
+
+    def write(self, text: str) -> None:
+        """Type something."""
+        data = text.encode("utf-8", "surrogateescape")
+        with suppress(OSError):
+            while data:
+                data = data[os.write(self._ours, data) :]
+
+    def close(self) -> None:
+        """Hang up: programs that still run in this terminal get SIGHUP."""
+        with suppress(OSError):
+            os.close(self._ours)

@@ -1,0 +1,185 @@
+"""A program in its own process: held, paused, answered, interrupted, stopped, let go."""
+
+import os
+import signal
+import stat
+import time
+
+import pytest
+from driving_live import PATIENCE, Driver, is_gone
+
+from gviz.live.protocol import Held, Released, Wish
+from gviz.live.session import Ended
+
+NODES = """\
+import sys
+import gviz.engine as torch
+x = torch.tensor(2.0, requires_grad=True)
+y = x * x
+print("made", sys.argv[1:], sys.stdout.isatty())
+y.backward()
+sys.exit(3)
+"""
+
+BUSY = """\
+import gviz.engine as torch
+x = torch.tensor(2.0, requires_grad=True)
+try:
+    print("busy")
+    while True:
+        pass
+except KeyboardInterrupt:
+    y = x * x
+    print("interrupted")
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    made = []
+
+    def started(text, *arguments, **options):
+        made.append(Driver(tmp_path, text, *arguments, **options))
+        return made[-1]
+
+    yield started
+    for driver in made:
+        driver.session.stop()
+        assert is_gone(driver.session.pid)
+
+
+def test_the_program_is_held_node_by_node_and_keeps_its_exit_code(start):
+    driver = start(NODES, "--lr", "1")
+    assert driver.run("next") == Held("wish", "MainThread")
+    assert driver.kinds == ["NodeCreated"]
+    assert driver.run("next") == Held("wish", "MainThread")
+    assert driver.kinds == ["NodeCreated", "NodeCreated"]
+    assert "made" not in driver.printed.decode()
+    assert driver.run("backward").why == "maybe"
+    driver.until_printed("made ['--lr', '1'] True\r\n")
+    assert driver.kinds == ["NodeCreated", "NodeCreated", "Printed", "BackwardStarted"]
+    assert driver.run("run") == Ended(3)
+    assert driver.timeline.failures == ()
+
+
+def test_the_socket_is_private_and_gone_once_it_is_used(start, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Driver, "command", lambda self, arguments: _looking(seen, command(self, arguments)))
+    driver = start(NODES)
+    folder, address = seen
+    assert stat.S_IMODE(folder[1]) == 0o700
+    assert (stat.S_IMODE(address[1]), stat.S_ISSOCK(address[1])) == (0o600, True)
+    assert not os.path.exists(folder[0])
+    assert driver.run("run") == Ended(3)
+
+
+command = Driver.command
+
+
+def _looking(seen, made):
+    def look(address):
+        seen.extend((path, os.stat(path).st_mode) for path in (os.path.dirname(address), address))
+        return made(address)
+
+    return look
+
+
+def test_a_pause_stops_an_endless_loop_and_says_where(start):
+    driver = start(BUSY)
+    driver.run("next")
+    driver.session.go(Wish("run"))
+    driver.until_printed("busy")
+    places = []
+    while len(places) < 3 or not places[-1].endswith(("program.py:5 in <module>", "program.py:6 in <module>")):
+        driver.session.pause()
+        held = driver.next()
+        assert held.why == "pause"
+        places.append(held.place)
+        driver.session.go(Wish("run"))
+
+
+def test_an_interrupt_ends_the_wait_and_is_the_programs(start):
+    driver = start(BUSY)
+    driver.run("next")
+    driver.session.go(Wish("run"))
+    driver.until_printed("busy")
+    driver.session.pause()
+    assert driver.next().why == "pause"
+    driver.session.interrupt()
+    assert driver.next() == Released()
+    assert driver.end() == Ended(0)
+    assert driver.kinds.count("NodeCreated") == 2
+    assert "interrupted" in driver.printed.decode()
+
+
+def test_the_program_reads_from_its_terminal_which_has_a_size(start):
+    driver = start("import os\nprint(input('name? '), os.get_terminal_size().columns)\n", size=(93, 20))
+    driver.session.go(Wish("run"))
+    driver.until_printed("name? ")
+    driver.session.type("Ada")
+    assert driver.end() == Ended(0)
+    assert driver.printed.decode().endswith("Ada 93\r\n")
+
+
+def test_stopping_closes_the_trace(start):
+    driver = start(BUSY)
+    driver.run("next")
+    driver.session.stop()
+    assert driver.end().code == -signal.SIGTERM
+    assert sorted(path.name for path in driver.trace.parent.iterdir()) == ["program.py", "trace.gviz"]
+
+
+def test_a_program_that_does_not_want_to_end_is_killed(start):
+    driver = start("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('deaf')\nwhile True: pass\n")
+    driver.session.go(Wish("run"))
+    driver.until_printed("deaf")
+    driver.session.stop()
+    assert driver.end().code == -signal.SIGKILL
+
+
+def test_a_program_that_is_let_go_runs_on_without_its_debugger(start, tmp_path):
+    done = tmp_path / "done"
+    driver = start(f"{NODES.replace('sys.exit(3)', '')}print('more')\nopen({str(done)!r}, 'w').close()\n")
+    driver.run("next")
+    driver.session.let_go()
+    driver.session._terminal.close()
+    driver.session._line.close()
+    _until(done.exists)
+    _until(lambda: is_gone(driver.session.pid))
+    assert driver.kinds[-1] == "Printed"
+
+
+def test_a_killed_program_is_told_from_one_that_ended(start):
+    driver = start(NODES)
+    driver.run("next")
+    os.kill(driver.session.pid, signal.SIGKILL)
+    assert driver.end().words == "the program was killed by SIGKILL"
+    assert driver.kinds == ["NodeCreated"]
+
+
+def test_what_cannot_be_started_ends_with_what_it_said(tmp_path):
+    class Missing(Driver):
+        def command(self, arguments):
+            made = super().command(arguments)
+            return lambda address: [*made(address)[:-1], "missing.py"]
+
+    driver = Missing(tmp_path, "")
+    assert driver.session.ended == Ended(3)
+    assert b"missing.py: no such script" in driver.printed
+
+
+def test_a_thread_that_is_held_is_named(start):
+    text = NODES.replace("y.backward()", "import threading\nt = threading.Thread(target=y.backward, name='worker')\n")
+    driver = start(text.replace("sys.exit(3)", "t.start()\nt.join()\nz = x * 3"))
+    driver.run("next", count=2)
+    assert driver.run("backward") == Held("maybe", "worker")
+    assert driver.run("step") == Held("wish", "worker")
+    assert driver.run("next").thread == "worker"
+    assert driver.run("run") == Ended(0)
+
+
+def _until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
