@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 from time import monotonic
@@ -81,6 +82,8 @@ class Timeline:
             "_iteration_starts",
             "_names",
             "_places",
+            "made_from",
+            "made_into",
         ):
             self.__dict__.pop(name, None)
         return True
@@ -92,6 +95,18 @@ class Timeline:
     def columns(self, start: int, stop: int) -> Columns:
         """What the events ``start <= n < stop`` concern, as columns."""
         return self._log.columns(start, stop)
+
+    def select(self, kinds: Collection[type[e.Event]], start: int = 1, stop: int = 0) -> Iterator[tuple[int, e.Event]]:
+        """The events ``start <= n < stop`` (0: to the end) of these classes, in order; much cheaper than one by one.
+
+        What they refer to is not checked: a node they speak of may not exist in a damaged trace.
+        """
+        stop = min(stop or len(self) + 1, len(self) + 1)
+        return self._log.select(start, stop, frozenset(KIND_NUMBERS[kind] for kind in kinds))
+
+    def op(self, number: int) -> e.OpSeen:
+        """An operation by its number."""
+        return self._log.ops.get(number, _UNKNOWN_OP)
 
     def at(self, n: int) -> Moment:
         """The moment right after event `n`, ``0 <= n <= len``."""
@@ -135,12 +150,29 @@ class Timeline:
             node=node,
             born=born,
             created=created,
-            op=self._log.ops.get(created.op, _UNKNOWN_OP),
+            op=self.op(created.op),
             name=self._names.of(node),
             frames=self.stack(created.stack),
             scope=self._scope_name(created.scope),
             iteration=self.iteration_at(born).index,
         )
+
+    def born(self, node: int) -> int:
+        """The event that made a node, 0 if there is none."""
+        return self._index.lists["created"].last(node, len(self))
+
+    @cached_property
+    def made_from(self) -> Mapping[int, Sequence[int]]:
+        """By node: the nodes that it has as inputs, as often as it uses them; those with no known input are left out.
+
+        For questions that follow long ways; the first call takes in all nodes.
+        """
+        return _grouped(*self._index.tables["edges"][1:3].tolist())
+
+    @cached_property
+    def made_into(self) -> Mapping[int, Sequence[int]]:
+        """By node: the nodes that have it as an input, as often as they use it."""
+        return _grouped(*self._index.tables["edges"][2:0:-1].tolist())
 
     def users(self, node: int) -> tuple[int, ...]:
         """The nodes that have an output of this one as an input, in the order of their creation."""
@@ -312,3 +344,10 @@ class Timeline:
     def _iteration_starts(self) -> list[int]:
         starts: list[int] = self._index.tables["iterations"][0].tolist()
         return starts
+
+
+def _grouped(keys: list[int], entries: list[int]) -> Mapping[int, Sequence[int]]:
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for key, entry in zip(keys, entries, strict=True):
+        found[key].append(entry)
+    return dict(found)
