@@ -12,11 +12,12 @@ from gviz.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
-    """``.grad``: `before` (there since pass `since`, 0: not from a pass) += `part`."""
+    """``.grad``: `before` (there since pass `since`, 0: not from a pass, by event `event`) += `part`."""
 
     before: Value
     part: Value
     since: int
+    event: int
 
 
 def accumulation(timeline: Timeline, node: int, output: OutputState) -> Accumulation | None:
@@ -29,4 +30,5 @@ def accumulation(timeline: Timeline, node: int, output: OutputState) -> Accumula
     if old is None or old.grad is None:
         return None
     setter = timeline.event(old.grad_seq) if old.grad_seq else None
-    return Accumulation(old.grad, event.part, setter.pass_nr if isinstance(setter, GradAccumulated) else 0)
+    since = setter.pass_nr if isinstance(setter, GradAccumulated) else 0
+    return Accumulation(old.grad, event.part, since, old.grad_seq)

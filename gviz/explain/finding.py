@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
+
+from gviz.plain_text import shown
+from gviz.site import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number an explanation speaks of, and the event that made it (0: it was counted or divided from others)."""
+
+    name: str
+    value: float
+    event: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +24,7 @@ class Finding:
     """One fact: its kind (a word for programs), what it says, the event that shows it and the node it is about.
 
     `event` and `node` are 0 where there is none; `parts` are the facts it rests on; `fix` says what to write instead.
+    `at` is the place in the program, None if it is not known. `suspected` says that it may well be meant so.
     """
 
     kind: str
@@ -19,6 +33,14 @@ class Finding:
     node: int = 0
     parts: tuple[Finding, ...] = ()
     fix: str = ""
+    at: Frame | None = None
+    numbers: tuple[Number, ...] = ()
+    suspected: bool = False
+
+    @property
+    def where(self) -> str:
+        """The place in the program as ``demo.py:4``, empty if it is not known."""
+        return f"{shown(PurePath(self.at.path).name)}:{self.at.line}" if self.at is not None else ""
 
 
 def lines(finding: Finding, depth: int = 0) -> Iterator[tuple[int, str, int]]:
@@ -28,3 +50,21 @@ def lines(finding: Finding, depth: int = 0) -> Iterator[tuple[int, str, int]]:
         yield from lines(part, depth + 1)
     if finding.fix:
         yield depth + 1, f"try: {finding.fix}", 0
+
+
+def whole(finding: Finding) -> Iterator[Finding]:
+    """The finding, and everything it rests on."""
+    yield finding
+    for part in finding.parts:
+        yield from whole(part)
+
+
+def events(finding: Finding) -> tuple[int, ...]:
+    """The events an explanation rests on, in order of time."""
+    seqs = {one.event for one in whole(finding)} | {number.event for one in whole(finding) for number in one.numbers}
+    return tuple(sorted(seqs - {0}))
+
+
+def nodes(finding: Finding) -> tuple[int, ...]:
+    """The nodes an explanation speaks of, the one it is about first."""
+    return tuple(dict.fromkeys(one.node for one in whole(finding) if one.node))

@@ -94,3 +94,14 @@ def phase_words(moment: Moment) -> str:
         return ""
     pass_nr = moment.pass_nr or moment.phase.pass_nr
     return f"{moment.phase.kind} pass {pass_nr}" if pass_nr > 1 else moment.phase.kind
+
+
+def label_at(timeline: Timeline, node: int) -> str:
+    """A node and the line that made it: ``#4 b = Mul at demo.py:4``."""
+    info = timeline.info(node)
+    return f"#{node} {called(info)}{made_at(info.frames)}"
+
+
+def innermost(info: NodeInfo) -> Frame | None:
+    """The line of the program that made a node, if it is known."""
+    return info.frames[0] if info.frames else None

@@ -175,10 +175,10 @@ def unused():
 @pytest.mark.parametrize(
     ("program", "cause", "remedy"),
     [
-        (write_over_what_was_saved, "changed in place after it had been saved", "clone()"),
+        (write_over_what_was_saved, "still needs it as it was", "clone()"),
         (backward_of_a_constant, "no tracked operation made", "requires_grad=True"),
         (backward_of_several, "needs a gradient to start from", "sum or mean"),
-        (write_to_a_leaf, "a leaf's own value would be lost", "torch.no_grad()"),
+        (write_to_a_leaf, "its old value would be lost to its own gradient", "torch.no_grad()"),
         (shapes_apart, "shapes do not fit", "compare the shapes"),
         (unused, "no path from the output", "allow_unused=True"),
     ],
@@ -191,6 +191,6 @@ def test_the_engine_s_own_errors_have_a_cause_and_a_remedy(program, cause, remed
 
 def test_an_error_about_a_write_says_what_wrote_and_when():
     found, timeline = failing(write_over_what_was_saved)
-    written = [(text, timeline.event(seq)) for text, seq in found.related if text.startswith("written by")]
+    written = [(text, timeline.event(seq)) for text, seq in found.related if text.startswith("changed by")]
     assert [type(event) for _, event in written] == [e.StorageWritten]
-    assert written[0][0].startswith(f"written by #{written[0][1].node}")
+    assert written[0][0].startswith(f"changed by #{written[0][1].node}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from gviz.events import StepStarted
-from gviz.explain.arithmetic import computation, step_event
+from gviz.events import BackwardStarted, GradAccumulated, GradFlowed
+from gviz.explain.arithmetic import computation
+from gviz.explain.contributions import arrived, sent_by
 from gviz.explain.finding import Finding
-from gviz.explain.made_of import sent_by
-from gviz.explain.names import label, made_at
+from gviz.explain.kind import Kind, Question
+from gviz.explain.names import innermost, label, made_at
+from gviz.explain.survey import Survey
 from gviz.numbers import bad_text, short
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, OutputState
@@ -37,17 +40,25 @@ Place = tuple[Literal["value", "grad"], int, int]
 """Something bad that came from elsewhere: the value or gradient of a node, at a moment."""
 
 
-def where_value_went_bad(timeline: Timeline, moment: Moment, node: int) -> Finding:
+def bad_value(asked: Question) -> Finding:
     """Where a bad value came from: back over bad inputs, over writes in place, and through the ``.grad`` of a leaf."""
-    return _followed(timeline, ("value", node, moment.n))
+    return followed(asked.timeline, ("value", asked.node, asked.moment.n))
 
 
-def where_gradient_went_bad(timeline: Timeline, moment: Moment, node: int) -> Finding:
+def bad_gradient(asked: Question) -> Finding:
     """Where a bad gradient came from: back over bad contributions, to the rule or the value that made the first."""
-    return _followed(timeline, ("grad", node, moment.n))
+    return followed(asked.timeline, ("grad", asked.node, asked.moment.n))
 
 
-def _followed(timeline: Timeline, place: Place) -> Finding:
+def bad_sent(asked: Question) -> Finding | None:
+    """The same of what the node sends at this very moment."""
+    event = asked.moment.event
+    if not isinstance(event, GradFlowed) or not bad_text(event.part):
+        return None
+    return followed(asked.timeline, ("grad", event.node, asked.moment.n))
+
+
+def followed(timeline: Timeline, place: Place) -> Finding:
     """Go back from place to place, each earlier than the one before, until one has its reason in itself."""
     way: list[int] = []
     while True:
@@ -78,8 +89,7 @@ def _gradient(timeline: Timeline, node: int, n: int) -> Finding | Place:
         return Finding("born", f"the .grad of {label(timeline, node)} got it from outside the pass", seq, node)
     if not part.source:
         return Finding("seed", f"backward started with {short(part.value)}", part.seq, node)
-    arrived = _arrived(timeline, part)
-    if arrived is not None and bad_text(arrived):
+    if bad_text(arrived(timeline, part)):
         return "grad", part.source, part.seq
     used = _bad_operand(timeline, part.source, besides=0)  # the rule made it of numbers that were bad before
     return ("value", used, timeline.info(part.source).born - 1) if used else _rule(timeline, node, part)
@@ -104,15 +114,7 @@ def _born(timeline: Timeline, node: int, *, known: bool) -> Finding:
         return Finding("born", f"{label(timeline, node)} holds it, and it is not known since when", info.born, node)
     how = computation(timeline, node).text or f"it is {info.created.kind} data"
     text = f"{_what(made)} was born in {label(timeline, node)}{made_at(info.frames)}: {how}"
-    return Finding("born", text, info.born, node, fix=_fix(info.op.name))
-
-
-def _arrived(timeline: Timeline, part: Contribution) -> Value | None:
-    """The bad one of the gradients with which the rule of a contribution ran, else any."""
-    ran = step_event(timeline, timeline.at(part.seq), part.source)
-    started = timeline.event(ran) if ran else None
-    grads = [grad for grad in started.grads if grad is not None] if isinstance(started, StepStarted) else []
-    return next((grad for grad in grads if bad_text(grad)), grads[0] if grads else None)
+    return Finding("born", text, info.born, node, fix=_fix(info.op.name), at=innermost(info))
 
 
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
@@ -123,7 +125,15 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
         f"{_what(part.value)} was born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
         f"on the way to {label(timeline, node)}{rule}"
     )
-    return Finding("born backward", text, part.seq, part.source, _inputs(timeline, part.source), _fix(info.op.name))
+    return Finding(
+        "born-backward",
+        text,
+        part.seq,
+        part.source,
+        _inputs(timeline, part.source),
+        _fix(info.op.name),
+        innermost(info),
+    )
 
 
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
@@ -153,3 +163,56 @@ def _output(moment: Moment, node: int) -> OutputState | None:
 def _what(value: Value | None) -> str:
     text = bad_text(value)
     return {"1 nan": "the nan", "1 inf": "the infinity"}.get(text, text)
+
+
+def found(survey: Survey) -> Iterator[Finding]:
+    """The first nan or infinity that reached a loss or a ``.grad``; else, as a suspicion, one that was stopped."""
+    timeline = survey.timeline
+    first = next(_reached(survey), None)
+    if first is not None:
+        yield followed(timeline, first)
+    elif seq := timeline.first_bad():
+        stopped = followed(timeline, _place_of(timeline, seq))
+        if not _is_a_mask(timeline, stopped.node):
+            healed = Finding("healed", "it reached no loss and no .grad: something on the way has stopped it")
+            yield replace(stopped, parts=(*stopped.parts, healed), suspected=bool(survey.passes))
+
+
+def _reached(survey: Survey) -> Iterator[Place]:
+    """The bad losses and the bad additions to a ``.grad``, in order of time."""
+    for seq, event in survey.select(BackwardStarted, GradAccumulated):
+        if isinstance(event, GradAccumulated) and bad_text(event.part):
+            yield "grad", event.node, seq
+        elif isinstance(event, BackwardStarted):
+            roots = (node for node, nr in event.roots if node in survey.timeline)
+            yield from (("value", node, seq) for node in roots if _is_bad(survey.timeline.at(seq), node))
+
+
+def _is_bad(moment: Moment, node: int) -> bool:
+    output = _output(moment, node)
+    return output is not None and bool(bad_text(output.value))
+
+
+def _place_of(timeline: Timeline, seq: int) -> Place:
+    match timeline.event(seq):
+        case GradFlowed(node=node) | GradAccumulated(node=node):
+            return "grad", node, seq
+        case event:
+            return "value", getattr(event, "node", 0), seq
+
+
+def _is_a_mask(timeline: Timeline, node: int) -> bool:
+    """Whether an infinity was put there on purpose: as a constant, or as what hides a part of attention scores."""
+    info = timeline.info(node)
+    value = info.created.outputs[0].value if info.created.outputs else None
+    return "nan" not in bad_text(value) and (
+        info.created.kind != "op" or info.op.name.rstrip("_") in {"masked_fill", "where", "fill", "triu", "tril"}
+    )
+
+
+BORN_SENT = Kind("born-sent", "error", "a nan or infinity that is being sent backward", ("sent",), bad_sent)
+BORN = Kind("born", "error", "where a nan or an infinity was made in forward", ("bad value",), bad_value, find=found)
+BORN_BACKWARD = Kind(
+    "born-backward", "error", "where a nan or an infinity was made by a backward rule", ("bad gradient",), bad_gradient
+)
+SEED = Kind("seed", "error", "a backward pass that was started with a nan or an infinity")

@@ -1,0 +1,91 @@
+"""Everything wrong or suspicious in a recording: each error explained, each leaf asked, each kind looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from gviz.explain.finding import Finding
+from gviz.explain.findings.zero import is_zero
+from gviz.explain.kind import Kind
+from gviz.explain.survey import Survey
+from gviz.explain.table import BY_NAME, KINDS
+from gviz.explain.trouble import troubles
+from gviz.explain.why import why, why_failed
+from gviz.trace.timeline import Timeline
+
+Level = Literal["error", "warning", "suspicion"]
+LEVELS: tuple[Level, ...] = ("error", "warning", "suspicion")
+MOST_ASKED = 200
+"""So many leaves are asked one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One finding of a check, how grave it is, and how many more of its kind have the same line."""
+
+    finding: Finding
+    level: Level
+    more: int = 0
+
+
+def check(
+    timeline: Timeline, kinds: Iterable[Kind] = KINDS, progress: Callable[[str], object] = lambda name: None
+) -> list[Checked]:
+    """What is wrong in a recording, the gravest first; of several findings of one kind and line the first.
+
+    `progress` is told the name of each kind before it is looked for.
+    """
+    wanted = {kind.name: kind for kind in kinds}
+    found = (level for one in _everything(Survey(timeline), progress) if one.kind in wanted and (level := _level(one)))
+    kept: dict[tuple[object, ...], Checked] = {}
+    for one in found:
+        at = one.finding.at
+        key = one.finding.kind, one.level, (at.path, at.line) if at is not None else one.finding.node
+        kept[key] = replace(kept[key], more=kept[key].more + 1) if key in kept else one
+    return sorted(kept.values(), key=lambda one: (LEVELS.index(one.level), one.finding.event))
+
+
+def _level(finding: Finding) -> Checked | None:
+    kind = BY_NAME.get(finding.kind)
+    if kind is None or kind.severity == "fact":
+        return None
+    return Checked(finding, "suspicion" if finding.suspected else kind.severity)
+
+
+def _everything(survey: Survey, progress: Callable[[str], object]) -> Iterator[Finding]:
+    progress("errors")
+    yield from map(why_failed, troubles(survey.timeline))
+    progress("leaves")
+    yield from _of_leaves(survey)
+    for kind in KINDS:
+        if kind.find is not None:
+            progress(kind.name)
+            yield from kind.find(survey)
+
+
+def _of_leaves(survey: Survey) -> Iterator[Finding]:
+    """Why leaves got no gradient from any pass, or zero from the last."""
+    if not survey.passes or _last_pass_failed(survey.timeline):
+        return
+    timeline, end = survey.timeline, survey.timeline.at(survey.end)
+    last = {event.node: (seq, event) for seq, event in survey.accumulated}
+    leaves = [made.node for made in survey.nodes.values() if made.created.kind != "op" and made.created.requires_grad]
+    for node in [node for node in leaves if node not in last][:MOST_ASKED]:
+        found = why(timeline, end, node, "grad")
+        meant = bool(survey.optimized) and node not in survey.optimized
+        yield replace(found, suspected=found.suspected or meant or _only_looked_at(found))
+    for node in [node for node in leaves if node in last and is_zero(last[node][1].part)][:MOST_ASKED]:
+        yield why(timeline, timeline.at(last[node][0]), node, "grad")
+
+
+def _last_pass_failed(timeline: Timeline) -> bool:
+    """Whether the last pass ended with an error, which is then why gradients are missing."""
+    last = max((found.seq for found in troubles(timeline) if found.of_pass), default=0)
+    return last > max((phase.start for phase in timeline.phases if phase.kind == "backward"), default=0)
+
+
+def _only_looked_at(found: Finding) -> bool:
+    """Whether every way to the leaf ends in a no_grad block, as for a copy that follows another model."""
+    return found.kind == "cut" and bool(found.parts) and all("no_grad" in part.text for part in found.parts)

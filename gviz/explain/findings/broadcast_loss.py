@@ -1,0 +1,45 @@
+"""A column against a row of as many elements: (n,1) with (n,) gives (n,n), and a loss of every pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from gviz.explain.finding import Finding
+from gviz.explain.kind import Kind
+from gviz.explain.names import innermost, label, label_at
+from gviz.explain.survey import Made, Survey
+from gviz.numbers import shape_text
+
+_MEETING = ("sub", "mul", "add", "div", "pow", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
+            "binary_cross_entropy_with_logits")  # fmt: skip
+
+
+def found(survey: Survey) -> Iterator[Finding]:
+    """Operations element by element of which neither input has the shape of the result."""
+    for made in survey.ops(*_MEETING):
+        pair = [survey.unwrapped(source) if source.op == "expand" else source for source in survey.sources(made)][:2]
+        shapes = [source.shape for source in pair]
+        if len(pair) == 2 and _column_and_row(*shapes) and made.created.requires_grad:
+            yield _finding(survey, made, pair)
+
+
+def _column_and_row(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    row, column = sorted((one, other), key=len)
+    return len(row) == 1 and row[0] > 1 and column == (row[0], 1)
+
+
+def _finding(survey: Survey, made: Made, pair: list[Made]) -> Finding:
+    timeline = survey.timeline
+    one, other = (shape_text(source.shape) for source in pair)
+    n = max(chain.from_iterable(source.shape for source in pair))
+    text = f"{label_at(timeline, made.node)}: {one} with {other} becomes ({n},{n}), every element against every other"
+    parts = tuple(
+        Finding("operand", f"{label(timeline, source.node)} is {shape_text(source.shape)}", source.seq, source.node)
+        for source in pair
+    )
+    fix = "squeeze(-1) the column, or unsqueeze(-1) the row, so that both have the same shape"
+    return Finding("broadcast", text, made.seq, made.node, parts, fix, innermost(timeline.info(made.node)))
+
+
+BROADCAST = Kind("broadcast", "warning", "a column met a row of as many elements and became a square", find=found)

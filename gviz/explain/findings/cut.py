@@ -1,0 +1,120 @@
+"""No gradient because no way leads there from the loss: where it was cut, unused, or used for something else."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gviz.explain.finding import Finding
+from gviz.explain.findings.passes import passes_before
+from gviz.explain.findings.tracked import CUT_FIXES
+from gviz.explain.kind import Kind, Question
+from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
+from gviz.explain.ways import ancestors
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+
+MOST_CUTS = 5
+_COPIES_LOOKED_AT = 20
+
+
+def no_way(asked: Question) -> Finding:
+    """No pass has reached it: where the ways from it to the roots end."""
+    timeline = asked.timeline
+    started, last_pass = passes_before(asked)[-1]
+    roots = sorted({node for node, _ in last_pass.roots})
+    users = [user for user in timeline.users(asked.node) if timeline.born(user) <= asked.moment.n]
+    if not users:
+        return unused(asked)
+    leading = {*ancestors(timeline, *roots), *roots}
+    ends = list(_ends(asked, asked.node))
+    cuts = [cut for cut in ends if cut.node in leading] or [out for end in ends for out in _copied(asked, end, leading)]
+    names = ", ".join(label(timeline, root) for root in roots[:3] if root)
+    text = f"no way for gradients leads from {names or 'the roots of the pass'} back to {label(timeline, asked.node)}"
+    if cuts:
+        return Finding("cut", text, started, asked.node, tuple(cuts[:MOST_CUTS]), at=cuts[0].at)
+    return not_reached(asked, text, timeline.info(users[-1]))
+
+
+def unused(asked: Question) -> Finding:
+    """Nothing was made from it: what of its shape could have been meant to meet it."""
+    info, timeline = asked.info, asked.timeline
+    text = f"{label_at(timeline, asked.node)} was not used in anything"
+    near = _like(asked)
+    parts: tuple[Finding, ...] = ()
+    if near is not None:
+        name, other = label_at(timeline, near.node), f"{label(timeline, asked.node)} could have been used as well"
+        parts = (Finding("nearest", f"{name} used a tensor of the same shape; {other}", near.born, near.node),)
+    fix = "use it in what the loss is made from"
+    return Finding("unused", text, info.born, asked.node, parts, fix, innermost(info))
+
+
+def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
+    """It was used, but what was made of it did not lead to the loss."""
+    used = Finding("elsewhere", f"it was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
+    fix = "call backward() on a result of that"
+    return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
+
+
+def _like(asked: Question) -> NodeInfo | None:
+    """The first operation since the node was made that used a leaf of the same shape, which requires a gradient."""
+    timeline, made = asked.timeline, asked.info.created
+    shape = made.outputs[0].value.shape if made.outputs and made.outputs[0].value is not None else None
+    for other in timeline.nodes:
+        info = timeline.info(other) if other != asked.node else None
+        if info is None or info.created.kind == "op" or not info.created.requires_grad or not info.created.outputs:
+            continue
+        value, users = info.created.outputs[0].value, timeline.users(other)
+        if value is not None and value.shape == shape and users:
+            return timeline.info(users[0])
+    return None
+
+
+def _ends(asked: Question, node: int) -> Iterator[Finding]:
+    """The untracked operations at which the ways forward from a node leave the graph."""
+    timeline = asked.timeline
+    seen, waiting = {node}, deque([node])
+    while waiting:
+        for user in timeline.made_into.get(waiting.popleft(), ()):
+            if user in seen or timeline.born(user) > asked.moment.n:
+                continue
+            seen.add(user)
+            info = timeline.info(user)
+            if not info.created.untracked:
+                waiting.append(user)
+                continue
+            text = f"cut at {label(timeline, user)}{made_at(info.frames)}: {why_untracked(info.created)}"
+            fix = CUT_FIXES.get(info.created.untracked, "")
+            yield Finding("cut", text, info.born, user, fix=fix, at=innermost(info))
+
+
+def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Finding]:
+    """Data on the way to the loss that was made right after the graph was left, on the same line or with its numbers.
+
+    Numbers that leave for numpy or Python come back as constants without an input: this is where.
+    """
+    timeline = asked.timeline
+    at = timeline.place_of(end.node)
+    for node in timeline.nodes[at + 1 : at + 1 + _COPIES_LOOKED_AT]:
+        info = timeline.info(node)
+        if node in leading and info.created.kind == "constant" and _comes_back(timeline, end, info):
+            text = f"{label_at(timeline, node)} is new data to autograd: it came back without its history"
+            part = Finding("copied", text, info.born, node, at=innermost(info))
+            yield replace(end, parts=(part,), at=innermost(info), fix="compute it with tensors, without numpy between")
+            return
+
+
+def _comes_back(timeline: Timeline, end: Finding, info: NodeInfo) -> bool:
+    left, back = timeline.info(end.node).created.outputs[0], info.created.outputs[0]
+    at = innermost(info)
+    same_line = end.at is not None and at is not None and (at.path, at.line) == (end.at.path, end.at.line)
+    same_shape = left.value is not None and back.value is not None and left.value.shape == back.value.shape
+    return left.storage == back.storage or same_line or (same_shape and left.value == back.value)
+
+
+CUT = Kind("cut", "warning", "every way from the loss to the leaf is cut: detach, no_grad, .data, integers, numpy")
+UNUSED = Kind("unused", "warning", "a leaf that requires a gradient and was used in nothing")
+NOT_REACHED = Kind(
+    "not-reached", "warning", "a leaf that was used, but not for what backward was called on", ("missing",), no_way
+)

@@ -1,0 +1,33 @@
+"""Dropout that is active where the graph is not recorded: most likely an evaluation without eval()."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gviz.explain.finding import Finding
+from gviz.explain.kind import Kind
+from gviz.explain.names import innermost, label_at
+from gviz.explain.survey import Made, Survey
+from gviz.explain.ways import ancestors
+
+
+def found(survey: Survey) -> Iterator[Finding]:
+    """The products in the forward of a dropout module whose input was made under no_grad."""
+    timeline = survey.timeline
+    for made in survey.ops("mul", "native_dropout", "dropout"):
+        scope = survey.scopes.get(made.created.scope)
+        if scope is None or "Dropout" not in scope.kind or made.created.requires_grad:
+            continue
+        if made.created.untracked == "no_grad" or _under_no_grad(survey, made):
+            text = f"dropout is active at {label_at(timeline, made.node)}, though the forward runs under no_grad"
+            fix = "model.eval() before evaluating, model.train() after (leave it if the randomness is wanted)"
+            at = innermost(timeline.info(made.node))
+            yield Finding("dropout-in-evaluation", text, made.seq, made.node, (), fix, at, suspected=True)
+
+
+def _under_no_grad(survey: Survey, made: Made) -> bool:
+    way = (survey.nodes.get(node) for node in ancestors(survey.timeline, made.node))
+    return any(one is not None and one.created.untracked == "no_grad" for one in way)
+
+
+DROPOUT_IN_EVALUATION = Kind("dropout-in-evaluation", "warning", "dropout that is active under no_grad", find=found)

@@ -1,0 +1,31 @@
+"""A leaf that requires a gradient was written to in place."""
+
+from __future__ import annotations
+
+from gviz.explain.finding import Finding
+from gviz.explain.kind import Kind
+from gviz.explain.names import label, label_at
+from gviz.explain.trouble import Trouble
+
+PATTERN = r"leaf [Vv]ariable that requires grad .*in-place"
+
+
+def explain(trouble: Trouble) -> Finding | None:
+    """Which leaf, as far as the line tells."""
+    if not trouble.says(PATTERN):
+        return None
+    timeline, names = trouble.timeline, trouble.names_on_its_line()
+    infos = (timeline.info(node) for node in reversed(timeline.nodes))
+    leaf = next((i for i in infos if i.name in names and i.created.kind != "op" and i.created.requires_grad), None)
+    view = "a view of " if trouble.says("a view of") else ""
+    at = f" at {trouble.at.path.rpartition('/')[2]}:{trouble.at.line}" if trouble.at else ""
+    what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"
+    text = f"{view}{what} was to be changed in place{at}: its old value would be lost to its own gradient"
+    made = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
+    fix = "update it inside with torch.no_grad():, let an optimizer do it, or change a clone()"
+    return Finding("leaf-in-place", text, trouble.seq, leaf.node if leaf else 0, made, fix, trouble.at)
+
+
+LEAF_IN_PLACE = Kind(
+    "leaf-in-place", "error", "a leaf that requires a gradient was written to while autograd records", explain=explain
+)

@@ -1,0 +1,92 @@
+"""No ``.grad`` because only leaves keep theirs: a result, or a name that a result has taken over from a leaf."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gviz.events import GradRetained, GradSet
+from gviz.explain.finding import Finding
+from gviz.explain.kind import Kind, Question, question
+from gviz.explain.names import innermost, label_at
+from gviz.explain.survey import Survey
+from gviz.explain.ways import ancestors
+from gviz.numbers import grad
+from gviz.plain_text import shown
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+
+
+def not_kept(asked: Question) -> Finding | None:
+    """A result keeps no gradient, but the recording has it."""
+    timeline, info = asked.timeline, asked.info
+    if info.created.kind != "op":
+        return None
+    text = f"{label_at(timeline, asked.node)} is no leaf: only leaves keep their gradient in .grad"
+    value = asked.output.incoming
+    was = (Finding("incoming", f"its gradient was {grad(value)}", _arrived(asked), asked.node),) if value else ()
+    leaf = _leaf_of_this_name(timeline, info)
+    if leaf is None:
+        fix = "retain_grad() on it before backward"
+        return Finding("not-a-leaf", text, info.born, asked.node, was, fix, innermost(info))
+    lost = f"the name {shown(info.name)} meant the leaf {label_at(timeline, leaf.node)} before"
+    parts = (Finding("rebound", lost, leaf.born, leaf.node, at=innermost(leaf)), *was)
+    fix = "keep the leaf under a name of its own, and ask it"
+    return Finding("rebound", text, info.born, asked.node, parts, fix, innermost(info))
+
+
+def _arrived(asked: Question) -> int:
+    parts = asked.output.parts
+    return parts[-1].seq if parts else 0
+
+
+def _leaf_of_this_name(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
+    """The leaf that it was made from and that had its name before."""
+    if not info.name:
+        return None
+    for node in ancestors(timeline, info.node):
+        other = timeline.info(node)
+        if other.name == info.name and other.created.kind != "op" and other.created.requires_grad:
+            return other
+    return None
+
+
+def read_in_vain(survey: Survey) -> Iterator[Finding]:
+    """Results that the program's text reads the ``.grad`` of, and that did not keep it."""
+    wanted = {name for path in _paths(survey) for name in _reads(survey.timeline.source(path))}
+    if not wanted or not survey.passes:
+        return
+    timeline, moment = survey.timeline, survey.timeline.at(survey.end)
+    kept = {
+        event.node for _, event in survey.select(GradRetained, GradSet) if isinstance(event, GradRetained | GradSet)
+    }
+    for made in reversed(survey.nodes.values()):
+        name = timeline.info(made.node).name if wanted else ""
+        if name not in wanted:
+            continue
+        wanted.discard(name)  # what the name means at the end decides
+        asked = question(timeline, moment, made.node, "grad")
+        tracked = made.created.requires_grad and not made.created.during[0] and made.node not in kept
+        if tracked and asked.topic != "unborn" and (found := not_kept(asked)) is not None:
+            yield found
+
+
+def _paths(survey: Survey) -> set[str]:
+    stacks = {made.created.stack for made in survey.nodes.values()}
+    return {frame.path for stack in stacks for frame in survey.timeline.stack(stack)}
+
+
+def _reads(text: str | None) -> set[str]:
+    """The names in a program that ``.grad`` is read of."""
+    try:
+        tree = ast.parse(text or "")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "grad")
+    return {node.value.id for node in found if isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name)}
+
+
+NOT_A_LEAF = Kind(
+    "not-a-leaf", "warning", "the .grad of a result, which keeps none", ("missing",), not_kept, find=read_in_vain
+)
+REBOUND = Kind("rebound", "warning", "a name that meant a leaf and now means a result made from it")

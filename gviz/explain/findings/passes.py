@@ -1,0 +1,67 @@
+"""No ``.grad`` because of what passes ran and when: none yet, cleared, still on its way, asked for others only."""
+
+from __future__ import annotations
+
+from gviz.events import BackwardStarted, GradAccumulated, GradRetained, GradSet
+from gviz.explain.finding import Finding
+from gviz.explain.kind import Kind, Question
+from gviz.explain.names import innermost, label, label_at, made_at
+
+_CHANGES = (GradSet, GradAccumulated, GradRetained)
+
+
+def passes_before(asked: Question) -> list[tuple[int, BackwardStarted]]:
+    """The backward passes that had begun by the moment of a question."""
+    timeline = asked.timeline
+    phases = (phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= asked.moment.n)
+    starts = [phase.start for phase in phases]
+    return [(start, event) for start in starts if isinstance(event := timeline.event(start), BackwardStarted)]
+
+
+def cleared(asked: Question) -> Finding | None:
+    """It had one that was set to None, and no pass for all leaves has started since."""
+    timeline = asked.timeline
+    earlier = [seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]
+    last = next((seq for seq in reversed(earlier) if isinstance(timeline.event(seq), _CHANGES)), 0)
+    event = timeline.event(last) if last else None
+    if not isinstance(event, GradSet) or event.how != "none":
+        return None
+    if any(start > last and not started.inputs for start, started in passes_before(asked)):
+        return None
+    text = f"the .grad of {label(timeline, asked.node)} was set to None by event {last}"
+    fix = "read it before zero_grad() or .grad = None"
+    return Finding("cleared", text, last, asked.node, fix=fix, at=innermost(asked.info))
+
+
+def no_pass(asked: Question) -> Finding | None:
+    """Nobody has called backward."""
+    if any(start > asked.info.born for start, _ in passes_before(asked)):
+        return None
+    text = f"no backward pass has run since {label_at(asked.timeline, asked.node)} was made"
+    fix = "call backward() on a result of it"
+    return Finding("no-pass", text, asked.info.born, asked.node, fix=fix, at=innermost(asked.info))
+
+
+def on_its_way(asked: Question) -> Finding | None:
+    """The latest pass covers it, and has not come to it, or brought nothing."""
+    passes, state, timeline = passes_before(asked), asked.state, asked.timeline
+    if state is None or not state.pass_nr or (passes and passes[-1][1].pass_nr > state.pass_nr):
+        return None
+    name = label(timeline, asked.node)
+    if asked.moment.pass_nr == state.pass_nr:
+        return Finding("pending", f"the backward pass has not come to {name} yet", 0, asked.node)
+    start = next((start for start, event in passes if event.pass_nr == state.pass_nr), 0)
+    event = timeline.event(start) if start else None
+    if isinstance(event, BackwardStarted) and event.inputs:
+        at = made_at(timeline.stack(event.stack))
+        text = f"the pass{at} was asked for other gradients only (inputs=, or autograd.grad): it added to no .grad here"
+        return Finding("not-asked-for", text, start, asked.node)
+    text = f"backward pass {state.pass_nr} reached {name} but no gradient arrived"
+    return Finding("nothing-arrived", text, start, asked.node)
+
+
+CLEARED = Kind("cleared", "fact", "a .grad that the program has set to None", ("missing",), cleared)
+NO_PASS = Kind("no-pass", "fact", "no backward pass has run since the node was made", ("missing",), no_pass)
+PENDING = Kind("pending", "fact", "the running pass has not come to the node yet", ("missing",), on_its_way)
+NOT_ASKED_FOR = Kind("not-asked-for", "fact", "the pass was asked for the gradients of others only")
+NOTHING_ARRIVED = Kind("nothing-arrived", "fact", "a pass reached the node and brought no gradient")

@@ -1,0 +1,36 @@
+"""Contributions of several uses: one parameter in several modules, how much each sent and how far they agree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gviz.explain.finding import Finding
+from gviz.explain.kind import Kind
+from gviz.explain.names import innermost, label
+from gviz.explain.survey import Survey
+from gviz.plain_text import shown
+
+
+def found(survey: Survey) -> Iterator[Finding]:
+    """Parameters that two modules of one kind use within one iteration: tied on purpose, or by a copied reference."""
+    timeline = survey.timeline
+    for made in survey.nodes.values():
+        if made.created.kind != "parameter":
+            continue
+        users = [survey.nodes[node] for node in timeline.made_into.get(made.node, ()) if node in survey.nodes]
+        places: defaultdict[str, set[str]] = defaultdict(set)
+        for user in users:
+            scope = survey.scopes.get(user.created.scope)
+            if scope is not None:
+                places[scope.kind].add(scope.name)
+        names = next((sorted(names) for names in places.values() if len(names) > 1), None)
+        if names:
+            where = ", ".join(map(shown, names[:4]))
+            text = f"{label(timeline, made.node)} is one parameter in {len(names)} modules ({where}): they share it"
+            fix = "make each module anew, or copy.deepcopy(layer), if they were to differ (leave it if tied on purpose)"
+            at = innermost(timeline.info(made.node))
+            yield Finding("shared", text, made.seq, made.node, (), fix, at, suspected=True)
+
+
+SHARED = Kind("shared", "warning", "one parameter that several modules use", find=found)

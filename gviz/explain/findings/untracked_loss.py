@@ -1,0 +1,67 @@
+"""backward of a tensor without a grad_fn: the first operation at which tracking was lost."""
+
+from __future__ import annotations
+
+from gviz.explain.finding import Finding
+from gviz.explain.findings.tracked import CUT_FIXES
+from gviz.explain.kind import Kind
+from gviz.explain.names import innermost, label, label_at, why_untracked
+from gviz.explain.trouble import Trouble
+from gviz.explain.ways import ancestors
+from gviz.trace.timeline import Timeline
+
+PATTERN = r"does not require grad and does not have a grad_fn"
+_LOSING = {"no_grad", "detach", "data", "dtype"}
+
+
+def explain(trouble: Trouble) -> Finding | None:
+    """Where the history of the tensor begins too late."""
+    if not trouble.says(PATTERN):
+        return None
+    timeline = trouble.timeline
+    root = _root(trouble)
+    name = label(timeline, root) if root else "a tensor"
+    text = f"backward was called on {name}, which no tracked operation made: there is no way back from it"
+    lost = _lost_at(timeline, root) if root else 0
+    if not lost:
+        fix = "requires_grad=True on what it is made from; data that went through numpy or .item() has no history"
+        why = Finding(
+            "no-input-requires", "nothing that it was made from requires a gradient", timeline.born(root), root
+        )
+        return Finding("untracked-loss", text, trouble.seq, root, (why,), fix, trouble.at)
+    info = timeline.info(lost)
+    reason = f"tracking was lost first at {label_at(timeline, lost)}: {why_untracked(info.created)}"
+    part = Finding("cut", reason, info.born, lost, at=innermost(info))
+    return Finding("untracked-loss", text, trouble.seq, root, (part,), _fix(timeline, lost), innermost(info))
+
+
+def _fix(timeline: Timeline, lost: int) -> str:
+    info = timeline.info(lost)
+    if info.op.name.startswith(("argmax", "argmin")):
+        return "indices have no gradient: make the loss of the scores themselves, with softmax or cross_entropy"
+    return CUT_FIXES.get(info.created.untracked, "")
+
+
+def _root(trouble: Trouble) -> int:
+    """The tensor on whose line backward was called: by its name there, else the last one that was made."""
+    timeline, names = trouble.timeline, trouble.names_on_its_line()
+    made = [node for node in reversed(timeline.nodes) if timeline.born(node) < trouble.seq]
+    named = (node for node in made if timeline.info(node).name in names)
+    return next(named, made[0] if made else 0)
+
+
+def _lost_at(timeline: Timeline, root: int) -> int:
+    """The earliest operation on the way to the root that lost track of something that requires a gradient."""
+    lost = [node for node in (root, *ancestors(timeline, root)) if _loses(timeline, node)]
+    return min(lost, key=timeline.born, default=0)
+
+
+def _loses(timeline: Timeline, node: int) -> bool:
+    created = timeline.info(node).created
+    inputs = timeline.made_from.get(node, ())
+    return created.untracked in _LOSING and any(timeline.info(source).created.requires_grad for source in inputs)
+
+
+UNTRACKED_LOSS = Kind(
+    "untracked-loss", "error", "backward of a tensor whose history was lost on the way", explain=explain
+)

@@ -1,0 +1,33 @@
+"""How a value came to be, and who wrote to its memory since."""
+
+from __future__ import annotations
+
+from gviz.explain.arithmetic import computation
+from gviz.explain.finding import Finding
+from gviz.explain.kind import Kind, Question
+from gviz.explain.names import innermost, label, label_at
+from gviz.numbers import short
+
+
+def unborn(asked: Question) -> Finding:
+    """The node does not exist yet."""
+    text = f"{label(asked.timeline, asked.node)} is made later, by event {asked.info.born}"
+    return Finding("unborn", text, asked.info.born, asked.node, at=innermost(asked.info))
+
+
+def computed(asked: Question) -> Finding:
+    """The formula with its numbers, and the last write in place."""
+    timeline, info, output = asked.timeline, asked.info, asked.output
+    how = computation(timeline, asked.node).text or f"{info.created.kind} {short(info.created.outputs[0].value)}"
+    text, at = f"{label_at(timeline, asked.node)}: {how}", innermost(info)
+    if not output.written_by:
+        return Finding("computed", text, info.born, asked.node, at=at)
+    writer = output.written_by
+    now = f"then {label_at(timeline, writer)} wrote to its memory: {short(output.value)}"
+    part = Finding("write", now, output.value_seq, writer, at=innermost(timeline.info(writer)))
+    return Finding("written", text, info.born, asked.node, (part,), at=at)
+
+
+UNBORN = Kind("unborn", "fact", "the node is made later", ("unborn",), unborn)
+COMPUTED = Kind("computed", "fact", "a value, by the formula that made it", ("value",), computed)
+WRITTEN = Kind("written", "fact", "a value that was changed in place after it was made")

@@ -1,0 +1,121 @@
+"""A gradient that is zero everywhere: the operation that made it so, and which kind of zero that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gviz.explain.arithmetic import computation
+from gviz.explain.contributions import arrived
+from gviz.explain.finding import Finding, Number
+from gviz.explain.kind import Kind, Question
+from gviz.explain.names import innermost, label, label_at
+from gviz.numbers import number
+from gviz.trace.state import Contribution, NodeInfo, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+_DEAD = {"relu", "threshold", "hardshrink", "softshrink"}
+_FLAT = {"sigmoid", "tanh", "softmax", "log_softmax", "hardtanh", "hardsigmoid", "erf"}
+_BOUNDED = {"clamp", "clamp_min", "clamp_max", "hardtanh", "maximum", "minimum"}
+_ROUNDING = {"round", "floor", "ceil", "trunc", "sign", "heaviside"}
+_CHOOSING = {"where", "masked_fill", "nan_to_num", "index", "select", "slice", "gather", "max", "min", "amax", "amin",
+             "max_pool2d_with_indices", "masked_select", "index_select"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    kind: str
+    says: str
+    fix: str
+
+
+def zero(asked: Question) -> Finding | None:
+    """Back over contributions that are zero to the rule that made the first of something that was not."""
+    output = asked.output
+    value = output.incoming if output.grad is None else output.grad
+    if not is_zero(value) or not output.parts:
+        return None
+    return _followed(asked.timeline, asked, output)
+
+
+def is_zero(value: Value | None) -> bool:
+    """Whether every element is zero."""
+    stats = value.statistics() if value is not None and value.size else None
+    return value is not None and stats is not None and stats.zero == value.size
+
+
+def _followed(timeline: Timeline, asked: Question, output: OutputState) -> Finding | None:
+    part: Contribution = output.parts[0]
+    while part.source:
+        got = arrived(timeline, part)
+        if got is not None and not is_zero(got):
+            return _made_zero(timeline, asked, part)
+        state = timeline.at(part.seq).state(part.source)
+        above = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
+        if not above:
+            return None
+        part = above[0]
+    text = f"the gradient of {label(timeline, asked.node)} is zero because backward was started with zero"
+    return Finding("masked", text, part.seq, asked.node, at=innermost(asked.info))
+
+
+def _made_zero(timeline: Timeline, asked: Question, part: Contribution) -> Finding:
+    """The rule that turned a gradient into zero: because of where its input lies, or of what it multiplies by."""
+    info = timeline.info(part.source)
+    culprit = _zero_operand(timeline, info, part.slot)
+    if culprit is not None:
+        info = culprit
+    reason = _reason(info)
+    share = _inactive(info)
+    text = f"the gradient of {label(timeline, asked.node)} is zero: {label_at(timeline, info.node)} {reason.says}"
+    numbers = (Number("share of zeros in its result", share, info.born),) if share is not None else ()
+    how = computation(timeline, info.node).text
+    parts = (Finding("computed", f"it computed {how}", info.born, info.node),) if how else ()
+    if share is not None and reason.kind == "dead-units":
+        parts = (*parts, Finding("share", f"{number(100 * share, 3)}% of its result are zero", info.born, info.node))
+    return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, innermost(info), numbers)
+
+
+def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:
+    """The other input of a product, if that is zero everywhere."""
+    for operand in computation(timeline, info.node).operands:
+        if operand.slot != slot and operand.node and is_zero(operand.value) and _multiplies(info):
+            return timeline.info(operand.node)
+    return None
+
+
+def _multiplies(info: NodeInfo) -> bool:
+    return info.op.name.rstrip("_") in {"mul", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "convolution"}
+
+
+def _reason(info: NodeInfo) -> _Reason:
+    op = info.op.name.rstrip("_")
+    if op in _DEAD:
+        fix = "a smaller learning rate, another start for the bias, or leaky_relu, which lets a little through"
+        return _Reason("dead-units", "has only inputs below zero, so none of its units lets a gradient through", fix)
+    if op in _BOUNDED:
+        return _Reason(
+            "clamped", "holds every element at its border, where it is constant", "widen the border, or clamp later"
+        )
+    if op in _FLAT:
+        fix = "smaller inputs: normalize them, scale the weights down, or use the loss that takes logits"
+        return _Reason("saturated", "is flat where its inputs are: its derivative there rounds to zero", fix)
+    if op in _ROUNDING:
+        return _Reason("masked", "is constant between its steps", "a smooth function, or a straight-through estimate")
+    if op in _CHOOSING:
+        return _Reason("masked", "chose other elements, and these get nothing", "check the mask or the index")
+    return _Reason("masked", "multiplies the gradient by zero", "look at the number it is multiplied by")
+
+
+def _inactive(info: NodeInfo) -> float | None:
+    value = info.created.outputs[0].value if info.created.outputs else None
+    stats = value.statistics() if value is not None and value.size else None
+    return stats.zero / value.size if stats is not None and value is not None else None
+
+
+DEAD_UNITS = Kind(
+    "dead-units", "warning", "an activation none of whose units lets a gradient through", ("gradient",), zero
+)
+SATURATED = Kind("saturated", "warning", "a function so far out that its derivative is zero")
+CLAMPED = Kind("clamped", "warning", "every element at the border of a clamp")
+MASKED = Kind("masked", "warning", "a mask, an index or a factor of zero that lets nothing through")

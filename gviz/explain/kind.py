@@ -1,0 +1,90 @@
+"""What a kind of finding is: its name, how grave it is, and how it is found; and what can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from gviz.events import GradFlowed
+from gviz.explain.finding import Finding
+from gviz.explain.survey import Survey
+from gviz.explain.trouble import Trouble
+from gviz.numbers import bad_text
+from gviz.trace.moment import Moment
+from gviz.trace.state import NodeInfo, NodeState, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.where import Aspect
+
+Severity = Literal["error", "warning", "fact"]
+"""It raised or certainly computes something wrong; it most likely does; it only says what is."""
+
+Topic = Literal["unborn", "sent", "value", "bad value", "gradient", "bad gradient", "missing"]
+"""What a question about a node comes down to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A node at a moment: `state` is its state then, `topic` what there is to be explained."""
+
+    timeline: Timeline
+    moment: Moment
+    node: int
+    topic: Topic
+    info: NodeInfo
+    state: NodeState | None
+
+    @property
+    def output(self) -> OutputState:
+        """The first output of the node, which is there for every topic but ``unborn``."""
+        assert self.state is not None
+        return self.state.outputs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of finding.
+
+    `answer` explains a node whose question is one of `topics`, or passes with None; of several kinds the first in the
+    table has the word. `explain` does the same for an error. `find` looks for it in a whole recording.
+    """
+
+    name: str
+    severity: Severity
+    meaning: str
+    topics: tuple[Topic, ...] = ()
+    answer: Callable[[Question], Finding | None] | None = None
+    explain: Callable[[Trouble], Finding | None] | None = None
+    find: Callable[[Survey], Iterable[Finding]] | None = None
+
+
+def question(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None) -> Question:
+    """What to explain of a node; without `aspect` whatever is most in need of it.
+
+    That is a nan or an infinity, else the gradient once a backward pass has begun, else the value.
+    """
+    state = moment.state(node)
+    topic = "unborn" if state is None or not state.outputs else _topic(timeline, moment, state, aspect)
+    return Question(timeline, moment, node, topic, timeline.info(node), state)
+
+
+def _topic(timeline: Timeline, moment: Moment, state: NodeState, aspect: Aspect | None) -> Topic:
+    event, output = moment.event, state.outputs[0]
+    if aspect is None and isinstance(event, GradFlowed) and event.source == state.node:
+        return "sent"
+    bad = bool(bad_text(output.value))
+    if aspect == "value" or (aspect is None and (bad or not _has_gradients(timeline, moment))):
+        return "bad value" if bad else "value"
+    if aspect is None and moment.pass_nr and not output.parts and output.grad is None:
+        return "value"  # the pass has not come to it
+    gradient = output.incoming if output.grad is None else output.grad
+    if bad_text(gradient):
+        return "bad gradient"
+    asked_in_vain = output.grad is None and (aspect == "grad" or timeline.info(state.node).created.kind != "op")
+    if not output.parts or (asked_in_vain and moment.pass_nr != state.pass_nr):
+        return "missing" if output.grad is None else "gradient"
+    return "gradient"
+
+
+def _has_gradients(timeline: Timeline, moment: Moment) -> bool:
+    return any(phase.kind == "backward" and phase.start <= moment.n for phase in timeline.phases)

@@ -1,0 +1,123 @@
+"""A recording seen as a whole: what a question about all of it needs, read in one go and only once asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from gviz import events as e
+from gviz.site import Frame
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+_VIEWS = frozenset(
+    {"view", "reshape", "squeeze", "unsqueeze", "transpose", "t", "permute", "expand", "alias", "_reshape_alias",
+     "_unsafe_view", "clone", "slice", "select", "to"}
+)  # fmt: skip
+"""Operations after which the numbers are still the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A node as it was made, by event `seq`; `op` is the name of its operation."""
+
+    seq: int
+    op: str
+    created: e.NodeCreated
+
+    @property
+    def node(self) -> int:
+        return self.created.node
+
+    @property
+    def value(self) -> Value | None:
+        """What its first output held then."""
+        return self.created.outputs[0].value if self.created.outputs else None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape if self.value is not None else ()
+
+
+class Survey:
+    """All nodes and passes of a timeline, up to event `end` (0: all)."""
+
+    def __init__(self, timeline: Timeline, end: int = 0) -> None:
+        self.timeline = timeline
+        self.end = end or len(timeline)
+
+    @cached_property
+    def nodes(self) -> dict[int, Made]:
+        """Every node, in order of creation."""
+        op = self.timeline.op
+        found: dict[int, Made] = {}
+        for seq, event in self.select(e.NodeCreated):
+            assert isinstance(event, e.NodeCreated)
+            found[event.node] = Made(seq, op(event.op).name.rstrip("_"), event)
+        return found
+
+    @cached_property
+    def by_op(self) -> dict[str, list[Made]]:
+        """By name of the operation: its nodes."""
+        found: defaultdict[str, list[Made]] = defaultdict(list)
+        for made in self.nodes.values():
+            if made.created.kind == "op":
+                found[made.op].append(made)
+        return found
+
+    @cached_property
+    def accumulated(self) -> list[tuple[int, e.GradAccumulated]]:
+        """What was added to the ``.grad`` of leaves."""
+        return [(seq, event) for seq, event in self.select(e.GradAccumulated) if isinstance(event, e.GradAccumulated)]
+
+    @cached_property
+    def passes(self) -> list[tuple[int, e.BackwardStarted]]:
+        """The backward passes that began."""
+        return [(seq, event) for seq, event in self.select(e.BackwardStarted) if isinstance(event, e.BackwardStarted)]
+
+    @cached_property
+    def optimized(self) -> frozenset[int]:
+        """The parameters that an optimizer has updated."""
+        steps = (event for _, event in self.select(e.OptimizerStepped))
+        return frozenset(node for step in steps if isinstance(step, e.OptimizerStepped) for node in step.parameters)
+
+    @cached_property
+    def scopes(self) -> dict[int, e.ScopeEntered]:
+        """The module calls by number."""
+        entered = (event for _, event in self.select(e.ScopeEntered))
+        return {event.scope: event for event in entered if isinstance(event, e.ScopeEntered)}
+
+    @cached_property
+    def freed(self) -> frozenset[int]:
+        """The nodes that nothing referred to any more."""
+        return frozenset(event.node for _, event in self.select(e.NodeFreed) if isinstance(event, e.NodeFreed))
+
+    @cached_property
+    def saved_freed(self) -> frozenset[int]:
+        """The nodes whose saved tensors were released."""
+        return frozenset(event.node for _, event in self.select(e.SavedFreed) if isinstance(event, e.SavedFreed))
+
+    def ops(self, *names: str) -> Iterator[Made]:
+        """The nodes of some operations."""
+        for name in names:
+            yield from self.by_op.get(name, ())
+
+    def sources(self, made: Made) -> Iterator[Made]:
+        """The inputs of a node, as far as they are known."""
+        return (self.nodes[node] for node, _ in made.created.inputs if node in self.nodes)
+
+    def unwrapped(self, made: Made) -> Made:
+        """What a node is a view, a reshaping or a copy of; itself if it is none."""
+        while made.op in _VIEWS and made.created.inputs and made.created.inputs[0][0] in self.nodes:
+            made = self.nodes[made.created.inputs[0][0]]
+        return made
+
+    def at(self, made: Made) -> Frame | None:
+        """The line that made a node."""
+        return next(iter(self.timeline.stack(made.created.stack)), None)
+
+    def select(self, *kinds: type[e.Event]) -> Iterator[tuple[int, e.Event]]:
+        """The events of these classes."""
+        return self.timeline.select(kinds, 1, self.end + 1)

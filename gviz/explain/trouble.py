@@ -1,0 +1,71 @@
+"""The errors of a recording: the one that ended the program, and those of passes that it caught."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gviz.events import BackwardFinished, BackwardStarted, Failed
+from gviz.site import Frame
+from gviz.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One error at event `seq`: its class and words, the node at fault (0: none), the stack where it was raised.
+
+    `of_pass` says that it ended a backward pass.
+    """
+
+    timeline: Timeline
+    seq: int
+    error: str
+    message: str
+    node: int
+    frames: tuple[Frame, ...]
+    of_pass: bool
+
+    @property
+    def at(self) -> Frame | None:
+        """The line that raised it."""
+        return self.frames[0] if self.frames else None
+
+    def says(self, pattern: str) -> bool:
+        """Whether its words match a regular expression."""
+        return re.search(pattern, self.message, re.DOTALL) is not None
+
+    def names_on_its_line(self) -> tuple[str, ...]:
+        """The names on the line that raised it, in the order of the line."""
+        text = self.timeline.source(self.at.path) if self.at is not None else None
+        rows = text.splitlines() if text else []
+        there = self.at is not None and 0 < self.at.line <= len(rows)
+        return tuple(re.findall(r"[A-Za-z_]\w*", rows[self.at.line - 1].split("#")[0])) if there and self.at else ()
+
+
+def trouble_at(timeline: Timeline, seq: int) -> Trouble | None:
+    """The error that an event tells of."""
+    event = timeline.event(seq)
+    if isinstance(event, Failed):
+        frames = timeline.stack(event.stack)
+        return Trouble(timeline, seq, event.error, event.message, event.node, frames, of_pass=event.node > 0)
+    if isinstance(event, BackwardFinished) and event.error:
+        return _of_a_pass(timeline, seq, event)
+    return None
+
+
+def troubles(timeline: Timeline) -> Iterator[Trouble]:
+    """All errors in order; that of a pass only where the program did not fail with it."""
+    uncaught = {event.message for n in timeline.failures if isinstance(event := timeline.event(n), Failed)}
+    for seq, event in timeline.select((BackwardFinished, Failed)):
+        if isinstance(event, BackwardFinished) and event.error in {"", *uncaught}:
+            continue
+        if (found := trouble_at(timeline, seq)) is not None:
+            yield found
+
+
+def _of_a_pass(timeline: Timeline, seq: int, event: BackwardFinished) -> Trouble:
+    starts = (phase.start for phase in timeline.phases if phase.pass_nr == event.pass_nr)
+    started = timeline.event(next(starts, seq))
+    frames = timeline.stack(started.stack) if isinstance(started, BackwardStarted) else ()
+    return Trouble(timeline, seq, "RuntimeError", event.error, timeline.at(seq - 1).step, frames, of_pass=True)
