@@ -188,7 +188,7 @@ def stop(text: str) -> Stop:
     """Read what follows ``break``: ``PLACE``, ``on EVENT [PLACE]`` or ``change PLACE[.grad]``, and then ``if COND``."""
     text = text.strip()
     head, test = _split(text)
-    if head.endswith(".grad") and " " not in head:
+    if split_aspect(head)[1] == "grad" and " " not in head:
         head = f"change {head}"
     words = head.split(maxsplit=1)
     if words and words[0] == "on":
@@ -206,10 +206,14 @@ def stop(text: str) -> Stop:
 
 def changing(text: str) -> tuple[Place, Aspect]:
     """``x.grad`` or ``x``: whose value or gradient."""
-    text = text.strip()
-    if text.endswith(".grad"):
-        return place(text.removesuffix(".grad")), "grad"
-    return place(text.removesuffix(".value")), "value"
+    stem, aspect = split_aspect(text.strip())
+    return place(stem), aspect or "value"
+
+
+def split_aspect(text: str) -> tuple[str, Aspect | None]:
+    """``net.weight.grad`` as ``net.weight`` and ``grad``; None for what names neither value nor gradient."""
+    stem, _, last = text.rpartition(".")
+    return (stem, last) if stem and last in CHANGES else (text, None)
 
 
 def condition(text: str) -> Condition:

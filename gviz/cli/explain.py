@@ -23,7 +23,8 @@ def command(trace: Path, place: str, at: str | None, kind: str) -> None:
     from gviz.explain.finding import lines
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.tui.cursor import Cursor, explanation
+    from gviz.tui.cursor import Cursor
+    from gviz.tui.looking import explanation
 
     with open_trace(trace) as log:
         timeline = Timeline(log)

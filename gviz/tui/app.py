@@ -14,9 +14,10 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from gviz.crash import EXIT_CODE, crash
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands import SPECS, parse
+from gviz.tui.commands import SPECS
 from gviz.tui.cursor import start_of
 from gviz.tui.glyphs import glyphs
+from gviz.tui.parsing import parse
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.themes import THEMES, semantic_colours, starting_theme
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 from gviz import where
@@ -24,32 +24,28 @@ class Asker:
     """Answers about one timeline; keeps the list of what is watched."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
+        self.timeline = timeline
         self.names = Names(timeline)
         self.watched: list[str] = []
-
-    def carry_out(self, name: str, argument: str, n: int) -> list[str]:
-        """Do what one of `COMMANDS` asks at moment `n`, and answer."""
-        return list(COMMANDS[name](self, argument.strip(), n))
 
     def last(self, text: str, n: int) -> int:
         """The last node made by moment `n` that a place means, else the first later one; GvizError if there is none."""
         place = where.place(text)
-        node = place.number if place.kind == "node" and place.number in self._timeline else 0
+        node = place.number if place.kind == "node" and place.number in self.timeline else 0
         node = node or (self.names.last(text, n) if place.kind == "word" else 0)
         if not node:
-            fitting = [node for node in self._timeline.nodes if place.fits(self._timeline.info(node))]
-            made = [node for node in fitting if self._timeline.info(node).born <= n]
+            fitting = [node for node in self.timeline.nodes if place.fits(self.timeline.info(node))]
+            made = [node for node in fitting if self.timeline.info(node).born <= n]
             node = made[-1] if made else fitting[0] if fitting else 0
         if not node:
-            near = self.names.near(text, len(self._timeline))
+            near = self.names.near(text, len(self.timeline))
             hint = f"did you mean {near}?" if near else "the tape lists the nodes"
             raise GvizError(f"there is no {clipped(text, 40)}", hint=hint, exit_code=2)
         return node
 
     def evaluated(self, text: str, n: int) -> str:
         """What an expression is, in one line."""
-        result = evaluated(self._timeline, self.names, n, text)
+        result = evaluated(self.timeline, self.names, n, text)
         value = as_value(result)
         return shown(told(result)) if value is None else short(value)
 
@@ -64,7 +60,7 @@ class Asker:
     def change(self, text: str, n: int, *, first: bool = False) -> int:
         """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
         place, aspect = changing(text)
-        hits = Hits(self._timeline, Stop(text, place, "", aspect))
+        hits = Hits(self.timeline, Stop(text, place, "", aspect))
         hit = next(hits.after(0) if first else hits.before(n), None)
         if hit is None:
             when = "anywhere" if first else f"before event {n}"
@@ -72,7 +68,8 @@ class Asker:
         return hit.n
 
 
-def _watch(asker: Asker, text: str, n: int) -> Iterator[str]:
+def watch(asker: Asker, text: str, n: int) -> Iterator[str]:
+    """``watch [EXPR]``."""
     if text:
         parsed(text)  # what it is about may not be there yet
         asker.watched += [text] if text not in asker.watched else []
@@ -85,7 +82,8 @@ def _watch(asker: Asker, text: str, n: int) -> Iterator[str]:
         yield f"{number}  {shown(expression)} = {value}"
 
 
-def _unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
+def unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
+    """``unwatch [NUMBER]``."""
     numbers = {str(number): number for number in range(1, len(asker.watched) + 1)}
     if text and text not in numbers:
         raise GvizError(f"nothing is watched as {clipped(text, 20)}", hint="watch lists them", exit_code=2)
@@ -94,18 +92,21 @@ def _unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
     yield f"no longer watched: {', '.join(map(shown, gone)) or 'nothing was'}"
 
 
-def _whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
-    value = as_value(evaluated(asker._timeline, asker.names, n, text))
+def whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
+    """``whatis EXPR``."""
+    value = as_value(evaluated(asker.timeline, asker.names, n, text))
     yield f"{shown(text)}: {'no tensor and no number' if value is None else kind_text(value)}"
 
 
-def _eval(asker: Asker, text: str, n: int) -> Iterator[str]:
+def evaluate(asker: Asker, text: str, n: int) -> Iterator[str]:
+    """``eval EXPR``."""
     yield f"{shown(text)} = {asker.evaluated(text, n)}"
 
 
-def _diff(asker: Asker, text: str, n: int) -> Iterator[str]:
-    one, other = _moments(asker._timeline, text, n)
-    rows = list(islice(_differences(asker._timeline, one, other), MOST_ROWS + 1))
+def diff(asker: Asker, text: str, n: int) -> Iterator[str]:
+    """``diff @A [@B]``."""
+    one, other = _moments(asker.timeline, text, n)
+    rows = list(islice(_differences(asker.timeline, one, other), MOST_ROWS + 1))
     yield f"from event {one} to event {other}:" if rows else f"events {one} and {other}: nothing differs"
     yield from (f"  {row}" for row in rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
@@ -131,12 +132,3 @@ def _differences(timeline: Timeline, one: int, other: int) -> Iterator[str]:
 def _looks(state: NodeState | None) -> tuple[Value | None, Value | None]:
     output = state.outputs[0] if state is not None and state.outputs else None
     return (None, None) if output is None else (output.value, output.grad)
-
-
-COMMANDS: dict[str, Callable[[Asker, str, int], Iterator[str]]] = {
-    "eval": _eval,
-    "watch": _watch,
-    "unwatch": _unwatch,
-    "whatis": _whatis,
-    "diff": _diff,
-}

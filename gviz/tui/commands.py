@@ -1,177 +1,142 @@
-"""The command language of both front ends: one line of text in, one `Command` out."""
+"""The command language of both front ends: every command, declared once, with who carries it out.
+
+The parser, the help, completion, the palette, line mode and the screen all read this table.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator
 
-from gviz.errors import GvizError
-from gviz.plain_text import clipped
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command with its count (1 unless given) and the rest of the line."""
-
-    name: str
-    count: int = 1
-    argument: str = ""
+from gviz.trace import navigation
+from gviz.tui import asking, looking, stopping
+from gviz.tui.asking import Asker
+from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.command import Command, Look, Run, Said, Spec, Wish
+from gviz.tui.cursor import Arrival, Cursor, Move
+from gviz.tui.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """How a command is written: its full name, its short forms (which always win), what follows, and what it does."""
-
-    name: str
-    aliases: tuple[str, ...]
-    takes: str
-    help: str
-
-    def told(self) -> str:
-        """What it does, with the formats of pictures where it names them."""
-        if "{suffixes}" not in self.help:
-            return self.help
-        from gviz.render.exporters import all_suffixes  # Graphviz is only needed here
-
-        return self.help.format(suffixes=all_suffixes())
+def _moves(move: Move, reason: str, *, backward: bool = False) -> Run:
+    return lambda session, command: session.cursor.travel(move, reason, command.count, backward=backward)
 
 
-SPECS = (
-    Spec("step", ("s",), "[N]", "one event forward: a node made, a gradient added, a buffer freed"),
-    Spec("reverse-step", ("rs",), "[N]", "one event back"),
-    Spec("next", ("n",), "[N]", "one whole node forward: its backward with all its additions"),
-    Spec("reverse-next", ("rn",), "[N]", "one whole node back"),
-    Spec("finish", ("f", "return", "r"), "[N]", "to the end of the current module call, else of the current pass"),
-    Spec("reverse-finish", ("rf",), "[N]", "to the start of the current module call, else of the current pass"),
-    Spec(
-        "continue",
-        ("c", "cont"),
-        "[N]",
-        "to the next stop: a breakpoint, an error, the first nan, a mark, else the end",
-    ),
-    Spec("reverse-continue", ("rc",), "[N]", "to the stop before"),
-    Spec("phase", (), "[N]", "to the next phase (forward, backward, optimizer, next iteration); phase -1 goes back"),
-    Spec("reverse-phase", ("rp",), "[N]", "to the phase before"),
-    Spec("to", ("t", "until"), "[PLACE]", "to the next event of a node, of the selected one without PLACE"),
-    Spec("reverse-to", ("rt",), "[PLACE]", "to the event before of a node"),
-    Spec(
-        "goto", ("jump", "@"), "PLACE", "move the time cursor: @12 or 12, start, end, fwd, bwd, nan, error, #4, x, 'm"
-    ),
-    Spec("back", (), "", "back in the list of positions jumped from"),
-    Spec("mark", (), "NAME", "remember this position; goto 'NAME comes back"),
-    Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan"),
-    Spec("select", (), "PLACE", "look at a node; the time does not move"),
-    Spec("print", ("p", "node"), "[PLACE]", "the selected node in full: value, gradient, where it was made"),
-    Spec("eval", ("=",), "EXPR", "an expression over the tensors of this moment: x.grad * 2, norm(#4)"),
-    Spec("explain", ("why", "e"), "[PLACE[.grad]]", "why it has this value, this gradient, or none; with the lines"),
-    Spec("whatis", (), "EXPR", "its shape and dtype"),
-    Spec("watch", ("display",), "[EXPR]", "show an expression at every stop; without EXPR list what is watched"),
-    Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it"),
-    Spec("last", (), "PLACE[.grad]", "back to where a value or gradient changed last: last x.grad"),
-    Spec("first", (), "PLACE[.grad]", "to where it changed first"),
-    Spec("diff", (), "@A [@B]", "which values and gradients differ between two events"),
-    Spec("tape", (), "", "all nodes of this iteration, one row each"),
-    Spec("list", ("l",), "", "the source around the current line"),
-    Spec("where", ("w", "bt"), "", "the call stack of the selected node"),
-    Spec("output", (), "", "what the program has printed up to now"),
-    Spec("lesson", (), "", "what the program says about itself at its top"),
-    Spec(
-        "break",
-        ("b",),
-        "[PLACE]",
-        "stop at a place (x, #4, demo.py:4, Mul, net.*), on EVENT [PLACE], or at change x.grad; each: if COND",
-    ),
-    Spec("tbreak", ("tb",), "[PLACE]", "break that stops once"),
-    Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop"),
-    Spec("condition", (), "N [COND]", "let breakpoint N stop only if COND holds: value > 3 and name == 'x'"),
-    Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N"),
-    Spec("enable", (), "[N ...]", "switch breakpoints on"),
-    Spec("disable", (), "[N ...]", "switch breakpoints off"),
-    Spec("delete", ("clear",), "[N ...]", "take breakpoints away"),
-    Spec("info", ("i",), "[break]", "the breakpoints, and how often each stops in this recording"),
-    Spec("export", (), "FILE", "write this moment as a picture: {suffixes}"),
-    Spec("theme", (), "NAME", "gviz-dark, gviz-light, gviz-contrast, gviz-ansi, or any theme of Textual"),
-    Spec("help", ("h", "?"), "[WORD]", "this list, or one command"),
-    Spec("quit", ("q", "exit"), "", "leave"),
-)
-
-_BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}
-_CAPITALS = {letter.upper(): f"r{letter}" for letter in "snfct"}
-"""The keys of the screen work as commands too: a capital runs backwards."""
-
-_LINE = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*-?|[/@?=])\s*(.*)", re.DOTALL)
-_NUMBER = re.compile(r"[-+]?\d{1,12}$")
-_COUNTED = tuple(spec.name for spec in SPECS if spec.takes == "[N]")
-LARGEST_COUNT = 10**9
+def _cursor(act: Callable[[Cursor, str], Arrival]) -> Run:
+    return lambda session, command: act(session.cursor, command.argument)
 
 
-def parse(text: str) -> Command:
-    """Read one line, or raise GvizError that says what was expected.
-
-    ``12`` and ``@12`` mean ``goto 12``; a trailing minus (``n- 3``) or a capital (``N 3``) runs a time command
-    backwards.
-    """
-    text = text.strip().removeprefix(":").strip()
-    if re.fullmatch(r"\d+", text):
-        return Command("goto", argument=text)
-    match = _LINE.match(text)
-    if match is None:
-        raise _unknown(text)
-    word, rest = match.group(1), match.group(2).strip()
-    spec = _spec(_CAPITALS.get(word) or ("goto" if word == "@" else word.lower()))
-    return _counted(spec, rest) if spec.name in _COUNTED else _checked(spec, rest)
+def _asks(answer: Callable[[Asker, str, int], Iterator[str]]) -> Run:
+    return lambda session, command: Said(tuple(answer(session.cursor.asker, command.argument, session.cursor.position)))
 
 
-def help_lines(word: str = "") -> Iterator[str]:
-    """All commands, or the one asked for."""
-    specs = [_spec(word)] if word else SPECS
-    for spec in specs:
-        names = ", ".join((spec.name, *spec.aliases))
-        yield f"{names} {spec.takes}".rstrip().ljust(32) + spec.told()
+def _sets(change: Callable[[Breakpoints, str, int], Iterator[str]]) -> Run:
+    return lambda session, command: Said(
+        tuple(change(session.cursor.breakpoints, command.argument, session.cursor.selected))
+    )
 
 
-def _spec(word: str) -> Spec:
-    if word in _BY_NAME:
-        return _BY_NAME[word]
-    if word.endswith("-") and len(word) > 1:
-        forward = _spec(word[:-1])
-        backward = _BY_NAME.get(f"reverse-{forward.name}")
-        if backward is None:
-            raise GvizError(f"{forward.name} cannot run backwards", exit_code=2)
-        return backward
-    found = [spec for spec in SPECS if spec.name.startswith(word)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(spec.name for spec in found)
-        raise GvizError(f"{word!r} is ambiguous", hint=f"it may mean {names}", exit_code=2)
-    raise _unknown(word)
+def _looks(look: Callable[[Session, str], Look]) -> Run:
+    return lambda session, command: look(session, command.argument)
 
 
-def _unknown(word: str) -> GvizError:
-    near = get_close_matches(word, _BY_NAME, 1)
-    hint = f"did you mean {near[0]}?" if near else "help lists the commands"
-    return GvizError(f"there is no command {clipped(repr(word), 40)}", hint=hint, exit_code=2)
+def _help(session: Session, command: Command) -> Look | Said:
+    from gviz.tui import parsing  # it reads this table
+
+    return parsing.help_for(command.argument)
 
 
-def _counted(spec: Spec, rest: str) -> Command:
-    if not rest:
-        return Command(spec.name)
-    if not _NUMBER.match(rest):
-        raise GvizError(f"{spec.name} takes a count, not {clipped(repr(rest), 40)}", exit_code=2)
-    count = max(-LARGEST_COUNT, min(int(rest), LARGEST_COUNT))
-    return Command(_reversed(spec.name) if count < 0 else spec.name, abs(count))
+def _export(session: Session, command: Command) -> Said:
+    from gviz.tui.export import export
+
+    return Said((export(session.timeline, session.cursor.position, command.argument) + ".",))
 
 
-def _reversed(name: str) -> str:
-    return name.removeprefix("reverse-") if name.startswith("reverse-") else f"reverse-{name}"
+_TIME = (
+    Spec("step", ("s",), "[N]", "one event forward: a node made, a gradient added, a buffer freed",
+         _moves(navigation.step, "step"), repeats=True),
+    Spec("reverse-step", ("rs",), "[N]", "one event back",
+         _moves(navigation.reverse_step, "step", backward=True), repeats=True),
+    Spec("next", ("n",), "[N]", "one whole node forward: its backward with all its additions",
+         _moves(navigation.next_node, "next"), repeats=True),
+    Spec("reverse-next", ("rn",), "[N]", "one whole node back",
+         _moves(navigation.reverse_next_node, "next", backward=True), repeats=True),
+    Spec("finish", ("f", "return", "r"), "[N]", "to the end of the current module call, else of the current pass",
+         _moves(navigation.finish, "finish"), repeats=True),
+    Spec("reverse-finish", ("rf",), "[N]", "to the start of the current module call, else of the current pass",
+         _moves(navigation.reverse_finish, "finish", backward=True), repeats=True),
+    Spec("continue", ("c", "cont"), "[N]",
+         "to the next stop: a breakpoint, an error, the first nan, a mark, else the end",
+         lambda session, command: session.cursor.run_on(command.count), repeats=True),
+    Spec("reverse-continue", ("rc",), "[N]", "to the stop before",
+         lambda session, command: session.cursor.run_on(command.count, backward=True), repeats=True),
+    Spec("phase", (), "[N]", "to the next phase (forward, backward, optimizer, next iteration); phase -1 goes back",
+         _moves(navigation.phase, "phase"), repeats=True),
+    Spec("reverse-phase", ("rp",), "[N]", "to the phase before",
+         _moves(navigation.reverse_phase, "phase", backward=True), repeats=True),
+    Spec("to", ("t", "until"), "[PLACE]", "to the next event of a node, of the selected one without PLACE",
+         _cursor(Cursor.to), repeats=True),
+    Spec("reverse-to", ("rt",), "[PLACE]", "to the event before of a node",
+         _cursor(Cursor.reverse_to), repeats=True),
+    Spec("goto", ("jump", "@"), "PLACE",
+         "move the time cursor: @12 or 12, start, end, fwd, bwd, nan, error, #4, x, 'm", _cursor(Cursor.goto)),
+    Spec("back", (), "", "back in the list of positions jumped from", lambda session, _: session.cursor.back()),
+    Spec("mark", (), "NAME", "remember this position; goto 'NAME comes back", _cursor(Cursor.bookmark)),
+    Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan",
+         _cursor(Cursor.find), repeats=True),
+    Spec("select", (), "PLACE", "look at a node; the time does not move",
+         _cursor(lambda cursor, place: cursor.select(cursor.node_at(place)))),
+    Spec("last", (), "PLACE[.grad]", "back to where a value or gradient changed last: last x.grad",
+         _cursor(Cursor.last_change), repeats=True),
+    Spec("first", (), "PLACE[.grad]", "to where it changed first", _cursor(Cursor.first_change)),
+)  # fmt: skip
 
+_LOOK = (
+    Spec("print", ("p", "node"), "[PLACE]", "the selected node in full: value, gradient, where it was made",
+         _looks(looking.node)),
+    Spec("eval", ("=",), "EXPR", "an expression over the tensors of this moment: x.grad * 2, norm(#4)",
+         _asks(asking.evaluate)),
+    Spec("explain", ("why", "e"), "[PLACE[.grad]]", "why it has this value, this gradient, or none; with the lines",
+         _looks(looking.explain)),
+    Spec("whatis", (), "EXPR", "its shape and dtype", _asks(asking.whatis)),
+    Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", _asks(asking.diff)),
+    Spec("tape", (), "", "all nodes of this iteration, one row each", _looks(looking.tape)),
+    Spec("list", ("l",), "", "the source around the current line", _looks(looking.source)),
+    Spec("where", ("w", "bt"), "", "the call stack of the selected node", _looks(looking.where)),
+    Spec("output", (), "", "what the program has printed up to now", _looks(looking.output)),
+    Spec("lesson", (), "", "what the program says about itself at its top", _looks(looking.lesson)),
+)  # fmt: skip
 
-def _checked(spec: Spec, rest: str) -> Command:
-    if spec.takes and not spec.takes.startswith("[") and not rest:
-        raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.told(), exit_code=2)
-    if not spec.takes and rest:
-        raise GvizError(f"{spec.name} takes nothing behind it", exit_code=2)
-    return Command(spec.name, argument=rest)
+_SHOWN = (
+    Spec("watch", ("display",), "[EXPR]", "show an expression at every stop; without EXPR list what is watched",
+         _asks(asking.watch)),
+    Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it", _asks(asking.unwatch)),
+)  # fmt: skip
+
+_STOPS = (
+    Spec("break", ("b",), "[PLACE]",
+         "stop at a place (x, #4, demo.py:4, Mul, net.*), on EVENT [PLACE], or at change x.grad; each: if COND",
+         _sets(stopping.add)),
+    Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", _sets(stopping.add_once)),
+    Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop",
+         _sets(stopping.log)),
+    Spec("condition", (), "N [COND]", "let breakpoint N stop only if COND holds: value > 3 and name == 'x'",
+         _sets(stopping.condition)),
+    Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N", _sets(stopping.ignore)),
+    Spec("enable", (), "[N ...]", "switch breakpoints on", _sets(stopping.enable)),
+    Spec("disable", (), "[N ...]", "switch breakpoints off", _sets(stopping.disable)),
+    Spec("delete", ("clear",), "[N ...]", "take breakpoints away", _sets(stopping.delete)),
+    Spec("info", ("i",), "[break]", "the breakpoints, and how often each stops in this recording",
+         _sets(stopping.listed)),
+)  # fmt: skip
+
+_OTHER = (
+    Spec("export", (), "FILE", "write this moment as a picture: {suffixes}", _export),
+    Spec("theme", (), "NAME", "gviz-dark, gviz-light, gviz-contrast, gviz-ansi, or any theme of Textual",
+         lambda _, command: Wish("theme", command.argument)),
+    Spec("help", ("h", "?"), "[WORD]", "this list, or one command", _help),
+    Spec("quit", ("q", "exit"), "", "leave", lambda _, __: Wish("quit")),
+)  # fmt: skip
+
+SPECS: tuple[Spec, ...] = (*_TIME, *_LOOK, *_SHOWN, *_STOPS, *_OTHER)
+"""In the order of the help."""
+
+BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}

@@ -4,45 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
 
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
-from gviz.explain.finding import Finding
-from gviz.explain.why import why
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 from gviz.tui import find, stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.commands import Command
-from gviz.where import Aspect
 
 Move = Callable[[Timeline, int], int]
-
-MOVES: dict[str, Move] = {
-    "step": navigation.step,
-    "reverse-step": navigation.reverse_step,
-    "next": navigation.next_node,
-    "reverse-next": navigation.reverse_next_node,
-    "finish": navigation.finish,
-    "reverse-finish": navigation.reverse_finish,
-    "continue": navigation.continue_,
-    "reverse-continue": navigation.reverse_continue,
-    "phase": navigation.phase,
-    "reverse-phase": navigation.reverse_phase,
-}
-"""Commands that take a count; each is a pure function of timeline and position."""
-
-FOLLOWS = frozenset({*MOVES, "to", "reverse-to", "goto", "back", "find", "select", "mark", "last", "first"})
-"""Commands the cursor itself understands; the others belong to a front end."""
 
 HISTORY = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Arrival:
     """Where a command ended and why: the words of a debugger's stop reasons. `start` is where it began.
 
     `said` is what log points had to say on the way.
@@ -57,18 +35,6 @@ class Stop:
     def backward(self) -> bool:
         """Whether time ran backwards."""
         return self.position < self.start
-
-
-def explanation(cursor: Cursor, text: str) -> Finding:
-    """Why the place of `text` (the selected node without one) is as it is here; of several nodes the last one made."""
-    place, aspect = text.strip(), None
-    if place.endswith((".grad", ".value")):
-        place, _, aspect = place.rpartition(".")
-    node = cursor.asker.last(place, cursor.position) if place else cursor.selected
-    if not node:
-        raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    moment = cursor.timeline.at(cursor.position)
-    return why(cursor.timeline, moment, node, cast("Aspect | None", aspect))
 
 
 def start_of(timeline: Timeline) -> int:
@@ -89,38 +55,19 @@ class Cursor:
         self._jumped: list[int] = []
         self._matches: find.Matches | None = None
 
-    def run(self, command: Command) -> Stop:
-        """Carry out one of `FOLLOWS`; raises GvizError for a place that does not exist."""
-        if command.name in MOVES:
-            return self.travel(command.name, command.count)
-        ways: dict[str, Callable[[str], Stop]] = {
-            "to": lambda place: self._to(place, navigation.to_node),
-            "reverse-to": lambda place: self._to(place, navigation.reverse_to_node),
-            "goto": self._goto,
-            "back": lambda _: self.back(),
-            "find": self.find,
-            "select": lambda place: self.select(self.node_at(place)),
-            "mark": self.bookmark,
-            "last": self._changed,
-            "first": lambda text: self._changed(text, first=True),
-        }
-        return ways[command.name](command.argument)
-
-    def travel(self, name: str, count: int = 1) -> Stop:
-        """Move by one of `MOVES`, `count` times or until an end is reached."""
-        if name.endswith("continue") and self.breakpoints.listed:
-            return self._run_on(name, count)
+    def travel(self, move: Move, reason: str, count: int = 1, *, backward: bool = False) -> Arrival:
+        """Move `count` times, or until an end is reached."""
         position = self.position
         for _ in range(count):
-            moved = MOVES[name](self.timeline, position)
+            moved = move(self.timeline, position)
             if moved == position:
                 break
             position = moved
-        return self._arrive(position, name.removeprefix("reverse-"), ran_backward=name.startswith("reverse-"))
+        return self._arrive(position, reason, ran_backward=backward)
 
-    def _run_on(self, name: str, count: int) -> Stop:
-        """`continue_` or its reverse, with breakpoints."""
-        backward, start, position, reason = name.startswith("reverse-"), self.position, self.position, "continue"
+    def run_on(self, count: int = 1, *, backward: bool = False) -> Arrival:
+        """To the next stop, or the one before, `count` times."""
+        start, position, reason = self.position, self.position, "continue"
         for _ in range(count):
             moved, reason = stopping.next_stop(self.timeline, self.breakpoints, position, backward=backward)
             if moved == position:
@@ -130,24 +77,24 @@ class Cursor:
         self.breakpoints.arrived(position)
         return replace(self._arrive(position, reason, ran_backward=backward), said=said)
 
-    def seek(self, position: int, reason: str = "goto") -> Stop:
+    def seek(self, position: int, reason: str = "goto") -> Arrival:
         """Jump to a position and remember the one left behind."""
         if position != self.position:
             self._jumped = [*self._jumped[1 - HISTORY :], self.position]
         return self._arrive(max(0, min(position, len(self.timeline))), reason)
 
-    def back(self) -> Stop:
+    def back(self) -> Arrival:
         """Return to the position jumped from last."""
         if not self._jumped:
-            return Stop(self.position, self.position, "no earlier position")
+            return Arrival(self.position, self.position, "no earlier position")
         return self._arrive(self._jumped.pop(), "back")
 
-    def select(self, node: int) -> Stop:
+    def select(self, node: int) -> Arrival:
         """Look at a node; the time does not move."""
         self.selected = node
-        return Stop(self.position, self.position, "select")
+        return Arrival(self.position, self.position, "select")
 
-    def neighbour(self, steps: int) -> Stop:
+    def neighbour(self, steps: int) -> Arrival:
         """Select the node so many rows below (above) in the order of creation."""
         nodes = self.timeline.nodes
         if not len(nodes):
@@ -155,7 +102,7 @@ class Cursor:
         at = max(self.timeline.place_of(self.selected), 0)
         return self.select(int(nodes[max(0, min(at + steps, len(nodes) - 1))]))
 
-    def relative(self, kin: str) -> Stop:
+    def relative(self, kin: str) -> Arrival:
         """Select an input (``input``) or a user (``user``) of the selected node."""
         if not self.selected:
             raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
@@ -167,14 +114,14 @@ class Cursor:
             raise GvizError(f"#{self.selected} has no {kin}", exit_code=2)
         return self.select(family[0])
 
-    def find(self, text: str) -> Stop:
+    def find(self, text: str) -> Arrival:
         """Select the next node that fits a search text."""
         exact = find.exactly(text.strip())
         named = bool(text.strip()) and find.found(self.timeline, exact, self.selected)
         self._matches = exact if named else find.query(self.timeline, text)
         return self.again(what=text)
 
-    def again(self, *, backward: bool = False, what: str = "the last search") -> Stop:
+    def again(self, *, backward: bool = False, what: str = "the last search") -> Arrival:
         """Select the next node (the one before) that fits the last search."""
         if self._matches is None:
             raise GvizError("nothing was searched for", hint="/ finds a node", exit_code=2)
@@ -183,10 +130,10 @@ class Cursor:
             raise GvizError(f"no node fits {clipped(what, 40)}", exit_code=2)
         return self.select(node)
 
-    def bookmark(self, name: str) -> Stop:
+    def bookmark(self, name: str) -> Arrival:
         """Remember this position under a name."""
         self.bookmarks[name] = self.position
-        return Stop(self.position, self.position, f"marked '{clipped(name, 30)}")
+        return Arrival(self.position, self.position, f"marked '{clipped(name, 30)}")
 
     def node_at(self, place: str) -> int:
         """The node a PLACE means: ``#4``, a name, ``op:Mul``, ``demo.py:4``; from the selected one onwards."""
@@ -238,14 +185,23 @@ class Cursor:
             raise GvizError(otherwise, exit_code=2)
         return position
 
-    def _goto(self, place: str) -> Stop:
+    def goto(self, place: str) -> Arrival:
+        """To the event a PLACE means."""
         position = self.event_at(place)
         stop = self.seek(position)
         if not place.startswith(("@", "'")) and not place.isdigit() and self._node_here():
             self.selected = self._node_here()
         return stop
 
-    def _to(self, place: str, move: Callable[[Timeline, int, int], int]) -> Stop:
+    def to(self, place: str) -> Arrival:
+        """To the next event of a node."""
+        return self._to(place, navigation.to_node)
+
+    def reverse_to(self, place: str) -> Arrival:
+        """To the event before of a node."""
+        return self._to(place, navigation.reverse_to_node)
+
+    def _to(self, place: str, move: Callable[[Timeline, int, int], int]) -> Arrival:
         node = self.node_at(place)
         if not node:
             raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
@@ -253,22 +209,26 @@ class Cursor:
         backward = move is navigation.reverse_to_node
         if position == self.position:
             which = "earlier" if backward else "later"
-            return Stop(position, position, f"no {which} event of #{node}")
+            return Arrival(position, position, f"no {which} event of #{node}")
         stop = self._arrive(position, "to", ran_backward=backward)
         self.selected = node
         return stop
 
-    def _changed(self, text: str, *, first: bool = False) -> Stop:
-        position = self.asker.change(text, self.position, first=first)
-        return self.seek(position, f"{'first' if first else 'last'} change of {clipped(text, 30)}")
+    def last_change(self, text: str) -> Arrival:
+        """Back to where a value or gradient changed last."""
+        return self.seek(self.asker.change(text, self.position), f"last change of {clipped(text, 30)}")
+
+    def first_change(self, text: str) -> Arrival:
+        """To where a value or gradient changed first."""
+        return self.seek(self.asker.change(text, self.position, first=True), f"first change of {clipped(text, 30)}")
 
     def _node_here(self) -> int:
         return self.timeline.at(self.position).actor
 
-    def _arrive(self, position: int, reason: str, *, ran_backward: bool = False) -> Stop:
+    def _arrive(self, position: int, reason: str, *, ran_backward: bool = False) -> Arrival:
         start, self.position = self.position, position
         self.selected = self._node_here() or self.selected
-        return Stop(position, start, self._reason(position, start, reason, ran_backward))
+        return Arrival(position, start, self._reason(position, start, reason, ran_backward))
 
     def _reason(self, position: int, start: int, reason: str, ran_backward: bool) -> str:
         """Ends and what the program itself says are worth more than the name of the command."""

@@ -14,7 +14,7 @@ from gviz.plain_text import clipped, told
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
-from gviz.where import FUNCTIONS, Numbers, bound_names
+from gviz.where import CHANGES, FUNCTIONS, Numbers, bound_names, split_aspect
 
 _NUMBERED = re.compile(r"""("[^"]*"|'[^']*')|#(\d{1,18})\b""")
 """A node's number, and strings, which are left as they are."""
@@ -41,10 +41,9 @@ class Names:
     def near(self, name: str, n: int) -> str:
         """The name most like this one that a node had by moment `n`, empty if none is like it."""
         self._grow()
-        stem, dot, aspect = name.rpartition(".")
-        stem, ending = (stem, dot + aspect) if aspect in ("grad", "value") else (name, "")
+        stem, aspect = split_aspect(name)
         close = get_close_matches(stem, [known for known in self._known if self.last(known, n)], 1)
-        return close[0] + ending if close else ""
+        return close[0] + (f".{aspect}" if aspect else "") if close else ""
 
     def _grow(self) -> None:
         nodes, naming = self._timeline.nodes, self._timeline.last_naming
@@ -141,7 +140,7 @@ class _Resolver(ast.NodeTransformer):
         return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 
     def _read(self, tensor: int, rest: list[str]) -> ast.expr:
-        aspect = rest[0] if rest and rest[0] in ("grad", "value") else ""
+        aspect = rest[0] if rest and rest[0] in CHANGES else ""
         name = f"node_{tensor}_{aspect or 'value'}"
         self._found[name] = _numbers(self._timeline, self._moment, tensor, aspect or "value")
         read: ast.expr = ast.Name(name, ast.Load())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from string import Formatter
 
@@ -39,11 +39,6 @@ def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) ->
     return (*lines, *([f"and {len(said) - MOST_SAID} more messages"] if len(said) > MOST_SAID else []))
 
 
-def carry_out(breakpoints: Breakpoints, name: str, argument: str, selected: int) -> list[str]:
-    """Do what one of `COMMANDS` says, and answer; without a place it is about the `selected` node."""
-    return list(COMMANDS[name](breakpoints, argument.strip(), selected))
-
-
 def described(one: Breakpoint) -> str:
     """A breakpoint as ``info break`` shows it."""
     what = "log" if one.message else "tbreak" if one.once else "break"
@@ -57,13 +52,20 @@ def described(one: Breakpoint) -> str:
     return " ".join(words)
 
 
-def _add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str]:
+def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str]:
+    """``break``: without a place at the selected node."""
     text = text or (f"#{selected}" if selected else "")
     made = breakpoints.add(stop(text), once=once)
     yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(made)}"
 
 
-def _log(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+def add_once(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    """``tbreak``."""
+    return add(breakpoints, text, selected, once=True)
+
+
+def log(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    """``log PLACE "TEXT"``."""
     found = _LOG.match(text)
     if found is None:
         raise GvizError("log needs a place and a text", hint='log x "x is {value}"', exit_code=2)
@@ -78,31 +80,42 @@ def _never(made: Breakpoint) -> str:
     return "" if made.hits.can_hit() else " (nothing in this recording fits that place, so it never stops)"
 
 
-def _condition(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+def condition(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    """``condition N [COND]``."""
     breakpoints.require(text)
-    yield from _listed(breakpoints, text.split()[0], selected)
+    yield from listed(breakpoints, text.split()[0], selected)
 
 
-def _ignore(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+def ignore(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    """``ignore N COUNT``."""
     yield described(breakpoints.ignore(text))
 
 
-def _switch(*, on: bool) -> Callable[[Breakpoints, str, int], Iterator[str]]:
-    def switch(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
-        for one in breakpoints.numbered(text):
-            one.enabled = on
-            yield described(one)
-
-    return switch
+def enable(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    """``enable [N ...]``."""
+    return _switch(breakpoints, text, on=True)
 
 
-def _delete(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+def disable(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    """``disable [N ...]``."""
+    return _switch(breakpoints, text, on=False)
+
+
+def _switch(breakpoints: Breakpoints, text: str, *, on: bool) -> Iterator[str]:
+    for one in breakpoints.numbered(text):
+        one.enabled = on
+        yield described(one)
+
+
+def delete(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    """``delete [N ...]``."""
     gone = breakpoints.numbered(text)
     breakpoints.delete(gone)
     yield f"deleted: {', '.join(str(one.number) for one in gone)}" if gone else "there are no breakpoints"
 
 
-def _listed(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+def listed(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+    """``info break``."""
     if not breakpoints.listed:
         yield "there are no breakpoints; break sets one"
     for one in breakpoints.numbered(text.removeprefix("break")):
@@ -136,16 +149,3 @@ def _filled(timeline: Timeline, n: int, one: Breakpoint) -> str:
 
 def _shown(moment: Situation, name: str) -> str:
     return short(moment.stored(name)) if name in ("value", "grad") else str(moment[name])
-
-
-COMMANDS: dict[str, Callable[[Breakpoints, str, int], Iterator[str]]] = {
-    "break": _add,
-    "tbreak": lambda breakpoints, text, selected: _add(breakpoints, text, selected, once=True),
-    "log": _log,
-    "condition": _condition,
-    "ignore": _ignore,
-    "enable": _switch(on=True),
-    "disable": _switch(on=False),
-    "delete": _delete,
-    "info": _listed,
-}

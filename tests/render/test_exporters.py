@@ -16,9 +16,8 @@ from gviz.render import exporters, picture
 from gviz.render.exporters import EXPORTERS, Exporter, ExportOptions, exporter_for, last_moment, moment_scene
 from gviz.render.scene import Options
 from gviz.render.text import text
-from gviz.tui.commands import help_lines
-from gviz.tui.drawing.keys import commands_page
 from gviz.tui.lines import plain
+from gviz.tui.parsing import help_for
 
 BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}
 BEGINNINGS = {"svg": "<?xml", "dot": "digraph {", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "txt": "demo.py"}
@@ -179,6 +178,6 @@ def test_a_new_exporter_is_listed_by_every_front_end(monkeypatch):
     with pytest.raises(GvizError) as caught:
         exporter_for("a.jpeg")
     assert ".tikz" in caught.value.hint
-    assert ".tikz" in next(help_lines("export"))
-    assert ".tikz" in "\n".join(plain(row) for row in commands_page(80))
+    assert ".tikz" in help_for("export").lines[0]
+    assert ".tikz" in "\n".join(plain(row) for row in help_for("").lines(80))
     assert ".tikz" in CliRunner().invoke(export_command, ["--help"]).output

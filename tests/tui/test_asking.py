@@ -121,7 +121,7 @@ async def test_p_answers_in_the_bottom_row():
 
 def test_why_in_lines_with_the_events():
     said = transcript(demo(), "goto end", "why x.grad", "why loss.value")
-    assert "#1 x: .grad is -14  [event 31]\n  += " in said
+    assert "#1 x: .grad is -14  event 31\n  += " in said
     assert "#5 loss = Add at demo.py:7" in said
 
 

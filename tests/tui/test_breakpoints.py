@@ -9,8 +9,8 @@ from stories import chain, demo, failed, iterations
 from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.commands import parse
 from gviz.tui.cursor import Cursor
+from gviz.tui.parsing import parse
 from gviz.tui.plain import debug
 from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.widgets.rows import KeysRow
@@ -29,14 +29,14 @@ def stops_forward(timeline, *commands):
     """Where running on stops, from the start to the end."""
     moving, found = cursor(timeline, *commands, at=0), []
     while moving.position < len(timeline):
-        found.append(moving.travel("continue").position)
+        found.append(moving.run_on().position)
     return found
 
 
 def stops_backward(timeline, *commands):
     moving, found = cursor(timeline, *commands, at=len(timeline)), []
     while moving.position:
-        found.append(moving.travel("reverse-continue").position)
+        found.append(moving.run_on(backward=True).position)
     return found
 
 
@@ -52,9 +52,9 @@ def test_both_directions_stop_at_the_same_moments(timeline, commands):
 
 def test_a_count_passes_by_so_many():
     moving = cursor(iterations(4), "on accumulate")
-    first = moving.travel("continue").position
+    first = moving.run_on().position
     moving.seek(1)
-    third = moving.travel("continue", 3)
+    third = moving.run_on(3)
     assert third.position > first
     assert third.reason == "breakpoint 1"
     assert sum(1 for _ in moving.breakpoints.listed[0].hits.before(third.position)) == 2
@@ -63,7 +63,7 @@ def test_a_count_passes_by_so_many():
 def test_once_is_once_also_when_it_was_met_backward():
     moving = Cursor(demo(), 33)
     moving.breakpoints.add(stop("on accumulate w"), once=True)
-    assert moving.travel("reverse-continue").position == 28
+    assert moving.run_on(backward=True).position == 28
     assert moving.breakpoints.listed == []
 
 

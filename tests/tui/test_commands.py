@@ -1,7 +1,10 @@
 import pytest
 
 from gviz.errors import GvizError
-from gviz.tui.commands import SPECS, Command, help_lines, parse
+from gviz.tui.command import Command
+from gviz.tui.commands import SPECS
+from gviz.tui.lines import plain
+from gviz.tui.parsing import help_for, parse
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_what_is_not_a_command_is_explained(text, word):
 
 
 def test_help_names_every_command_and_its_short_forms():
-    text = "\n".join(help_lines())
+    text = "\n".join(plain(row) for row in help_for("").lines(1000))
     for spec in SPECS:
         assert spec.told() in text
         assert all(alias in text for alias in spec.aliases)

@@ -6,7 +6,7 @@ from stories import AGAIN, Story, chain, demo, failed, hostile, iterations, valu
 from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StorageWritten
 from gviz.site import Frame
 from gviz.tui.arrangement import Wishes, arranged, opening_view, size_class
-from gviz.tui.cursor import Stop
+from gviz.tui.cursor import Arrival
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
 from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_row
@@ -106,7 +106,7 @@ def test_no_line_is_wider_than_its_panel_and_none_can_do_harm(story, width):
 
 def test_the_status_row_gives_way_where_room_is_short():
     timeline = demo()
-    moment, stop = timeline.at(21), Stop(21, 16, "next")
+    moment, stop = timeline.at(21), Arrival(21, 16, "next")
     assert plain(status(timeline, moment, "demo.py", stop, 80, UNICODE)) == (
         " gviz  demo.py  REPLAY BACKWARD  event 21  #4 b = Mul                    next ► "
     )
@@ -130,7 +130,7 @@ def test_the_status_row_names_the_program_without_its_folders():
 
 def test_the_status_row_shows_which_way_time_ran():
     timeline = demo()
-    row = plain(status(timeline, timeline.at(16), "demo.py", Stop(16, 21, "next"), 80, UNICODE))
+    row = plain(status(timeline, timeline.at(16), "demo.py", Arrival(16, 21, "next"), 80, UNICODE))
     assert row.endswith("◄ back to 16 ")
 
 
@@ -160,7 +160,7 @@ def test_an_empty_recording_can_be_drawn():
     timeline = Timeline(MemoryLog())
     assert plain(bar(landmarks(timeline), 0, 30, UNICODE)).endswith("0/0 ")
     assert "no tensors" in " ".join(panel(timeline, 0, 0))
-    assert "START" in plain(status(timeline, timeline.at(0), "x.py", Stop(0, 0, ""), 80, UNICODE))
+    assert "START" in plain(status(timeline, timeline.at(0), "x.py", Arrival(0, 0, ""), 80, UNICODE))
 
 
 def test_the_expression_is_marked_by_byte_columns():
@@ -308,7 +308,7 @@ def test_a_grad_that_held_something_says_what_was_added_to_what():
 
 def test_the_end_of_the_recording_is_not_its_start():
     timeline = demo()
-    assert "START" not in plain(status(timeline, timeline.at(33), "x.py", Stop(33, 1, ""), 80, UNICODE))
+    assert "START" not in plain(status(timeline, timeline.at(33), "x.py", Arrival(33, 1, ""), 80, UNICODE))
 
 
 def test_a_wide_tape_has_room_for_whole_titles():

@@ -48,7 +48,7 @@ async def test_a_key_moves_the_time():
     app = app_of(demo(), at=1)
     async with app.run_test(size=(80, 24)) as pilot:
         for keys, position in MOVES:
-            app.screen.cursor = Cursor(app.screen.timeline, 1)
+            app.screen.session.cursor = Cursor(app.screen.timeline, 1)
             await pilot.press(*keys)
             assert app.screen.cursor.position == position, keys
 
@@ -74,7 +74,7 @@ async def test_a_key_selects_without_moving_the_time():
     app = app_of(demo(), at=1)
     async with app.run_test(size=(80, 24)) as pilot:
         for keys, node in SELECTIONS:
-            app.screen.cursor = Cursor(app.screen.timeline, 1)
+            app.screen.session.cursor = Cursor(app.screen.timeline, 1)
             await pilot.press(*keys)
             assert (app.screen.cursor.selected, app.screen.cursor.position) == (node, 1), keys
 

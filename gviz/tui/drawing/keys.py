@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz.tui.commands import SPECS
 from gviz.tui.lines import Line, Span, cells, line, wrapped
 
 
@@ -117,10 +116,3 @@ def help_page(width: int) -> Iterator[Line]:
     yield ()
     for spans in _LEGEND:
         yield from wrapped(line(*spans), width, 2)
-
-
-def commands_page(width: int) -> Iterator[Line]:
-    """Every command of the prompt, and what it does."""
-    for spec in SPECS:
-        names = ", ".join((spec.name, *spec.aliases))
-        yield from wrapped(line((f"{names} {spec.takes}".rstrip() + "  ", "key"), spec.told()), width, 4)

@@ -9,12 +9,12 @@ from gviz.explain.names import label, phase_words
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.cursor import Stop
+from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, line
 
 
-def status(timeline: Timeline, moment: Moment, title: str, stop: Stop, width: int, glyphs: Glyphs) -> Line:
+def status(timeline: Timeline, moment: Moment, title: str, stop: Arrival, width: int, glyphs: Glyphs) -> Line:
     """One row of `width` cells; where room is short the word REPLAY, title and node give way, in this order."""
     right = line(f"{_reason(stop, glyphs)} ")
     parts = _parts(timeline, moment, title)
@@ -60,7 +60,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str) -> list[tuple[str, Li
     return parts
 
 
-def _reason(stop: Stop, glyphs: Glyphs) -> str:
+def _reason(stop: Arrival, glyphs: Glyphs) -> str:
     if stop.backward and stop.reason not in ("start of recording", "error"):
         return f"{glyphs.back} back to {stop.position}"
     if stop.reason in ("error", "first nan"):

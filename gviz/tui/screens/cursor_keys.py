@@ -8,8 +8,8 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands import Command
-from gviz.tui.cursor import Cursor, Stop
+from gviz.tui.command import Command
+from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.messages import NodePointed, Seek
 
 PLAY_SECONDS = 0.4
@@ -19,8 +19,12 @@ class CursorKeys(Screen[None]):
     """What a key does to the cursor; the screen below it says how that is shown."""
 
     timeline: Timeline
-    cursor: Cursor
     _playing: Timer | None = None
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the session stands."""
+        raise NotImplementedError
 
     def run_command(self, command: Command) -> None:
         """Carry out a command."""
@@ -29,7 +33,8 @@ class CursorKeys(Screen[None]):
     def _attempt(self, act: Callable[[], None]) -> None:
         raise NotImplementedError
 
-    def _show(self, stop: Stop) -> None:
+    def show_arrival(self, stop: Arrival) -> None:
+        """Let everything follow the cursor."""
         raise NotImplementedError
 
     def action_travel(self, name: str) -> None:
@@ -45,7 +50,7 @@ class CursorKeys(Screen[None]):
     def action_seek(self, position: int) -> None:
         """To an event; -1 is the last."""
         self._pause()
-        self._attempt(lambda: self._show(self.cursor.seek(len(self.timeline) if position < 0 else position)))
+        self._attempt(lambda: self.show_arrival(self.cursor.seek(len(self.timeline) if position < 0 else position)))
 
     def action_back(self) -> None:
         """To the position jumped from last."""
@@ -53,20 +58,20 @@ class CursorKeys(Screen[None]):
 
     def action_neighbour(self, steps: int) -> None:
         """Select the node below or above in the tape."""
-        self._attempt(lambda: self._show(self.cursor.neighbour(steps)))
+        self._attempt(lambda: self.show_arrival(self.cursor.neighbour(steps)))
 
     def action_edge(self, which: int) -> None:
         """Select the first or last node of the tape."""
         if len(self.timeline.nodes):
-            self._attempt(lambda: self._show(self.cursor.select(int(self.timeline.nodes[which]))))
+            self._attempt(lambda: self.show_arrival(self.cursor.select(int(self.timeline.nodes[which]))))
 
     def action_relative(self, kin: str) -> None:
         """Select an input or a user of the node; pressed again at the same place, the next one."""
-        self._attempt(lambda: self._show(self.cursor.relative(kin)))
+        self._attempt(lambda: self.show_arrival(self.cursor.relative(kin)))
 
     def action_again(self, backward: bool) -> None:
         """Repeat the search."""
-        self._attempt(lambda: self._show(self.cursor.again(backward=backward)))
+        self._attempt(lambda: self.show_arrival(self.cursor.again(backward=backward)))
 
     def action_play(self) -> None:
         """Step by itself until a key or the end."""
@@ -76,9 +81,9 @@ class CursorKeys(Screen[None]):
             self._playing = self.set_interval(PLAY_SECONDS, self._play_on)
 
     def _play_on(self) -> None:
-        stop = self.cursor.travel("step")
-        self._show(stop)
-        if stop.position == stop.start:
+        before = self.cursor.position
+        self.run_command(Command("step"))
+        if self.cursor.position == before:
             self._pause()
 
     def _pause(self) -> None:
@@ -92,6 +97,6 @@ class CursorKeys(Screen[None]):
 
     def on_node_pointed(self, message: NodePointed) -> None:
         """Somebody pointed at a node."""
-        self._attempt(lambda: self._show(self.cursor.select(message.node)))
+        self._attempt(lambda: self.show_arrival(self.cursor.select(message.node)))
         if message.run:
             self.action_travel_to(False)

@@ -18,18 +18,20 @@ from gviz.errors import GvizError
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import LEAST, PANELS
-from gviz.tui.commands import Command, parse
-from gviz.tui.cursor import FOLLOWS, Cursor, Stop
+from gviz.tui.command import Command
+from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.drawing.keys import help_page
 from gviz.tui.export import usual_name
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import Typed
+from gviz.tui.parsing import parse
 from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.carry_out import carry_out
 from gviz.tui.screens.cursor_keys import CursorKeys
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.sheet import Draw, SheetScreen
+from gviz.tui.session import Session
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.output import OutputPanel
@@ -47,7 +49,7 @@ class DebuggerScreen(CursorKeys):
     AUTO_FOCUS = None
     moment: reactive[Moment | None] = reactive(None)
     selected: reactive[int] = reactive(0)
-    stop: reactive[Stop] = reactive(Stop(0, 0, ""))
+    stop: reactive[Arrival] = reactive(Arrival(0, 0, ""))
     frame: reactive[int] = reactive(0)
     full: reactive[bool] = reactive(False)
     remark: reactive[str] = reactive("")
@@ -67,11 +69,16 @@ class DebuggerScreen(CursorKeys):
         super().__init__()
         self._opening = (*opening, *(["lesson"] if lesson else []))
         self.timeline = timeline
-        self.cursor = Cursor(timeline, position)
+        self.session = Session(Cursor(timeline, position), glyphs)
         self.program = title
         self.glyphs = glyphs
         self._awaited = ""
         self.panels = Panels(self)
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the session stands."""
+        return self.session.cursor
 
     def compose(self) -> ComposeResult:
         """All panels, always; which of them are seen is `arranged`."""
@@ -97,7 +104,7 @@ class DebuggerScreen(CursorKeys):
     def on_mount(self) -> None:
         """Stand at the starting position."""
         failed = self.cursor.position in self.timeline.failures
-        self._show(Stop(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
+        self.show_arrival(Arrival(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
         self.call_after_refresh(self.panels.fit)
         for text in self._opening:
             self._attempt(partial(self._run, text))
@@ -108,9 +115,7 @@ class DebuggerScreen(CursorKeys):
 
     def run_command(self, command: Command) -> None:
         """Carry out a command of the prompt or a key; what cannot be done is said in the bottom row."""
-        self._attempt(
-            lambda: self._show(self.cursor.run(command)) if command.name in FOLLOWS else carry_out(self, command)
-        )
+        self._attempt(partial(carry_out, self, command))
 
     def _run(self, text: str) -> None:
         self.run_command(parse(text))
@@ -126,7 +131,12 @@ class DebuggerScreen(CursorKeys):
         """Say something in the bottom row until the next key."""
         self.remark = remark
 
-    def _show(self, stop: Stop) -> None:
+    def follow_settings(self) -> None:
+        """Let the panels know the breakpoints and what is watched."""
+        self.breaks += 1
+        self.watched = tuple(self.cursor.asker.watched)
+
+    def show_arrival(self, stop: Arrival) -> None:
         """Let every panel follow the cursor."""
         self.stop = stop
         if self.moment is None or self.moment.n != self.cursor.position:
@@ -134,8 +144,6 @@ class DebuggerScreen(CursorKeys):
         if self.selected != self.cursor.selected:
             self.frame = 0
         self.selected = self.cursor.selected
-        if stop.reason.startswith("breakpoint"):
-            self.breaks += 1  # one that stops once is gone
         if stop.said:
             self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
 

@@ -12,7 +12,7 @@ from gviz.explain.happening import happening
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.cursor import Stop
+from gviz.tui.cursor import Arrival
 from gviz.tui.drawing.bar import Landmarks, bar, bar_width, landmarks, position_at
 from gviz.tui.drawing.keys import fitting_keys, key_at, keys_row
 from gviz.tui.drawing.status import status
@@ -26,7 +26,7 @@ class StatusRow(Row):
     """Program, phase, event, node, and the reason of the stop."""
 
     moment: reactive[Moment | None] = reactive(None)
-    stop: reactive[Stop] = reactive(Stop(0, 0, ""))
+    stop: reactive[Arrival] = reactive(Arrival(0, 0, ""))
 
     def __init__(self, timeline: Timeline, title: str, glyphs: Glyphs) -> None:
         super().__init__(id="status")

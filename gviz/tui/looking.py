@@ -1,0 +1,149 @@
+"""The commands that look: at a node, its source, the tape, the output, an explanation. The time does not move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from gviz.errors import GvizError
+from gviz.explain import finding
+from gviz.explain.docstring import about
+from gviz.explain.finding import Finding
+from gviz.explain.names import label
+from gviz.explain.why import why
+from gviz.plain_text import shown
+from gviz.tui import lines
+from gviz.tui.command import Look
+from gviz.tui.cursor import Cursor
+from gviz.tui.drawing import tape as drawing
+from gviz.tui.drawing.explanation import explanation_lines
+from gviz.tui.drawing.node import Subject, frame_text, node_lines
+from gviz.tui.drawing.output import output_lines
+from gviz.tui.drawing.source import Place, code_lines
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, line, wrapped
+from gviz.tui.places import source_place
+from gviz.tui.session import Session
+from gviz.where import split_aspect
+
+ROWS = 200
+"""Rows of the tape shown at most where there is no panel for it."""
+
+AROUND = 4
+"""Lines of source shown before and after the current one where there is no panel for it."""
+
+
+def explanation(cursor: Cursor, text: str) -> Finding:
+    """Why the place of `text` (the selected node without one) is as it is here; of several nodes the last one made."""
+    place, aspect = split_aspect(text.strip())
+    node = cursor.asker.last(place, cursor.position) if place else cursor.selected
+    if not node:
+        raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+    return why(cursor.timeline, cursor.timeline.at(cursor.position), node, aspect)
+
+
+def explain(session: Session, text: str) -> Look:
+    """``explain [PLACE]``."""
+    rows = list(finding.lines(explanation(session.cursor, text)))
+    return Look("Why", partial(explanation_lines, rows))
+
+
+def node(session: Session, place: str) -> Look:
+    """A node in full; it is the selected one from now on."""
+    cursor = session.cursor
+    cursor.select(cursor.node_at(place))
+    subject = partial(Subject, session.timeline, session.moment, cursor.selected)
+    return Look("Node", lambda width: node_lines(subject(width, session.glyphs, full=False)), panel="inspector")
+
+
+def tape(session: Session, _: str) -> Look:
+    """``tape``."""
+    return Look("Tape", partial(_tape_lines, session), panel="tape")
+
+
+def _tape_lines(session: Session, width: int) -> Iterator[Line]:
+    timeline, moment = session.timeline, session.moment
+    nodes = timeline.nodes_of(timeline.iteration_at(moment.n)) if timeline.iterations else ()
+    columns = drawing.columns_for(width, max(nodes, default=0))
+    yield drawing.heading(columns)
+    for number, state in zip(nodes[:ROWS], moment.states(list(nodes[:ROWS])), strict=True):
+        yield drawing.row(timeline, moment, number, state, columns, session.glyphs)
+    if len(nodes) > ROWS:
+        yield line(f"and {len(nodes) - ROWS} more nodes; node #{nodes[ROWS]} shows one")
+
+
+def source(session: Session, _: str) -> Look:
+    """``list``."""
+    return Look("Source", lambda _: _source_lines(session), panel="source")
+
+
+def _source_lines(session: Session) -> Iterator[Line]:
+    timeline = session.timeline
+    place = source_place(timeline, session.moment, session.cursor.selected)
+    if place is None:
+        yield line("no place in the source is known here.")
+        return
+    text = timeline.source(place.frame.path)
+    yield line(f"{frame_text(place.frame)}:")
+    if text is None:
+        yield line("  the text of this file is not in the trace.")
+        return
+    yield from map(line, _around(code_lines(text), place, session.glyphs))
+
+
+def _around(rows: tuple[Line, ...], place: Place, marks: Glyphs) -> Iterator[str]:
+    """The lines around the expression, with the expression underlined by ``^``."""
+    here, running = place.frame.line, place.running
+    numbers = [*range(max(here - AROUND, 1), min(here + AROUND, len(rows)) + 1)]
+    if running and running not in numbers and 0 < running <= len(rows):
+        numbers.append(running)
+    for number in numbers:
+        mark = marks.now if number == (running or here) else " "
+        code = shown(lines.plain(rows[number - 1]).replace("\t", " "))
+        yield f"{mark} {number:>4} {code}".rstrip()
+        if number == here and place.frame.column >= 0:
+            yield " " * 7 + _underline(rows[number - 1], place)
+
+
+def _underline(row: Line, place: Place) -> str:
+    """Blanks and ``^`` below the expression; columns of a frame count UTF-8 bytes."""
+    data = lines.plain(row).encode("utf-8", "surrogatepass")
+    frame = place.frame
+    end = frame.end_column if frame.end_line == frame.line else len(data)
+    before = data[: frame.column].decode("utf-8", "replace")
+    return " " * len(before) + "^" * max(len(data[frame.column : end].decode("utf-8", "replace")), 1)
+
+
+def where(session: Session, _: str) -> Look:
+    """The call stack of the selected node."""
+    return Look("Where", lambda _: _stack_lines(session), panel="node", at_end=True)
+
+
+def _stack_lines(session: Session) -> Iterator[Line]:
+    selected = session.cursor.selected
+    if not selected:
+        yield line("no node is selected.")
+        return
+    info = session.timeline.info(selected)
+    yield line(f"node {label(session.timeline, selected)} was made at event {info.born}:")
+    for depth, frame in enumerate(info.frames):
+        yield line(f"  {depth}  {frame_text(frame)}")
+
+
+def output(session: Session, _: str) -> Look:
+    """What the program has printed."""
+    return Look("Output", partial(output_lines, session.timeline, session.cursor.position), panel="output")
+
+
+def lesson(session: Session, _: str) -> Look:
+    """What the program says about itself."""
+    text = about(session.timeline)
+    if not text:
+        raise GvizError("this program says nothing about itself at its top", exit_code=2)
+    return Look("Lesson", lambda width: lines.paragraphs(text, width))
+
+
+def wrapped_lines(texts: tuple[str, ...], width: int) -> Iterator[Line]:
+    """Sentences, broken to a width."""
+    for text in texts:
+        yield from wrapped(line(text), width, 3)

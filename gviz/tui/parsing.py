@@ -1,0 +1,105 @@
+"""Reads the command language: one line of text in, one `Command` out; and its help."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.tui.command import Command, Look, Said, Spec
+from gviz.tui.commands import BY_NAME, SPECS
+from gviz.tui.lines import Line, line, wrapped
+
+_CAPITALS = {letter.upper(): f"r{letter}" for letter in "snfct"}
+"""The keys of the screen work as commands too: a capital runs backwards."""
+
+_LINE = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*-?|[/@?=])\s*(.*)", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?\d{1,12}$")
+LARGEST_COUNT = 10**9
+
+
+def parse(text: str) -> Command:
+    """Read one line, or raise GvizError that says what was expected.
+
+    ``12`` and ``@12`` mean ``goto 12``; a trailing minus (``n- 3``) or a capital (``N 3``) runs a time command
+    backwards.
+    """
+    text = text.strip().removeprefix(":").strip()
+    if re.fullmatch(r"\d+", text):
+        return Command("goto", argument=text)
+    match = _LINE.match(text)
+    if match is None:
+        raise _unknown(text)
+    word, rest = match.group(1), match.group(2).strip()
+    spec = find(_CAPITALS.get(word) or ("goto" if word == "@" else word.lower()))
+    return _counted(spec, rest) if spec.counted else _checked(spec, rest)
+
+
+def spec_of(command: Command) -> Spec:
+    """The declaration of a command that was read."""
+    return BY_NAME[command.name]
+
+
+def help_for(word: str) -> Look | Said:
+    """All commands, or the one asked for."""
+    if word:
+        spec = find(word)
+        return Said((f"{_written(spec)}: {spec.told()}",))
+    return Look("Commands", _page)
+
+
+def _page(width: int) -> Iterator[Line]:
+    for spec in SPECS:
+        yield from wrapped(line((_written(spec).ljust(28) + "  ", "key"), spec.told()), width, 4)
+
+
+def _written(spec: Spec) -> str:
+    return f"{', '.join((spec.name, *spec.aliases))} {spec.takes}".rstrip()
+
+
+def find(word: str) -> Spec:
+    """The command of a name, a short form or the beginning of one; GvizError where that is none, or several."""
+    if word in BY_NAME:
+        return BY_NAME[word]
+    if word.endswith("-") and len(word) > 1:
+        forward = find(word[:-1])
+        backward = BY_NAME.get(f"reverse-{forward.name}")
+        if backward is None:
+            raise GvizError(f"{forward.name} cannot run backwards", exit_code=2)
+        return backward
+    found = [spec for spec in SPECS if spec.name.startswith(word)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(spec.name for spec in found)
+        raise GvizError(f"{word!r} is ambiguous", hint=f"it may mean {names}", exit_code=2)
+    raise _unknown(word)
+
+
+def _unknown(word: str) -> GvizError:
+    near = get_close_matches(word, BY_NAME, 1)
+    hint = f"did you mean {near[0]}?" if near else "help lists the commands"
+    return GvizError(f"there is no command {clipped(repr(word), 40)}", hint=hint, exit_code=2)
+
+
+def _counted(spec: Spec, rest: str) -> Command:
+    if not rest:
+        return Command(spec.name)
+    if not _NUMBER.match(rest):
+        raise GvizError(f"{spec.name} takes a count, not {clipped(repr(rest), 40)}", exit_code=2)
+    count = max(-LARGEST_COUNT, min(int(rest), LARGEST_COUNT))
+    return Command(_reversed(spec.name) if count < 0 else spec.name, abs(count))
+
+
+def _reversed(name: str) -> str:
+    return name.removeprefix("reverse-") if name.startswith("reverse-") else f"reverse-{name}"
+
+
+def _checked(spec: Spec, rest: str) -> Command:
+    if spec.takes and not spec.takes.startswith("[") and not rest:
+        raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.told(), exit_code=2)
+    if not spec.takes and rest:
+        raise GvizError(f"{spec.name} takes nothing behind it", exit_code=2)
+    return Command(spec.name, argument=rest)
