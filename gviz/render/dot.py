@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from gviz.plain_text import shown
+from gviz.render.cards import SPLIT, card
 from gviz.render.graph import Graph
-from gviz.render.labels import SMALL, box_label, coloured, table
+from gviz.render.labels import CHARACTER, SMALL, box_label, coloured, table
+from gviz.render.legend import legend, painted
 from gviz.render.placing import Placing
+from gviz.render.request import ExportOptions, moment_scene
 from gviz.render.scene import Box, Edge, Scene
-from gviz.render.theme import LIGHT, Theme
+from gviz.render.theme import LIGHT, Direction, Theme
+from gviz.trace.timeline import Timeline
 
-FONT = "Helvetica,Arial,sans-serif"
 WIDE_LEVELS = 12
 """Graphs with more levels than this flow from top to bottom, as there is no screen so wide."""
 LABELLED_EDGES = 40
@@ -23,54 +26,109 @@ EASY_NODES = 150
 STRAIGHT = "8"
 """The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
 
-PAINTED = ("error", "nan", "current", "freed", "inplace")
-"""The states that change the colour of a box, the most important first."""
+LEGEND_WIDTH, LEGEND_LINES = 110, 2
+"""Characters of one line of the legend, and the lines it has at least."""
+
+OPS = ("op", "root")
+NO_SIZE = {"height": "0", "width": "0"}
 
 
-def dot(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz") -> str:
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """Moment `n` as DOT."""
+    return dot(moment_scene(timeline, n, options.words), options.colours, direction=options.direction)
+
+
+def dot(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", direction: Direction = "auto") -> str:
     """The DOT text of a scene."""
-    return str(digraph(scene, theme, prefix).source)
+    return str(digraph(scene, theme, prefix, direction=direction).source)
 
 
-def digraph(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", placing: Placing | None = None) -> Graph:
+def digraph(
+    scene: Scene,
+    theme: Theme = LIGHT,
+    prefix: str = "gviz",
+    placing: Placing | None = None,
+    direction: Direction = "auto",
+) -> Graph:
     """The scene as a graph of the ``graphviz`` package; every id in it starts with `prefix`.
 
-    With a `placing`, gradients have no lines of their own, and lines no labels.
+    With a `placing`, everything stands where it says, and a line that it does not know is not drawn.
     """
+    form = theme.form
     graph = Graph(
-        graph_attr=_graph_attributes(scene, theme, prefix),
-        node_attr={"fontname": FONT, "fontsize": "11", "margin": "0.09,0.06", "height": "0", "width": "0"},
-        edge_attr={"fontname": FONT, "fontsize": str(SMALL), "arrowsize": "0.7"},
+        graph_attr=_graph_attributes(scene, theme, prefix, direction) | _label(scene, theme, placing),
+        node_attr={
+            "fontname": form.font,
+            "fontsize": str(form.size),
+            "margin": "0.09,0.06",
+            "height": "0",
+            "width": "0",
+        },
+        edge_attr={"fontname": form.font, "fontsize": str(SMALL), "arrowsize": "0.7"},
     )
     for box in scene.boxes:
-        place = placing.boxes[box.key] if placing else {}
-        graph.node(box.key, box_label(box, theme), **_box_attributes(box, theme, prefix), **place)
+        _add_box(graph, box, theme, prefix, placing)
     _add_lines(graph, scene, theme, prefix, placing)
     return graph
 
 
+def _add_box(graph: Graph, box: Box, theme: Theme, prefix: str, placing: Placing | None) -> None:
+    common = {"id": f"{prefix}-{box.key}", "class": _classes(box), "tooltip": _tooltip(box.tooltip)}
+    place = placing.boxes[box.key] if placing else {}
+    if theme.form.card == "box":
+        graph.node(box.key, box_label(box, theme), **common, **_box_attributes(box, theme), **place)
+        return
+    label, symbol = card(box, theme)
+    graph.node(box.key, label, **common, shape="plain", **place)
+    if symbol:
+        head = f"{box.key}{SPLIT}"
+        circle = common | {"id": f"{prefix}-{head}", "class": f"{common['class']} symbol"}
+        place = placing.boxes.get(head, {}) if placing else {}
+        graph.node(head, symbol, **circle, **_circle(box, theme), **place)
+        way = placing.lines.get(f"{box.key}-line", {}) if placing else {}
+        line = {"class": "edge-inner", "id": f"{prefix}-{box.key}-line", "color": theme.edge, "weight": STRAIGHT}
+        if theme.form.card == "wire":
+            line |= {"headport": "w", "arrowhead": "none"}
+        graph.edge(head, box.key, **line, **way)
+
+
+def _circle(box: Box, theme: Theme) -> dict[str, str]:
+    paint = theme.paints[painted(box)]
+    style = "filled,dashed" if "pending" in box.states else "filled"
+    pen = "3" if "current" in box.states else "1"
+    return {
+        "shape": "ellipse", "style": style, "fillcolor": paint.fill, "color": paint.border, "penwidth": pen,
+        "width": "0.45", "height": "0.45", "margin": "0.03",
+    }  # fmt: skip
+
+
 def _add_lines(graph: Graph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
-    labelled = placing is None and len(scene.edges) <= LABELLED_EDGES
-    ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
+    boxes = theme.form.card == "box"
+    labelled = boxes and len(scene.edges) <= LABELLED_EDGES
+    ops = {box.key for box in scene.boxes if box.role in OPS}
     for number, edge in enumerate(scene.edges):
-        way = placing.lines.get((edge.source, edge.target, edge.slot)) if placing else {}
-        if way is None:
+        way = placing.lines.get(f"e{number}") if placing else {}
+        if way is None or (edge.kind == "gradient" and not boxes):
             continue
         weight = STRAIGHT if {edge.source, edge.target} <= ops else "1"
         attributes = _edge_attributes(edge, theme) | {"id": f"{prefix}-e{number}", "weight": weight} | way
-        graph.edge(*_ends(edge), _edge_label(edge, theme) if labelled else "", **attributes)
+        tail, head = _ends(edge)
+        head += SPLIT if not boxes and head in ops else ""
+        if theme.form.card == "wire":
+            attributes |= {"tailport": "e"}
+        graph.edge(tail, head, _edge_label(edge, theme) if labelled else "", **attributes)
 
 
-def _graph_attributes(scene: Scene, theme: Theme, prefix: str) -> dict[str, str]:
+def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direction) -> dict[str, str]:
+    chosen = direction if direction != "auto" else theme.form.direction
     attributes = {
         "id": prefix,
         "bgcolor": theme.canvas,
-        "rankdir": "LR" if scene.levels <= WIDE_LEVELS else "TB",
-        "fontname": FONT,
+        "rankdir": chosen if chosen != "auto" else "LR" if scene.levels <= WIDE_LEVELS else "TB",
+        "fontname": theme.form.font,
         "fontsize": "10",
         "labelloc": "b",
         "labeljust": "l",
-        "label": table([f'<td align="left">{line}</td>' for line in _below(scene, theme)]),
         "nodesep": "0.3",
         "ranksep": "0.55",
         "pad": "0.2",
@@ -80,61 +138,54 @@ def _graph_attributes(scene: Scene, theme: Theme, prefix: str) -> dict[str, str]
     return attributes
 
 
-def _below(scene: Scene, theme: Theme) -> Iterator[str]:
-    """The lines below the picture: what it is, and how to read it."""
-    yield f"<b>{coloured(scene.title, theme.texts['title'])}</b>  {coloured(scene.caption, theme.texts['muted'])}"
-    yield coloured(", ".join(legend(scene)), theme.texts["muted"], SMALL)
+def _label(scene: Scene, theme: Theme, placing: Placing | None) -> dict[str, str]:
+    """What stands below the picture: what it is, where the program is, and how to read it."""
+    title = f"<b>{coloured(scene.title, theme.texts['title'])}</b>"
+    lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, theme.texts['muted'])}"]
+    lines.append(coloured(scene.code, theme.texts["text"], SMALL))  # empty or not: its line stays, and so do the boxes
+    signs = [*_folded(placing.legend if placing and placing.legend else legend(scene, theme.form.card))]
+    signs += [""] * (LEGEND_LINES - len(signs))
+    lines += [coloured(part, theme.texts["muted"], SMALL) for part in signs]
+    width = f' width="{placing.room * CHARACTER}"' if placing and placing.room else ""
+    return {"label": table(f'<td align="left"{width}>{line}</td>' for line in lines)}
 
 
-def legend(scene: Scene) -> Iterator[str]:
-    """What the shapes and lines in this picture mean; only those that are there."""
-    roles = {box.role for box in scene.boxes}
-    states = {state for box in scene.boxes for state in box.states}
-    painted = {_painted(box) for box in scene.boxes}
-    kinds = {edge.kind for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states}
-    held = {state for edge in scene.edges for state in edge.states if edge.kind != "gradient"}
-    for here, text in (
-        ("leaf" in roles, "round: leaf"),
-        ("parameter" in roles, "round and bold: parameter"),
-        ("constant" in roles, "round and grey: constant"),
-        ("chip" in roles, "thin and round: one use of a shared leaf"),
-        ("op" in roles or "root" in roles, "square: operation"),
-        ("root" in roles, "double: result"),
-        ("pending" in states, "dashed: not run yet"),
-        ("freed" in painted, "dashed and empty: freed"),
-        ("inplace" in painted, "purple: writes in place"),
-        ("view" in kinds, "dotted line: shares memory"),
-        ("cut" in held, "hollow arrow: no gradient flows back"),
-        ("gradient" in kinds, "blue arrow: gradient, against the data"),
-    ):
-        if here:
-            yield text
+def _folded(signs: Iterable[str]) -> Iterator[str]:
+    """The legend in lines that are not wider than a small picture."""
+    line = ""
+    for sign in signs:
+        if line and len(line) + len(sign) > LEGEND_WIDTH:
+            yield line + ","
+            line = ""
+        line = f"{line}, {sign}" if line else sign
+    yield line
 
 
-def _box_attributes(box: Box, theme: Theme, prefix: str) -> dict[str, str]:
-    painted = _painted(box)
-    paint = theme.paints["error" if painted == "nan" else painted]
+def _classes(box: Box) -> str:
+    return " ".join([f"role-{box.role}", *(f"state-{state}" for state in box.states)])
+
+
+def _box_attributes(box: Box, theme: Theme) -> dict[str, str]:
+    paint = theme.paints[painted(box)]
     return {
-        "id": f"{prefix}-{box.key}",
-        "class": " ".join([f"role-{box.role}", *(f"state-{state}" for state in box.states)]),
-        "shape": "octagon" if "error" in box.states else "box",
+        "shape": _shape(box),
         "style": ",".join(_box_style(box)),
         "fillcolor": paint.fill,
         "color": paint.border,
         "penwidth": _pen(box),
         "peripheries": "2" if box.role == "root" else "1",
-        "tooltip": _tooltip(box.tooltip),
     } | ({"margin": "0"} if "error" in box.states else {})
 
 
-def _painted(box: Box) -> str:
-    """The state, or else the role, that gives a box its colour."""
-    return next((state for state in PAINTED if state in box.states), box.role)
+def _shape(box: Box) -> str:
+    if "error" in box.states:
+        return "octagon"
+    return {"saved": "note", "module": "tab"}.get(box.role, "box")
 
 
 def _box_style(box: Box) -> Iterator[str]:
     yield "filled"
-    if box.role not in ("op", "root") and "error" not in box.states:
+    if _shape(box) == "box" and box.role not in OPS:
         yield "rounded"
     if {"pending", "freed"} & set(box.states):
         yield "dashed"
@@ -171,12 +222,12 @@ def _edge_attributes(edge: Edge, theme: Theme) -> dict[str, str]:
     attributes["color"] = theme.edge
     if edge.kind == "view":
         attributes |= {"style": "dotted", "penwidth": "1.5"}
-    elif "pending" in edge.states:
+    elif edge.kind == "saved" or "pending" in edge.states:
         attributes["style"] = "dashed"
     if "cut" in edge.states:
         attributes["arrowhead"] = "onormal"
     if edge.slot < 0:
-        attributes |= {"arrowhead": "none", "constraint": "false"}
+        attributes |= {"arrowhead": "none"} | ({"constraint": "false"} if edge.kind == "view" else {})
     return attributes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,7 @@ from gviz.plain_text import clipped
 
 Program = Literal["dot", "nop2"]
 Picture = Literal["svg", "png", "pdf"]
+Format = Picture | Literal["json"]
 
 WORKER = Path(__file__).with_name("graphviz_worker.py")
 NOTES = ("Fontconfig", "Warning", "Pango", "(process")
@@ -22,14 +24,20 @@ class TooSlowError(GvizError):
     """Graphviz was stopped because it took longer than it was given."""
 
 
-def draw(dot: str, picture: Picture, *, program: Program = "dot", timeout: float = 20.0) -> bytes:
+def draw(dot: str, picture: Format, *, program: Program = "dot", timeout: float = 20.0) -> bytes:
     """The picture of a DOT text.
 
     Raises `TooSlowError` past `timeout` seconds, and `GvizError` with what Graphviz said if it cannot draw.
     """
+    return draw_all([dot], picture, program=program, timeout=timeout)[0]
+
+
+def draw_all(dots: Iterable[str], picture: Format, *, program: Program = "dot", timeout: float = 20.0) -> list[bytes]:
+    """The pictures of many DOT texts, drawn by one process; as `draw`."""
     command = [sys.executable, "-P", str(WORKER), program, picture]  # -P: nothing in this folder hides a library
+    texts = "\0".join(dots).encode("utf-8")
     try:
-        done = subprocess.run(command, input=dot.encode("utf-8"), capture_output=True, timeout=timeout, check=False)
+        done = subprocess.run(command, input=texts, capture_output=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired as error:
         raise TooSlowError(f"Graphviz did not finish in {timeout:g} s") from error
     stderr = done.stderr.decode("utf-8", "replace")
@@ -37,7 +45,16 @@ def draw(dot: str, picture: Picture, *, program: Program = "dot", timeout: float
     if done.returncode or said or not done.stdout:
         last = stderr.strip().rpartition("\n")[2]
         raise _failure(" ".join(said) or last or f"its process ended with code {done.returncode}")
-    return done.stdout
+    return list(_pictures(done.stdout))
+
+
+def _pictures(data: bytes) -> Iterator[bytes]:
+    """Each picture follows a line with its size."""
+    start = 0
+    while start < len(data):
+        end = data.index(b"\n", start) + 1
+        start = end + int(data[start:end])
+        yield data[end:start]
 
 
 def _failure(why: str) -> GvizError:

@@ -1,4 +1,5 @@
-"""A program of its own that draws one graph: DOT on standard input, the picture on standard output.
+"""A program of its own that draws graphs: DOT texts on standard input with a NUL between them, the pictures on standard
+output, each after a line that says how many bytes it has.
 
 Started by path, with nothing of gviz imported, because Graphviz cannot be interrupted: whoever waits for it needs a
 process to kill. What Graphviz has to say goes to standard error.
@@ -13,8 +14,9 @@ from pygraphviz import AGraph
 
 def main(program: str, picture: str) -> None:
     """Draw with a layout program of Graphviz (``dot``, or ``nop2`` where the boxes have positions) in a format."""
-    graph = AGraph(string=sys.stdin.buffer.read().decode("utf-8"))
-    sys.stdout.buffer.write(graph.draw(format=picture, prog=program))
+    for text in sys.stdin.buffer.read().split(b"\0"):
+        drawn = AGraph(string=text.decode("utf-8")).draw(format=picture, prog=program)
+        sys.stdout.buffer.write(b"%d\n" % len(drawn) + drawn)
 
 
 if __name__ == "__main__":

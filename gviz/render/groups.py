@@ -7,14 +7,17 @@ from math import hypot
 
 from gviz.numbers import NO_VALUE, bad_text, count_text, norm, number, short
 from gviz.render.fold import Group
-from gviz.render.rows import Now, Row
+from gviz.render.room import Place
+from gviz.render.row import Row
+from gviz.render.rows import Now
 from gviz.render.states import State
-from gviz.render.structure import Place
 from gviz.trace.state import NodeState
 
 
 def group_rows(place: Place, group: Group, now: Now) -> tuple[Row, ...]:
     """The rows below the title of a closed module, as many as the place has room for."""
+    if place.height == 1:
+        return ()
     state = now.states[place.node]
     made = sum(now.states[node] is not None for node in group.inner)
     some = f"{made} of " if 0 < made < len(group.inner) else ""

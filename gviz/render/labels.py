@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from gviz.plain_text import shown
-from gviz.render.rows import Row
+from gviz.render.row import Row
 from gviz.render.scene import Box
+from gviz.render.tensors import CELL, NOT_A_NUMBER, THUMBNAIL_LINES
 from gviz.render.theme import Theme
 
 CHARACTER = 7
@@ -15,6 +16,10 @@ CHARACTER = 7
 STATUS = 66
 """Points for the state as a word."""
 SMALL = 9
+LINE = 15
+"""Points a row is high."""
+SHADE_WIDTH, SHADE_HEIGHT = 8, 7
+"""Points of one cell of a thumbnail."""
 
 
 def plain(text: str) -> str:
@@ -31,16 +36,21 @@ def coloured(text: str, colour: str, size: int = 0) -> str:
 
 def table(rows: Iterable[str], padding: int = 1) -> str:
     """A label made of finished rows."""
+    return f"<{_inner(rows, padding)}>"
+
+
+def _inner(rows: Iterable[str], padding: int = 1) -> str:
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="{padding}">{body}</table>>'
+    return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="{padding}">{body}</table>'
 
 
 def box_label(box: Box, theme: Theme) -> str:
     """Title and state, then one line per row, padded to the height the box has at any moment."""
     if box.height == 1:
-        return table([f"<td><b>{coloured(box.title, theme.texts['title'])}</b></td>"])
+        mark = "► " if "current" in box.states else ""
+        return table([f"<td><b>{coloured(mark + box.title, theme.texts['title'])}</b></td>"])
     lines = [_head(box, theme), *(_row(row, theme) for row in box.rows)]
-    lines += ['<td colspan="3">&#160;</td>'] * (box.height - len(lines))
+    lines += ['<td colspan="3">&#160;</td>'] * (box.height - 1 - sum(row.lines for row in box.rows))
     return table(lines)
 
 
@@ -55,10 +65,37 @@ def _head(box: Box, theme: Theme) -> str:
 
 
 def _row(row: Row, theme: Theme) -> str:
+    if row.shades:
+        room = f'colspan="3" align="right" height="{THUMBNAIL_LINES * LINE}"'
+        return f"<td {room}>{_inner(_shades(row, theme), 0)}</td>" if len(row.shades[0]) > 1 else f"<td {room}></td>"
+    label = coloured(row.label, theme.texts["muted"])
+    if row.grid:
+        numbers = _inner(_numbers(row, theme), 0)
+        return f'<td align="left" valign="top">{label}</td><td colspan="2" align="right">{numbers}</td>'
     text = coloured(row.text, theme.texts[row.style])
     if row.style == "sum":
         text = f"<b>{text}</b>"
     if not row.label:
         return f'<td colspan="3" align="left">{text}</td>'
-    label = coloured(row.label, theme.texts["muted"])
     return f'<td align="left">{label}</td><td colspan="2" align="right">{text}</td>'
+
+
+def _numbers(row: Row, theme: Theme) -> Iterator[str]:
+    """The lines of a grid, each as high as a row of text and each column as wide at any moment."""
+    for line in row.grid:
+        cells = (
+            f'<td align="right" width="{CELL * CHARACTER}" height="{LINE + 2}">'
+            f"{coloured(text, theme.texts[row.style])}</td>"
+            for text in line
+        )
+        yield "".join(cells)
+
+
+def _shades(row: Row, theme: Theme) -> Iterator[str]:
+    middle = len(theme.shades) // 2
+    for line in row.shades:
+        colours = (theme.texts["bad"] if shade == NOT_A_NUMBER else theme.shades[middle + shade] for shade in line)
+        yield "".join(
+            f'<td bgcolor="{colour}" width="{SHADE_WIDTH}" height="{SHADE_HEIGHT}" fixedsize="true"></td>'
+            for colour in colours
+        )

@@ -10,7 +10,7 @@ from gviz.render.line_labels import line_label
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
-LinkKind = Literal["forward", "gradient", "view"]
+LinkKind = Literal["forward", "gradient", "view", "saved"]
 Output = tuple[int, int]
 
 

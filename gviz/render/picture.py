@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gviz.errors import GvizError
 from gviz.render.dot import digraph
 from gviz.render.drawing import Picture, TooSlowError, draw
 from gviz.render.placing import placing
+from gviz.render.request import ExportOptions
 from gviz.render.scene import Scene
-from gviz.render.theme import Theme
 
 LAYOUT_BOXES = 1500
 """Up to here Graphviz is asked to lay out."""
@@ -17,15 +17,7 @@ PICTURE_BOXES = 10_000
 """Beyond this nobody can read a picture, and most viewers cannot open it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A finished picture, and what its reader should know about how it was made (mostly nothing)."""
-
-    data: bytes
-    note: str = ""
-
-
-def drawn(scene: Scene, theme: Theme, picture: Picture, *, prefix: str = "gviz", timeout: float = 20.0) -> Drawn:
+def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str = "gviz") -> bytes:
     """The scene as a picture; past the budget of Graphviz with a simpler layout, and a note that says so."""
     count = len(scene.boxes)
     if count > PICTURE_BOXES:
@@ -34,15 +26,18 @@ def drawn(scene: Scene, theme: Theme, picture: Picture, *, prefix: str = "gviz",
             hint="export to .txt or .dot, or a moment with a smaller graph",
         )
     if count > LAYOUT_BOXES:
-        return Drawn(_simple(scene, theme, picture, prefix, timeout), f"{count:,} boxes: drawn with a simple layout")
+        options.note(f"{count:,} boxes: drawn with a simple layout")
+        return _simple(scene, options, picture, prefix)
     try:
-        return Drawn(draw(digraph(scene, theme, prefix).source, picture, timeout=timeout))
+        source = digraph(scene, options.colours, prefix, direction=options.direction).source
+        return draw(source, picture, timeout=options.timeout)
     except TooSlowError:
-        note = f"Graphviz needed more than {timeout:g} s: drawn with a simple layout"
-        return Drawn(_simple(scene, theme, picture, prefix, timeout), note)
+        options.note(f"Graphviz needed more than {options.timeout:g} s: drawn with a simple layout")
+        return _simple(scene, options, picture, prefix)
 
 
-def _simple(scene: Scene, theme: Theme, picture: Picture, prefix: str, timeout: float) -> bytes:
-    scene = replace(scene, edges=tuple(edge for edge in scene.edges if edge.kind != "gradient"))
-    source = digraph(scene, theme, prefix, placing(scene)).source
-    return draw(source, picture, program="nop2", timeout=3 * timeout)
+def _simple(scene: Scene, options: ExportOptions, picture: Picture, prefix: str) -> bytes:
+    theme = options.colours
+    boxes = replace(theme, form=replace(theme.form, card="box"))  # the layout places one box for each node
+    source = digraph(scene, boxes, prefix, placing(scene)).source
+    return draw(source, picture, program="nop2", timeout=3 * options.timeout)

@@ -15,25 +15,35 @@ INCH = 72
 MOST_CORNERS = 250
 """A way with more corners goes straight: Graphviz reads no string beyond 16384 characters."""
 
-Line = tuple[str, str, int]
 Spot = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Attributes in the words of DOT: of every box by its key, and of every line by source, target and slot."""
+    """Attributes in the words of DOT: of every box by its key, and of every line by its place in the scene (``e3``).
+
+    Pictures that follow one another say the same `legend`, below in a `room` of so many characters.
+    A `simple` one is our own layout, which knows one box for each node.
+    """
 
     boxes: Mapping[str, dict[str, str]]
-    lines: Mapping[Line, dict[str, str]]
+    lines: Mapping[str, dict[str, str]]
+    legend: tuple[str, ...] = ()
+    room: int = 0
+    simple: bool = False
 
 
 def placing(scene: Scene) -> Placing:
     """Where everything stands when the graph flows from top to bottom. Gradients have no lines of their own."""
     sizes = [Box(box.key, box.width + 4, box.height + 1, box.role) for box in scene.boxes]
-    edges = [Edge(edge.source, edge.target, edge.slot) for edge in scene.edges if edge.kind != "gradient"]
-    found = layout(sizes, edges)
+    names = {
+        Edge(edge.source, edge.target, edge.slot): f"e{number}"
+        for number, edge in enumerate(scene.edges)
+        if edge.kind != "gradient"
+    }
+    found = layout(sizes, list(names))
     boxes = {box.key: _box(found.places[box.key]) for box in scene.boxes}
-    return Placing(boxes, {(str(e.source), str(e.target), e.slot): {"pos": pos} for e, pos in _lines(found)})
+    return Placing(boxes, {names[edge]: {"pos": pos} for edge, pos in _lines(found)})
 
 
 def _box(place: Place) -> dict[str, str]:

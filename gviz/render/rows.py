@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
 
 from gviz.events import GradAccumulated, GradFlowed
-from gviz.numbers import NO_VALUE, bad_text, fitting, grad, share, short
-from gviz.render.structure import MAX_OUTPUTS, Place
+from gviz.numbers import NO_VALUE, bad_text, bytes_text, fitting, grad, kind_text, share, short
+from gviz.render.details import detail_rows
+from gviz.render.options import Options
+from gviz.render.room import MAX_OUTPUTS, Place, has_thumbnail
+from gviz.render.row import Row, Style
+from gviz.render.tensors import grid, grid_shape, heat, histogram
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-
-Style = Literal["title", "text", "value", "grad", "sum", "muted", "bad"]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of a box: what it says, and as what (the name of a style). The label stands at the left."""
-
-    text: str
-    style: Style
-    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +31,7 @@ class Now:
     before: Moment
     states: Mapping[int, NodeState | None]
     first_bad: int
+    options: Options = field(default_factory=Options)
     _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
 
     def contribution(self, node: int, output_nr: int, user: int, slot: int) -> Contribution | None:
@@ -49,6 +43,16 @@ class Now:
             # Backwards, so that of two for one use the first stays.
             uses = self._uses[node, output_nr] = {(part.source, part.slot): part for part in tuple(parts)[::-1]}
         return uses.get((user, slot))
+
+    def write(self, form: Callable[[Value | None, int], str], value: Value | None, width: int) -> str:
+        """A value in the form of `gviz.numbers`, but a plain number with the decimals that were asked for."""
+        array = value.array() if value is not None and value.size == 1 else None
+        if self.options.decimals is not None and array is not None and array.dtype.kind in "fiu":
+            number = float(array.reshape(())[()])
+            text = f"{number:.{self.options.decimals}f}"
+            if isfinite(number) and len(text) <= width and (number == 0 or float(text) != 0):
+                return text
+        return form(value, width)
 
     def old_sum(self, node: int, output_nr: int) -> Value | None:
         """What had arrived at an output before this event."""
@@ -63,13 +67,15 @@ class Now:
 
 def node_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now, remark: str) -> tuple[Row, ...]:
     """The rows below the title of a node's own box, never more than the place has room for."""
-    rows = list(_value_rows(place, info, state))
+    rows = list(_value_rows(place, info, state, now))
     if place.role in ("leaf", "parameter"):
-        rows += _leaf_rows(place, state, now)
+        rows += _leaf_rows(place, info.created.outputs[0].value, state, now)
     elif info.created.requires_grad and not info.created.untracked and place.role != "constant":
         rows += _grad_rows(place, info, state, now)
     if remark:
         rows.append(Row(remark, "muted"))
+    if now.options.density == "full":
+        rows += detail_rows(now.timeline, now.moment, info, state)
     return tuple(rows[: place.height - 1])
 
 
@@ -85,33 +91,61 @@ def chip_rows(place: Place, state: NodeState | None, now: Now) -> tuple[Row, ...
     return Row(adds, "sum", "adds"), Row(total, "grad", "total")
 
 
-def _value_rows(place: Place, info: NodeInfo, state: NodeState | None) -> Iterator[Row]:
+def saved_rows(place: Place, info: NodeInfo, now: Now) -> tuple[Row, ...]:
+    """The shape and size of a tensor that an operation keeps, where it is one of its inputs or its result."""
+    name = info.op.saved[place.slot]
+    edge = dict(zip(info.op.slots, info.created.inputs, strict=False)).get(name)
+    if name == "result":
+        edge = (info.node, 0)
+    outputs = now.timeline.info(edge[0]).created.outputs if edge is not None and edge[0] else ()
+    value = outputs[edge[1]].value if edge is not None and edge[1] < len(outputs) else None
+    return (Row(f"{kind_text(value)} {bytes_text(value.nbytes)}", "saved"),) if value is not None else ()
+
+
+def _value_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now) -> Iterator[Row]:
     count = len(info.created.outputs)
     for number in range(min(count, MAX_OUTPUTS)):
         label = "value" if count == 1 else f"value {number}"
+        made = info.created.outputs[number].value
         if count > MAX_OUTPUTS and number == MAX_OUTPUTS - 1:
             yield Row(f"and {count - number} more outputs", "muted")
-        elif state is None:
-            yield Row(NO_VALUE, "muted", label)
-        else:
-            yield _value_row(label, place.width, state.outputs[number])
+            continue
+        row = Row(NO_VALUE, "muted", label) if state is None else _value_row(label, place, state.outputs[number], now)
+        yield _as_grid(row, state.outputs[number].value if state is not None else None, made, now)
+        if has_thumbnail(made, now.options):
+            yield _thumbnail(state.outputs[number].value if state is not None else None, now)
 
 
-def _value_row(label: str, width: int, output: OutputState) -> Row:
+def _value_row(label: str, place: Place, output: OutputState, now: Now) -> Row:
     if output.written_by:
         label = f"{label} v{output.version}"
-    text = short(output.value, width - len(label) - 1)
+    text = now.write(short, output.value, place.width - len(label) - 1)
     return Row(text, "bad" if bad_text(output.value) else "value", label)
+
+
+def _as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row:
+    """The row with the elements of a small matrix; `made` has the shape also while there is no value."""
+    shape = grid_shape(made.shape) if made is not None and now.options.form == "grid" else None
+    return replace(row, grid=grid(value, shape)) if shape else row
+
+
+def _thumbnail(value: Value | None, now: Now) -> Row:
+    array = now.timeline.array(value) if value is not None else None
+    if array is None:
+        return Row("", "value", shades=((0,),))
+    if now.options.form == "heat":
+        return Row("", "value", shades=heat(array))
+    shades, text = histogram(array)
+    return Row(text, "value", shades=shades)
 
 
 def _grad_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now) -> Iterator[Row]:
     count = len(info.created.outputs)
     for number in range(min(count, MAX_OUTPUTS)):
         label = "grad" if count == 1 else f"grad {number}"
-        if state is None:
-            yield Row(NO_VALUE, "muted", label)
-        else:
-            yield _arriving(label, place.width, state, number, now)
+        row = Row(NO_VALUE, "muted", label) if state is None else _arriving(label, place.width, state, number, now)
+        incoming = state.outputs[number].incoming if state is not None else None
+        yield _as_grid(row, incoming, info.created.outputs[number].value, now)
 
 
 def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now) -> Row:
@@ -124,14 +158,17 @@ def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now
             _addition(now.old_sum(state.node, output_nr) if event.total else None, event.part, room), "sum", label
         )
     style: Style = "bad" if bad_text(output.incoming) else "grad" if output.incoming is not None else "muted"
-    return Row(grad(output.incoming, room), style, label)
+    return Row(now.write(grad, output.incoming, room), style, label)
 
 
-def _leaf_rows(place: Place, state: NodeState | None, now: Now) -> Iterator[Row]:
+def _leaf_rows(place: Place, made: Value | None, state: NodeState | None, now: Now) -> Iterator[Row]:
     """What has arrived for a leaf in this pass, and its ``.grad``, which changes only when the pass accumulates."""
-    if place.height > 3:
-        yield _incoming(place.width, state, now) if state is not None else Row(NO_VALUE, "muted", "incoming")
-    yield _leaf_grad(place.width, state, now) if state is not None else Row("None", "muted", ".grad")
+    output = state.outputs[0] if state is not None else None
+    if place.incoming:
+        row = _incoming(place.width, state, now) if state is not None else Row(NO_VALUE, "muted", "incoming")
+        yield _as_grid(row, output.incoming if output is not None else None, made, now)
+    row = _leaf_grad(place.width, state, now) if state is not None else Row("None", "muted", ".grad")
+    yield _as_grid(row, output.grad if output is not None else None, made, now)
 
 
 def _incoming(width: int, state: NodeState, now: Now) -> Row:
@@ -149,7 +186,7 @@ def _leaf_grad(width: int, state: NodeState, now: Now) -> Row:
         return Row(_addition(now.old_grad(state.node), event.part, width - 6), "sum", ".grad")
     if value is None:
         return Row("None", "muted", ".grad")
-    return Row(grad(value, width - 6), "bad" if bad_text(value) else "grad", ".grad")
+    return Row(now.write(grad, value, width - 6), "bad" if bad_text(value) else "grad", ".grad")
 
 
 def _addition(old: Value | None, part: Value, width: int) -> str:

@@ -11,21 +11,19 @@ from pathlib import PurePath
 from typing import Literal
 
 from gviz.explain.kinds import as_at, as_in
-from gviz.explain.names import phase_words, title
+from gviz.explain.names import op_title, phase_words, title
 from gviz.numbers import full, share
 from gviz.plain_text import shown
+from gviz.render.details import source_line
 from gviz.render.groups import group_rows, group_states
 from gviz.render.links import Link, LinkKind
+from gviz.render.options import Options
 from gviz.render.remarks import remark
-from gviz.render.rows import Now, Row, Style, chip_rows, node_rows
+from gviz.render.room import Place, Role
+from gviz.render.row import Row, Style
+from gviz.render.rows import Now, chip_rows, node_rows, saved_rows
 from gviz.render.states import State, group_word, states_of, status
-from gviz.render.structure import (
-    Options,
-    Place,
-    Role,
-    Structure,
-    structure,
-)
+from gviz.render.structure import Structure, structure
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -49,7 +47,8 @@ EdgeState = Literal["pending", "flowed", "now", "cut"]
 @dataclass(frozen=True, slots=True)
 class Box:
     """One box: what it stands for, what state it is in, and its text. `status` is the state that matters most, as a
-    word; `width` and `height` are the room it has at any moment, in characters and rows."""
+    word; `width` and `height` are the room it has at any moment, in characters and rows; `op` is the operation, if it
+    is one."""
 
     key: str
     node: int
@@ -61,6 +60,7 @@ class Box:
     tooltip: str
     width: int
     height: int
+    op: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,18 @@ class Scene:
     title: str
     caption: str
     levels: int
+    code: str = ""
 
 
 def scene(shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False) -> Scene:
     """The structure as it is at the moment. Tooltips take time, and are only made if they are asked for."""
     nodes = list(dict.fromkeys(node for place in shape.places for node in place.nodes))
     states = dict(zip(nodes, moment.states(nodes), strict=True))
-    now = Now(timeline, moment, timeline.at(max(moment.n - 1, 0)), states, _first_bad(timeline, moment))
+    now = Now(timeline, moment, timeline.at(max(moment.n - 1, 0)), states, _first_bad(timeline, moment), shape.options)
     boxes = tuple(_box(place, shape, now, tooltips=tooltips) for place in shape.places)
     edges = tuple(_edge(link, now) for link in shape.links)
-    return Scene(boxes, edges, _picture_title(timeline, shape), caption(timeline, moment), shape.levels)
+    title, code = _picture_title(timeline, shape), _code(timeline, moment)
+    return Scene(boxes, edges, title, caption(timeline, moment), shape.levels, code)
 
 
 def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
@@ -110,16 +112,19 @@ def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
     if place.group is not None:
         held = group_states(place, place.group, now)
         return _boxed(place, held, group_word(held), group_rows(place, place.group, now), place.group.call.path)
+    if place.role == "saved":
+        held = ("freed",) if state is not None and state.saved == "freed" else () if state is not None else ("pending",)
+        return _boxed(place, held, "freed" if held == ("freed",) else "", saved_rows(place, info, now), "")
     iteration = now.timeline.iterations[shape.iteration]
     held = states_of(info, state, now)
     rows = node_rows(place, info, state, now, remark(now.timeline, info, iteration))
-    return _boxed(
-        place, held, status(info, place.role, held, now), rows, tooltip(as_at(info, state), state) if tooltips else ""
-    )
+    tip = tooltip(as_at(info, state), state) if tooltips else ""
+    name = op_title(info) if info.created.kind == "op" else ""
+    return _boxed(place, held, status(info, place.role, held, now), rows, tip, name)
 
 
-def _boxed(place: Place, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str) -> Box:
-    return Box(place.key, place.node, place.role, held, place.title, word, rows, tip, place.width, place.height)
+def _boxed(place: Place, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str, op: str = "") -> Box:
+    return Box(place.key, place.node, place.role, held, place.title, word, rows, tip, place.width, place.height, op)
 
 
 def _first_bad(timeline: Timeline, moment: Moment) -> int:
@@ -179,6 +184,12 @@ def caption(timeline: Timeline, moment: Moment) -> str:
         info = as_in(timeline, timeline.iteration_at(moment.n), {info.node: info})[info.node]
         words += [title(info), place_text(info)] if info.frames else [title(info)]
     return ", ".join(words)
+
+
+def _code(timeline: Timeline, moment: Moment) -> str:
+    """The line of the program that made the node which acts: ``demo.py:4  b = x * a``."""
+    info = timeline.info(moment.actor) if moment.actor else None
+    return source_line(timeline, info) if info is not None and info.frames else ""
 
 
 def _picture_title(timeline: Timeline, shape: Structure) -> str:

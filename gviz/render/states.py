@@ -6,8 +6,8 @@ from typing import Literal
 
 from gviz.numbers import bad_text
 from gviz.render.remarks import writes_in_place
+from gviz.render.room import Role
 from gviz.render.rows import Now
-from gviz.render.structure import Role
 from gviz.trace.state import NodeInfo, NodeState
 
 State = Literal[

@@ -4,64 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
 
 from gviz.events import BackwardStarted
 from gviz.explain.kinds import as_in
-from gviz.explain.names import MAX_TITLE, constant_value, title
-from gviz.numbers import FEW, short
-from gviz.plain_text import clipped
 from gviz.render.calls import graph_of
-from gviz.render.fold import ALL, Call, Filter, Folded, Group, fold
-from gviz.render.links import Boxes, Link, Output, box_key, chip_key, links, merged, other_ways
-from gviz.render.remarks import remark
+from gviz.render.fold import Folded, fold
+from gviz.render.links import Boxes, Link, Output, box_key, links, merged, other_ways
+from gviz.render.options import Options
+from gviz.render.room import Place, Rooms, chip_place, module_key, saved_key, saved_place
 from gviz.render.selection import shown_nodes
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
-
-Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module"]
-
-STATUS_ROOM = 14
-"""Characters beside the title, for the mark of the current node and the state as a word."""
-
-MAX_OUTPUTS = 4
-"""An op with more outputs shows so many and says how many there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What of an iteration is drawn. A leaf used more than once is split into one chip per use in graphs above
-    `split_above` nodes: one box with many lines is what makes large pictures unreadable, and slow. What an optimizer
-    computes to update the parameters is drawn only with `optimizer`. `wanted` closes modules or asks for a part."""
-
-    split_above: int = 12
-    optimizer: bool = False
-    wanted: Filter = ALL
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A box to be placed: its title, and the room it needs at any moment, in characters and rows (title included).
-
-    A chip stands for `node` where `user` uses it as input `slot`; for all other boxes both are 0. The box of a closed
-    module stands for its `group`, and `node` is the last that the module made.
-    """
-
-    key: str
-    node: int
-    role: Role
-    title: str
-    width: int
-    height: int
-    user: int = 0
-    slot: int = 0
-    group: Group | None = None
-
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """All nodes that the box stands for."""
-        return (self.node,) if self.group is None else (*self.group.inner, *self.group.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +26,7 @@ class Structure:
     places: tuple[Place, ...]
     links: tuple[Link, ...]
     levels: int
+    options: Options = field(default_factory=Options)
 
 
 def structure(
@@ -85,21 +40,23 @@ def structure(
     folded = fold(graph_of(timeline, infos.values()), options.wanted)
     roots, backward = _roots(timeline, iteration, own)
     boxes = _boxes(folded, infos, own, options)
-    places = [_place(timeline, infos[node], iteration, roots, backward=backward) for node in folded.shown]
-    places = _with_modules(places, [_module(infos, group, backward=backward) for group in folded.groups])
-    places += [_chip(infos[node], user, slot) for (user, slot), node in boxes.chips.items()]
+    rooms = Rooms(timeline, iteration, options, frozenset(roots), backward)
+    places = [rooms.of(infos[node]) for node in folded.shown]
+    places = _with_modules(places, [rooms.module(infos[group.inner[-1]], group) for group in folded.groups])
+    places += [chip_place(infos[node], user, slot, options) for (user, slot), node in boxes.chips.items()]
     lines = list(links(timeline, infos, own, boxes, backward=backward))
     # Only writes into views send gradients where no data went; in a part of a large graph no others are looked for,
     # because a parameter may have a hundred thousand contributions to look through.
     if backward and (part is None or any(info.op.grad_fn == "CopySlices" for info in own)):
         lines += other_ways(timeline, iteration, infos, boxes, lines)
     lines = merged(lines, boxes) if folded.groups else lines
-    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, own, boxes))
-
-
-def module_key(call: Call) -> str:
-    """The key of the box of a closed module call."""
-    return f"m{call.scope}"
+    kept = [(infos[node], slot) for node in folded.shown if options.saved for slot in _saved(infos[node])]
+    places += [saved_place(info, slot) for info, slot in kept]
+    lines += [
+        Link(saved_key(info.node, slot), box_key(info.node), "saved", 0, -1, info.node, ((info.node, -1),))
+        for info, slot in kept
+    ]
+    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, own, boxes), options)
 
 
 def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> Boxes:
@@ -143,58 +100,9 @@ def _chips(infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Opti
     return chips
 
 
-def _place(timeline: Timeline, info: NodeInfo, iteration: Iteration, roots: set[int], *, backward: bool) -> Place:
-    role = _role(info, roots)
-    outputs = min(len(info.created.outputs), MAX_OUTPUTS)
-    text = title(info)
-    if role == "constant":
-        number = constant_value(info)
-        if number:
-            return Place(box_key(info.node), info.node, role, number, len(number), 1)
-        width = max(len(text), min(_value_width(info), 30) if len(info.created.outputs) else 0)
-        return Place(box_key(info.node), info.node, role, text, width, 2)
-    leaf = role in ("leaf", "parameter")
-    grads = outputs if leaf or (info.created.requires_grad and not info.created.untracked) else 0
-    height = 1 + outputs + grads + (leaf and backward) + bool(remark(timeline, info, iteration))
-    return Place(box_key(info.node), info.node, role, text, max(len(text) + STATUS_ROOM, _value_width(info)), height)
-
-
-def _value_width(info: NodeInfo) -> int:
-    """Room for ``value`` and the widest value, and for ``incoming -6 (1 of 2)`` of a leaf."""
-    values = [output.value for output in info.created.outputs]
-    large = any(value is not None and value.size > FEW for value in values)
-    known = max((len(short(value)) for value in values), default=0)
-    least = {"op": 20, "constant": 0}.get(info.created.kind, 26)
-    return max(least, min(len("value v1 ") + known, 30), 30 if large else 0)
-
-
-def _role(info: NodeInfo, roots: set[int]) -> Role:
-    if info.created.kind == "op":
-        return "root" if info.node in roots else "op"
-    return info.created.kind if info.created.requires_grad else "constant"
-
-
-def _chip(info: NodeInfo, user: int, slot: int) -> Place:
-    text = f"{clipped(info.title, MAX_TITLE - 8)} #{info.node}"
-    height = 3 if info.created.requires_grad else 1
-    width = max(len(text), 16 if height > 1 else 1)
-    return Place(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
-
-
-def _module(infos: Mapping[int, NodeInfo], group: Group, *, backward: bool) -> Place:
-    """The box of a closed module: its nodes, what it made last and, if gradients flow, those of its parameters."""
-    text = module_title(group.call)
-    last = infos[group.inner[-1]]
-    grads = backward and bool(group.parameters)
-    width = max(len(text) + STATUS_ROOM, _value_width(last), 30)
-    return Place(module_key(group.call), last.node, "module", text, width, 3 + grads, group=group)
-
-
-def module_title(call: Call) -> str:
-    """A closed module above its box: ``[+] blocks.0 Block``, without what all paths begin with."""
-    path = call.path.partition(".")[2] or call.path
-    kind = f" {call.kind}" if call.kind and call.kind != path else ""
-    return f"[+] {clipped(path, MAX_TITLE)}{clipped(kind, MAX_TITLE)}"
+def _saved(info: NodeInfo) -> range:
+    """The numbers of the tensors an operation keeps for backward."""
+    return range(len(info.op.saved) if info.created.kind == "op" and not info.created.untracked else 0)
 
 
 def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo], boxes: Boxes) -> int:

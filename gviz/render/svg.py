@@ -5,24 +5,37 @@ from __future__ import annotations
 import hashlib
 from html import escape
 
-from gviz.render.picture import Drawn, drawn
+from gviz.render.picture import drawn
+from gviz.render.request import ExportOptions, moment_scene
 from gviz.render.scene import Box, Scene
-from gviz.render.theme import DARK, LIGHT, stylesheet, theme_named
+from gviz.render.theme import stylesheet
+from gviz.trace.timeline import Timeline
 
 DESCRIBED = 60
 """So many boxes are told in words to those who cannot see the picture."""
 
 
-def svg(scene: Scene, theme: str, *, timeout: float) -> Drawn:
-    """The SVG of a scene. With the theme ``auto`` it carries both, and the viewer's setting decides."""
-    prefix = f"gviz-{hashlib.blake2s(repr(scene).encode('utf-8', 'replace'), digest_size=4).hexdigest()}"
-    plain = drawn(scene, theme_named(theme), "svg", prefix=prefix, timeout=timeout)
-    style = f"<style>{stylesheet(f'#{prefix}', LIGHT, DARK)}</style>" if theme == "auto" else ""
-    text = _with_head(plain.data.decode("utf-8"), _words(scene, prefix) + style, prefix)
-    return Drawn(text.encode("utf-8"), plain.note)
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """Moment `n` as SVG. With the theme ``auto`` it carries both, and the viewer's setting decides."""
+    scene = moment_scene(timeline, n, options.words)
+    prefix = picture_id(scene)
+    plain = drawn(scene, options, "svg", prefix=prefix).decode("utf-8")
+    return headed(plain, words(scene, prefix) + style_element(options, prefix), prefix)
 
 
-def _with_head(text: str, head: str, prefix: str) -> str:
+def picture_id(scene: Scene) -> str:
+    """An id that no other picture on a page has."""
+    return f"gviz-{hashlib.blake2s(repr(scene).encode('utf-8', 'replace'), digest_size=4).hexdigest()}"
+
+
+def style_element(options: ExportOptions, prefix: str) -> str:
+    """The rules for viewers who prefer dark, if the theme is theirs to choose."""
+    if options.theme != "auto":
+        return ""
+    return f"<style>{stylesheet(f'#{prefix}', options.look.light, options.look.dark)}</style>"
+
+
+def headed(text: str, head: str, prefix: str) -> str:
     """Put elements first into the root of an SVG, and have it named by its title."""
     start = text.index("<svg")
     end = text.index(">", start)
@@ -30,7 +43,8 @@ def _with_head(text: str, head: str, prefix: str) -> str:
     return f"{text[:start]}{text[start:end]}{named}>\n{head}{text[end + 1 :]}"
 
 
-def _words(scene: Scene, prefix: str) -> str:
+def words(scene: Scene, prefix: str) -> str:
+    """What the picture shows, for those who cannot see it."""
     title = f"{scene.title}: computation graph at {scene.caption}"
     told = "; ".join(description(box) for box in scene.boxes[:DESCRIBED])
     more = len(scene.boxes) - DESCRIBED

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from gviz.render.cells import Canvas
 from gviz.render.cells.moments import laid_out, look
-from gviz.render.scene import Box, Edge, Scene
+from gviz.render.request import ExportOptions, moment_structure
+from gviz.render.scene import Box, Edge, Scene, scene
 from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
 
 DRAWN_BOXES = 100
 
 HEADS = ("node", "value", "gradient", "state", "remark")
 
 
-def text(scene: Scene, drawing: str = "") -> str:
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """Moment `n` as text."""
+    shape = moment_structure(timeline, n, replace(options.words, tensors="line"))
+    moment = timeline.at(n)
+    drawn = scene(shape, timeline, moment)
+    return text(drawn, drawing(shape, drawn, moment))
+
+
+def text(seen: Scene, drawing: str = "") -> str:
     """The whole scene as a table of boxes and a list of edges, below its drawing if there is one."""
-    boxes = [box for box in scene.boxes if box.role != "chip"]
-    parts = [f"{scene.title}  {scene.caption}", "", *([drawing, ""] if drawing else [])]
-    edges = list(_edges(scene, {box.key: box.title for box in scene.boxes}))
+    boxes = [box for box in seen.boxes if box.role != "chip"]
+    parts = [f"{seen.title}  {seen.caption}", "", *([drawing, ""] if drawing else [])]
+    edges = list(_edges(seen, {box.key: box.title for box in seen.boxes}))
     return "\n".join([*parts, *_table([HEADS, *map(_cells, boxes)]), *(["", "edges", *edges] if edges else [])]) + "\n"
 
 
-def drawing(shape: Structure, scene: Scene, moment: Moment) -> str:
+def drawing(shape: Structure, seen: Scene, moment: Moment) -> str:
     """The graph drawn with characters, as in the terminal; empty where it would be too large to follow."""
-    if len(scene.boxes) > DRAWN_BOXES:
+    if len(seen.boxes) > DRAWN_BOXES:
         return ""
-    return Canvas(laid_out(shape), look(scene, moment)).text()
+    return Canvas(laid_out(shape), look(seen, moment)).text()
 
 
 def _cells(box: Box) -> tuple[str, ...]:
@@ -48,10 +59,10 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _edges(scene: Scene, titles: dict[str, str]) -> Iterable[str]:
+def _edges(seen: Scene, titles: dict[str, str]) -> Iterable[str]:
     """Each line once, in the direction of the data, with the gradient that has come back over it."""
-    back = {(edge.target, edge.source, edge.slot): edge.label for edge in scene.edges if edge.kind == "gradient"}
-    for edge in scene.edges:
+    back = {(edge.target, edge.source, edge.slot): edge.label for edge in seen.edges if edge.kind == "gradient"}
+    for edge in seen.edges:
         if edge.kind != "gradient":
             yield _edge(edge, titles, back.pop((edge.source, edge.target, edge.slot), ""))
     for (maker, user, _), label in back.items():

@@ -7,9 +7,8 @@ pair that people with every kind of colour blindness can tell apart. No state is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-from gviz.errors import GvizError
+from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +19,40 @@ class Paint:
     border: str
 
 
+Card = Literal["box", "record", "wire"]
+"""How a node looks: a box; a circle for the operation and a record of name, data and gradient; a circle, and a wire
+with its value above and its gradient below."""
+
+Direction = Literal["auto", "LR", "TB"]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a style chooses beside colours."""
+
+    card: Card = "box"
+    font: str = "Helvetica,Arial,sans-serif"
+    size: int = 11
+    direction: Direction = "auto"
+
+
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colours of one theme: `texts` by the style of a row, `paints` by the role or state of a box."""
+    """The colours of one theme: `texts` by the style of a row, `paints` by the role or state of a box, `shades` from
+    the most negative number to the most positive."""
 
     name: str
     canvas: str
     edge: str
     texts: Mapping[str, str]
     paints: Mapping[str, Paint]
+    shades: tuple[str, ...]
+    form: Form = field(default_factory=Form)
 
+
+_LIGHT_SHADES = (
+    "#8a2a6b", "#ab5f93", "#cc97bd", "#e8cfe1", "#f1f3f5", "#dbe8c4", "#b5cf8a", "#7d9e3f", "#3f5e00",
+)  # fmt: skip
 
 LIGHT = Theme(
     name="light",
@@ -43,6 +66,7 @@ LIGHT = Theme(
         "grad": "#1a3fb0",
         "sum": "#8a2a6b",
         "bad": "#a30010",
+        "saved": "#7a4700",
     },
     paints={
         "leaf": Paint("#e3eefc", "#1a3fb0"),
@@ -51,13 +75,19 @@ LIGHT = Theme(
         "op": Paint("#f6f8fa", "#57606a"),
         "root": Paint("#d9f2c4", "#3f5e00"),
         "chip": Paint("#ffffff", "#1a3fb0"),
-        "module": Paint("#eaeef2", "#24292f"),
         "current": Paint("#ffee80", "#1f2328"),
         "inplace": Paint("#fbeaf5", "#8a2a6b"),
         "freed": Paint("#ffffff", "#6e7781"),
+        "saved": Paint("#ffe0b0", "#9a5b00"),
         "error": Paint("#ffd3ce", "#a30010"),
+        "module": Paint("#d8dee4", "#24292f"),
     },
+    shades=_LIGHT_SHADES,
 )
+
+_DARK_SHADES = (
+    "#f0a3d6", "#b8709f", "#84496f", "#4f2c43", "#1b1f24", "#2e3d14", "#547021", "#7ea33d", "#a5d65a",
+)  # fmt: skip
 
 DARK = Theme(
     name="dark",
@@ -71,6 +101,7 @@ DARK = Theme(
         "grad": "#82b4ff",
         "sum": "#f0a3d6",
         "bad": "#ff8a83",
+        "saved": "#f0b45a",
     },
     paints={
         "leaf": Paint("#0f2440", "#5ba3f5"),
@@ -79,24 +110,15 @@ DARK = Theme(
         "op": Paint("#23272e", "#8b949e"),
         "root": Paint("#2a3a08", "#a5d65a"),
         "chip": Paint("#121212", "#5ba3f5"),
-        "module": Paint("#2d333b", "#f0f6fc"),
         "current": Paint("#4a3d00", "#ffe24d"),
         "inplace": Paint("#371b2e", "#e07bbe"),
         "freed": Paint("#121212", "#8b949e"),
+        "saved": Paint("#46310b", "#e09b2d"),
         "error": Paint("#5a1015", "#ff8078"),
+        "module": Paint("#363e47", "#f0f6fc"),
     },
+    shades=_DARK_SHADES,
 )
-
-THEMES = {"light": LIGHT, "dark": DARK}
-NAMES = ("auto", "light", "dark")
-"""``auto`` carries both themes in one SVG and lets the viewer choose; elsewhere it means light."""
-
-
-def theme_named(name: str) -> Theme:
-    """The theme of that name (``auto`` begins as light); raises `GvizError` for a name that is not in `NAMES`."""
-    if name not in NAMES:
-        raise GvizError(f"no theme is called {name!r}", hint=f"themes: {', '.join(NAMES)}", exit_code=2)
-    return THEMES.get(name, LIGHT)
 
 
 def stylesheet(scope: str, base: Theme, other: Theme) -> str:
@@ -109,10 +131,13 @@ def stylesheet(scope: str, base: Theme, other: Theme) -> str:
     for role, paint in base.paints.items():
         rules[f'.node [fill="{paint.fill}"]'] = f"fill:{other.paints[role].fill}"
         rules[f'.node [stroke="{paint.border}"]'] = f"stroke:{other.paints[role].border}"
+    for colour, there in zip(base.shades, other.shades, strict=True):
+        rules[f'.node [fill="{colour}"]'] = f"fill:{there}"
     for style, colour in base.texts.items():
         rules[f'text[fill="{colour}"]'] = f"fill:{other.texts[style]}"
         rules[f'.edge [stroke="{colour}"]'] = f"stroke:{other.texts[style]}"
         rules[f'.edge polygon[fill="{colour}"]'] = f"fill:{other.texts[style]}"
+    rules[f'.node [stroke="{base.edge}"]'] = f"stroke:{other.edge}"
     rules[f'.edge [stroke="{base.edge}"]'] = f"stroke:{other.edge}"
     rules[f'.edge polygon[fill="{base.edge}"]'] = f"fill:{other.edge}"
     lines = "\n".join(f"{scope} {selector}{{{rule}}}" for selector, rule in rules.items())

@@ -5,7 +5,8 @@ from render import golden
 from render.logs import LOGS, recurrent, two_shares
 from render.pictures import boxes_and_lines, read
 
-from gviz.render.dot import digraph, dot, legend
+from gviz.render.dot import digraph, dot
+from gviz.render.legend import legend
 from gviz.render.placing import placing
 from gviz.render.scene import scene, structure
 from gviz.render.theme import DARK, LIGHT
@@ -83,17 +84,18 @@ def test_the_legend_names_what_is_there_and_nothing_else():
         "round: leaf",
         "square: operation",
         "double: result",
+        "►: this event",
         "dashed: not run yet",
     ]
     assert "dotted line: shares memory" in list(legend(scene_of("odd_ops")))
-    assert "blue arrow: gradient, against the data" in list(legend(scene_of("two_shares")))
+    assert "thick arrow: gradient, against the data" in list(legend(scene_of("two_shares")))
 
 
 def test_a_placing_gives_every_box_a_position_and_every_data_line_a_way():
     drawn = scene_of("two_shares")
     found = placing(drawn)
     assert found.boxes.keys() == {box.key for box in drawn.boxes}
-    assert found.lines.keys() == {(e.source, e.target, e.slot) for e in drawn.edges if e.kind == "forward"}
+    assert found.lines.keys() == {f"e{nr}" for nr, e in enumerate(drawn.edges) if e.kind == "forward"}
     assert all(line["pos"].startswith("e,") for line in found.lines.values())
     text = digraph(drawn, placing=found).source
     assert text.count("pos=") == len(drawn.boxes) + 6

@@ -20,7 +20,11 @@ from gviz.tui.lines import plain
 from gviz.tui.parsing import help_for
 
 BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}
-BEGINNINGS = {"svg": "<?xml", "dot": "digraph {", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "txt": "demo.py"}
+BEGINNINGS = {
+    "svg": "<?xml", "dot": "digraph {", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "txt": "demo.py",
+    "json": '{\n "schema": 1',
+    "mermaid": "flowchart ", "animation": "<?xml", "gif": b"GIF89a",
+}  # fmt: skip
 
 
 def export(kind, script, n=None, **options):

@@ -33,9 +33,11 @@ def test_boxes_do_not_overlap():
 
 
 def test_lines_begin_at_their_source_end_at_their_target_and_cross_no_box():
-    _, found = placed(two_shares())
+    drawn, found = placed(two_shares())
     boxes = dict(areas(found))
-    for (source, target, _), line in found.lines.items():
+    for name, line in found.lines.items():
+        edge = drawn.edges[int(name[1:])]
+        source, target = edge.source, edge.target
         end, start, *way = points(line)
         assert abs(-start[1] - boxes[source][3]) < 1
         assert abs(-end[1] - boxes[target][1]) < 1

@@ -7,8 +7,11 @@ from render.logs import two_shares
 
 from gviz.errors import GvizError
 from gviz.render.exporters import EXPORTERS, ExportOptions
-from gviz.render.theme import DARK, LIGHT, THEMES, stylesheet, theme_named
+from gviz.render.options import Options
+from gviz.render.styles import GVIZ, STYLES, style_named
+from gviz.render.theme import stylesheet
 
+THEMES = {f"{name} {kind}": getattr(style, kind) for name, style in STYLES.items() for kind in ("light", "dark")}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -37,36 +40,50 @@ def test_every_outline_and_line_is_visible_on_the_canvas(theme):
     assert all(contrast(paint.border, theme.canvas) >= 4.4 for paint in theme.paints.values())
 
 
-def test_the_themes_colour_the_same_things():
-    assert LIGHT.texts.keys() == DARK.texts.keys()
-    assert LIGHT.paints.keys() == DARK.paints.keys()
+@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
+def test_the_themes_colour_the_same_things(style):
+    assert style.light.texts.keys() == style.dark.texts.keys() == GVIZ.light.texts.keys()
+    assert style.light.paints.keys() == style.dark.paints.keys() == GVIZ.light.paints.keys()
+    assert len(style.light.shades) == len(style.dark.shades) == 9
+    assert style.light.form == style.dark.form
 
 
-def test_no_colour_of_the_light_theme_stands_for_two_of_the_dark():
-    fills = {(LIGHT.paints[name].fill, DARK.paints[name].fill) for name in LIGHT.paints}
-    borders = {(LIGHT.paints[name].border, DARK.paints[name].border) for name in LIGHT.paints}
-    lines = {(LIGHT.edge, DARK.edge), *((LIGHT.texts[name], DARK.texts[name]) for name in LIGHT.texts)}
-    for pairs in (fills, borders, lines - {(LIGHT.texts["title"], DARK.texts["title"])}):
-        assert len({light for light, _ in pairs}) == len(pairs)
+@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
+def test_no_colour_of_the_light_theme_stands_for_two_of_the_dark(style):
+    light, dark = style.light, style.dark
+    fills = {(light.paints[name].fill, dark.paints[name].fill) for name in light.paints}
+    borders = {(light.paints[name].border, dark.paints[name].border) for name in light.paints}
+    texts = {(light.texts[name], dark.texts[name]) for name in light.texts}
+    lines = {(light.edge, dark.edge), (light.texts["grad"], dark.texts["grad"])}
+    for pairs in (fills, borders, lines, texts):
+        assert len({colour for colour, _ in pairs}) == len(pairs)
 
 
 def test_an_unknown_theme_is_a_usage_error():
     with pytest.raises(GvizError, match="no theme is called 'blue'") as caught:
-        theme_named("blue")
+        GVIZ.theme("blue")
     assert caught.value.exit_code == 2
 
 
-def svg(theme):
+def test_an_unknown_style_is_a_usage_error():
+    with pytest.raises(GvizError, match="no style is called 'pretty'") as caught:
+        style_named("pretty")
+    assert caught.value.exit_code == 2
+    assert "torchviz" in caught.value.hint
+
+
+def svg(theme, style="gviz", **drawing):
     timeline = two_shares().timeline
-    return EXPORTERS[0].render(timeline, 18, ExportOptions(theme=theme))
+    return EXPORTERS[0].render(timeline, 18, ExportOptions(theme=theme, style=style, drawing=Options(**drawing)))
 
 
-def test_an_automatic_svg_maps_every_colour_it_uses():
-    picture, sheet = svg("auto"), stylesheet("#p", LIGHT, DARK)
+@pytest.mark.parametrize("style", STYLES)
+def test_an_automatic_svg_maps_every_colour_it_uses(style):
+    picture = svg("auto", style, density="full", saved=True)
+    sheet = stylesheet("#p", STYLES[style].light, STYLES[style].dark)
     assert "@media (prefers-color-scheme:dark)" in picture
     selectors = set(selectors_of(ElementTree.fromstring(picture)))
-    kinds = {selector.partition("=")[0] for selector in selectors}
-    assert kinds == {".node [fill", ".node [stroke", ".edge [stroke", ".edge polygon[fill", "text[fill"}
+    assert len(selectors) > 4
     assert not {selector for selector in selectors if f"#p {selector}{{" not in sheet}
 
 
@@ -84,8 +101,8 @@ def selectors_of(svg):
 
 def test_a_chosen_theme_is_drawn_as_it_is():
     assert "@media" not in svg("dark")
-    assert DARK.canvas in svg("dark")
-    assert LIGHT.canvas not in svg("dark")
+    assert GVIZ.dark.canvas in svg("dark")
+    assert GVIZ.light.canvas not in svg("dark")
 
 
 def test_two_pictures_on_one_page_do_not_share_ids():

@@ -1,0 +1,99 @@
+"""A moment as JSON, for other programs; ``docs/picture-json.md`` says what the fields mean."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from gviz.numbers import norm
+from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.scene import Box, Edge
+from gviz.trace.moment import Moment
+from gviz.trace.state import NodeState, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+SCHEMA = 1
+"""Raised when a field changes its meaning or goes; new fields may come at any time."""
+
+
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """Moment `n` as JSON: boxes with what they say and the exact numbers behind it, and lines."""
+    drawn, moment = moment_scene(timeline, n, options.words), timeline.at(n)
+    held = {box.key: box.node for box in drawn.boxes if box.role not in ("chip", "saved", "module")}
+    states = dict(zip(held, moment.states(list(held.values())), strict=True))
+    document = {
+        "schema": SCHEMA,
+        "title": drawn.title,
+        "caption": drawn.caption,
+        "event": n,
+        "events": len(timeline),
+        "failed": _failed(moment),
+        "nodes": [
+            _box(box)
+            | {"outputs": [_output(output) for output in state.outputs] if (state := states.get(box.key)) else []}
+            for box in drawn.boxes
+        ],
+        "edges": [_edge(edge) for edge in drawn.edges],
+    }
+    return json.dumps(document, ensure_ascii=True, indent=1, allow_nan=False) + "\n"
+
+
+def _box(box: Box) -> dict[str, Any]:
+    rows = [{"label": row.label, "text": row.text, "style": row.style} for row in box.rows]
+    return {
+        "id": box.key, "node": box.node, "role": box.role, "states": list(box.states), "title": box.title,
+        "operation": box.op, "status": box.status, "rows": rows,
+    }  # fmt: skip
+
+
+def _edge(edge: Edge) -> dict[str, Any]:
+    return {**asdict(edge), "states": list(edge.states)}
+
+
+def _outputs(state: NodeState | None) -> list[dict[str, Any]]:
+    return [_output(output) for output in state.outputs] if state is not None else []
+
+
+def _output(output: OutputState) -> dict[str, Any]:
+    return {
+        "value": _value(output.value),
+        "version": output.version,
+        "incoming": _value(output.incoming),
+        "arrived": len(output.parts),
+        "expected": output.expected,
+        "grad": _value(output.grad),
+    }
+
+
+def _value(value: Value | None) -> dict[str, Any] | None:
+    """Dtype, shape, and elements or statistics; what is no finite number is written as text."""
+    if value is None:
+        return None
+    array, stats = value.array(), value.statistics()
+    return {
+        "dtype": value.dtype,
+        "shape": list(value.shape),
+        "elements": _plain(array.tolist()) if array is not None else None,
+        "statistics": _plain(msgspec.structs.asdict(stats)) if stats is not None else None,
+        "norm": _plain(norm(value)),
+    }
+
+
+def _plain(thing: Any) -> Any:
+    """Numbers as JSON knows them: ``nan``, ``inf`` and complex numbers become text."""
+    if isinstance(thing, list):
+        return [_plain(part) for part in thing]
+    if isinstance(thing, dict):
+        return {name: _plain(part) for name, part in thing.items()}
+    if isinstance(thing, complex) or (isinstance(thing, float) and (thing != thing or abs(thing) == float("inf"))):
+        return str(thing)
+    return thing
+
+
+def _failed(moment: Moment) -> dict[str, Any] | None:
+    failed = moment.failed
+    return {"error": failed.error, "message": failed.message, "node": failed.node} if failed is not None else None
