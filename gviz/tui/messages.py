@@ -26,6 +26,15 @@ class NodePointed(Message):
         self.run = run
 
 
+class LinePointed(Message):
+    """Somebody clicked beside a line of the source: a breakpoint there, or none."""
+
+    def __init__(self, path: str, line: int) -> None:
+        super().__init__()
+        self.path = path
+        self.line = line
+
+
 class Typed(Message):
     """A line was entered in the prompt that `sign` (``:`` or ``/``) opened."""
 

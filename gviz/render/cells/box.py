@@ -102,14 +102,16 @@ def _top(face: Face, frame: Frame, kind: Border, style: str) -> Line:
         return ((set_cell_size(kind.corners[0] + face.title, frame.width - 1), style), (kind.corners[1], style))
     bad = "error" in face.states
     before, after = ("[", "]") if frame.selected else ("", " ")
-    before += "!" if bad else "" if frame.selected else " "
-    room = frame.width - 3 - len(before)
+    before += "!" if bad else "" if frame.selected or face.stop else " "
+    mark = ("*" if frame.ascii else "●") if face.stop else ""
+    room = frame.width - 3 - len(before) - len(mark)
     title = clipped(face.title, room, ascii=frame.ascii)
     note = _note(face.note, room - cell_len(title) - 3)
     rest = kind.top * (room - cell_len(title) - cell_len(note))
     shown = "error" if bad else "selected" if frame.selected else "muted" if style == "muted" else "title"
     noted = "error" if bad else "current" if "current" in face.states else "muted"
-    left: Line = ((kind.corners[0], style), (before, style), (title, shown), (after + rest, style))
+    head: Line = ((kind.corners[0], style), *(((mark, "error"),) if mark else ()), (before, style))
+    left: Line = (*head, (title, shown), (after + rest, style))
     return (*left, (note, noted), (kind.corners[1], style))
 
 

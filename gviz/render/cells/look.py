@@ -27,7 +27,8 @@ EDGE_STYLES = ("muted", "muted", "muted", "edge", "current", "gradient", "curren
 class Face(NamedTuple):
     """How a box looks: its title and a note about its state stand in the upper border, its rows below it.
 
-    `role` is leaf, parameter, constant, op, root or chip; `states` are among current, running, pending, freed, error.
+    `role` is leaf, parameter, constant, op, root, chip or module; `states` are among current, running, pending, freed,
+    error. `stop` marks a breakpoint.
     """
 
     title: str
@@ -35,6 +36,7 @@ class Face(NamedTuple):
     role: str = "op"
     states: frozenset[str] = frozenset()
     note: str = ""
+    stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from rich.cells import cell_len
 
@@ -52,15 +53,18 @@ class Moments:
             for node in place.nodes:
                 self._boxes.setdefault(node, []).append(place.key)
 
-    def show(self, moment: Moment, selected: int, rows: range) -> None:
-        """Dress the canvas for a moment, as far as rows are in view."""
+    def show(self, moment: Moment, selected: int, rows: range, stops: Callable[[int], bool] | None = None) -> None:
+        """Dress the canvas for a moment, as far as rows are in view; `stops` says which nodes have a breakpoint."""
         places, edges = self.canvas.visible(rows)
         keys = dict.fromkeys([str(place.key) for place in places])
         for edge in edges:
             keys.update({str(edge.source): None, str(edge.target): None})
         links = tuple([link for edge in edges for link in self._links[edge]])
         part = Structure(self.shape.iteration, tuple([self._places[key] for key in keys]), links, self.shape.levels)
-        self.canvas.look = look(scene(part, self._timeline, moment), moment, self.boxes(selected), self._write)
+        dressed = look(scene(part, self._timeline, moment), moment, self.boxes(selected), self._write)
+        marked = [] if stops is None else [key for key in keys if any(map(stops, self._places[key].nodes))]
+        faces = {key: dressed.faces[key]._replace(stop=True) for key in marked}
+        self.canvas.look = replace(dressed, faces={**dressed.faces, **faces}) if faces else dressed
 
     def boxes(self, node: int) -> frozenset[Key]:
         """The boxes that stand for a node: its own and its chips."""

@@ -55,10 +55,11 @@ def code_lines(text: str) -> tuple[Line, ...]:
     return (*rows, tuple(spans)) if spans else tuple(rows)
 
 
-def gutter(number: int, place: Place, digits: int, glyphs: Glyphs) -> Line:
-    """The left edge of row `number` (from 1): where the program is, and the line number."""
+def gutter(number: int, place: Place, digits: int, glyphs: Glyphs, *, marked: bool = False) -> Line:
+    """The left edge of row `number` (from 1): where the program is, whether it stops here, and the line number."""
     running = place.running or place.frame.line
-    return ((f"{glyphs.now if number == running else ' '} ", "now"), (f"{number:>{digits}} ", "muted"))
+    head = (glyphs.now if number == running else " ", "now"), (glyphs.stop if marked else " ", "error")
+    return (*head, (f"{number:>{digits}} ", "muted"))
 
 
 def source_line(rows: tuple[Line, ...], number: int, place: Place) -> Line:

@@ -27,8 +27,8 @@ from gviz.tui.messages import Typed
 from gviz.tui.parsing import parse
 from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.carry_out import carry_out
-from gviz.tui.screens.cursor_keys import CursorKeys
 from gviz.tui.screens.inspector import InspectorScreen
+from gviz.tui.screens.look_keys import LookKeys
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.sheet import Draw, SheetScreen
 from gviz.tui.session import Session
@@ -39,21 +39,17 @@ from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.rows import HappeningRow, KeysRow, StatusRow, TimelineBar
 from gviz.tui.widgets.source import SourcePane
 from gviz.tui.widgets.tape import Tape
-from gviz.where import stop
 
 
-class DebuggerScreen(CursorKeys):
+class DebuggerScreen(LookKeys):
     """Status, timeline, panels and keys over one recording."""
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
     moment: reactive[Moment | None] = reactive(None)
-    selected: reactive[int] = reactive(0)
     stop: reactive[Arrival] = reactive(Arrival(0, 0, ""))
-    frame: reactive[int] = reactive(0)
     full: reactive[bool] = reactive(False)
     remark: reactive[str] = reactive("")
-    breaks: reactive[int] = reactive(0)
     watched: reactive[tuple[str, ...]] = reactive(())
 
     def __init__(
@@ -87,9 +83,10 @@ class DebuggerScreen(CursorKeys):
         yield TimelineBar(timeline, glyphs).data_bind(here.moment)
         with Horizontal(id="body"):
             with Vertical(id="main"):
-                yield GraphCanvas(timeline, glyphs).data_bind(here.moment, here.selected)
-                yield Tape(timeline, glyphs, self.cursor.breakpoints).data_bind(here.moment, here.selected, here.breaks)
-                yield SourcePane(timeline, glyphs).data_bind(here.moment, here.selected, here.frame)
+                stops = self.cursor.breakpoints
+                yield GraphCanvas(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks)
+                yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks)
+                yield SourcePane(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.frame, here.breaks)
                 yield OutputPanel(timeline, glyphs).data_bind(here.moment)
             with Vertical(id="side"):
                 yield NodePanel(timeline, glyphs, self.cursor.asker).data_bind(
@@ -146,18 +143,6 @@ class DebuggerScreen(CursorKeys):
         self.selected = self.cursor.selected
         if stop.said:
             self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
-
-    def action_caller(self, steps: int) -> None:
-        """Look at a caller further up or down in the source."""
-        frames = self.timeline.info(self.selected).frames if self.selected else ()
-        self.frame = max(0, min(self.frame + steps, len(frames) - 1))
-
-    def action_break(self) -> None:
-        """Set a breakpoint at the selected node, or take it away."""
-        if self.selected:
-            made = self.cursor.breakpoints.toggle(stop(f"#{self.selected}"))
-            self.breaks += 1
-            self.say(f"breakpoint {made.number} at #{self.selected}" if made else f"no breakpoint at #{self.selected}")
 
     def action_explain(self) -> None:
         """Why the selected node is as it is."""

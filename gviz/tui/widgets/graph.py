@@ -19,6 +19,7 @@ from gviz.render.selection import Parts
 from gviz.render.structure import structure
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed
 
@@ -61,10 +62,12 @@ class GraphCanvas(ScrollView, can_focus=True):
     ALLOW_SELECT = False
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
+    breaks: reactive[int] = reactive(0, repaint=False)
 
-    def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
+    def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints | None = None) -> None:
         super().__init__(id="graph")
         self._timeline = timeline
+        self._breakpoints = breakpoints or Breakpoints(timeline)
         self._glyphs = glyphs
         self._drawings: dict[tuple[int, int], Moments] = {}
         self._parts: dict[int, Parts] = {}
@@ -100,6 +103,10 @@ class GraphCanvas(ScrollView, can_focus=True):
     def watch_selected(self, selected: int) -> None:
         """Mark the selection and bring it into view."""
         self._follow_soon(selected)
+
+    def watch_breaks(self) -> None:
+        """A breakpoint came or went."""
+        self._follow_soon(0)
 
     def _follow_soon(self, node: int) -> None:
         """Draw with `node`, if there is one, in view. A step changes moment and selection: one drawing for both."""
@@ -260,7 +267,8 @@ class GraphCanvas(ScrollView, can_focus=True):
         if self._drawing is not None and self.moment is not None:
             top = int(self.scroll_offset.y)
             self._dressed = range(max(top - AHEAD, 0), top + self.size.height + AHEAD)
-            self._drawing.show(self.moment, self.selected, self._dressed)
+            stops = self._breakpoints.at_node if self._breakpoints.listed else None
+            self._drawing.show(self.moment, self.selected, self._dressed, stops)
 
     def _shown_part(self, n: int, node: int) -> tuple[int, int]:
         """The iteration of a moment, and the part of its graph that holds a node (that was shown last, for no node)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from textual import events
 from textual.geometry import Size
 from textual.reactive import reactive
 from textual.strip import Strip
@@ -11,11 +12,17 @@ from textual.strip import Strip
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, gutter, source_line, windowed
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells
+from gviz.tui.marks import marked_lines, nodes_of_line
+from gviz.tui.messages import LinePointed, NodePointed
 from gviz.tui.places import source_place
 from gviz.tui.widgets.styled import Lines
+
+GUTTER = 2
+"""Columns before the line number: the mark of the running line, and that of a breakpoint."""
 
 
 class SourcePane(Lines):
@@ -24,10 +31,13 @@ class SourcePane(Lines):
     moment: reactive[Moment | None] = reactive(None)
     selected: reactive[int] = reactive(0)
     frame: reactive[int] = reactive(0)
+    breaks: reactive[int] = reactive(0)
 
-    def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
+    def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="source")
         self._timeline = timeline
+        self._breakpoints = breakpoints
+        self._marked: dict[int, list[Breakpoint]] = {}
         self._place: Place | None = None
         self._code: tuple[Line, ...] = ()
         self._following = False
@@ -45,7 +55,7 @@ class SourcePane(Lines):
         number = self._number(y)
         if self._place is None or not 0 < number <= len(self._code):
             return super().render_line(y)
-        head = self.strip(gutter(number, self._place, self._digits, self.glyphs))
+        head = self.strip(gutter(number, self._place, self._digits, self.glyphs, marked=number in self._marked))
         room = max(self.scrollable_content_region.width - head.cell_length, 0)
         code = windowed(self.row(number - 1), int(self.scroll_offset.x), room, self.glyphs.cut)
         return Strip.join([head, self.strip(code).adjust_cell_length(room, self.rich_style)])
@@ -71,9 +81,29 @@ class SourcePane(Lines):
         """Another caller is looked at."""
         self._follow_soon()
 
+    def watch_breaks(self) -> None:
+        """A breakpoint came or went."""
+        self._mark()
+        self.refresh()
+
     def on_resize(self) -> None:
         """Keep the place in view."""
         self._follow_soon()
+
+    def on_click(self, event: events.Click) -> None:
+        """The gutter sets breakpoints; a line of code selects what it made last, and a double click runs there."""
+        offset = event.get_content_offset(self)
+        number = self._number(offset.y) if offset is not None else 0
+        if offset is None or self._place is None or self.moment is None or not 0 < number <= len(self._code):
+            return
+        path = self._place.frame.path
+        if offset.x < GUTTER:
+            self.post_message(LinePointed(path, number))
+            return
+        nodes = list(nodes_of_line(self._timeline, self.moment.n, path, number))
+        made = [node for node in nodes if self._timeline.info(node).born <= self.moment.n]
+        if nodes:
+            self.post_message(NodePointed(made[-1] if made else nodes[0], run=event.chain == 2))
 
     def _follow_soon(self) -> None:
         """Follow once, however many things change at a time."""
@@ -91,12 +121,16 @@ class SourcePane(Lines):
         self._place, self._followed = place, (place, size)
         text = self._timeline.source(self._place.frame.path) if self._place is not None else None
         self._code = code_lines(text) if text is not None else ()
+        self._mark()
         self._entitle()
         if self._place is None or not self._code:
             self.set_count(1)
             return
         self.set_count(len(self._code), max(map(cells, self._code)) + self._digits + 4)
         self._scroll(self._place)
+
+    def _mark(self) -> None:
+        self._marked = marked_lines(self._breakpoints, self._place.frame.path) if self._place is not None else {}
 
     def _scroll(self, place: Place) -> None:
         height, width = max(self.scrollable_content_region.height, 1), self.scrollable_content_region.width
