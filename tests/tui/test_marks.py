@@ -36,7 +36,8 @@ async def test_a_breakpoint_is_marked_in_graph_tape_and_source():
         await pilot.pause()
         for panel in (GraphCanvas, Tape, SourcePane):
             rows = rows_of(screen.query_one(panel))
-            assert rows and not any("●" in row for row in rows)
+            assert rows
+            assert not any("●" in row for row in rows)
 
 
 async def test_in_ascii_the_mark_is_a_star():

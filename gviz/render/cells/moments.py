@@ -63,7 +63,7 @@ class Moments:
         part = Structure(self.shape.iteration, tuple([self._places[key] for key in keys]), links, self.shape.levels)
         dressed = look(scene(part, self._timeline, moment), moment, self.boxes(selected), self._write)
         marked = [] if stops is None else [key for key in keys if any(map(stops, self._places[key].nodes))]
-        faces = {key: dressed.faces[key]._replace(stop=True) for key in marked}
+        faces: dict[Key, Face] = {key: dressed.faces[key]._replace(stop=True) for key in marked}
         self.canvas.look = replace(dressed, faces={**dressed.faces, **faces}) if faces else dressed
 
     def boxes(self, node: int) -> frozenset[Key]:

@@ -58,7 +58,8 @@ def code_lines(text: str) -> tuple[Line, ...]:
 def gutter(number: int, place: Place, digits: int, glyphs: Glyphs, *, marked: bool = False) -> Line:
     """The left edge of row `number` (from 1): where the program is, whether it stops here, and the line number."""
     running = place.running or place.frame.line
-    head = (glyphs.now if number == running else " ", "now"), (glyphs.stop if marked else " ", "error")
+    mark = glyphs.now if number == running else " "
+    head: Line = ((mark, "now"), (glyphs.stop, "error")) if marked else ((f"{mark} ", "now"),)
     return (*head, (f"{number:>{digits}} ", "muted"))
 
 
