@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from gviz.events import StepStarted
 from gviz.explain.arithmetic import Share, shares, step_event
-from gviz.explain.finding import Finding
+from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, label, made_at
-from gviz.numbers import bad_text, share
+from gviz.numbers import bad_text, norm, number, share
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values import Array, Value
 
 MOST_PARTS = 50
 
 
-def contributions(timeline: Timeline, parts: Sequence[Contribution]) -> tuple[Finding, ...]:
-    """What came over every edge; of very many the first."""
+def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Value | None = None) -> tuple[Finding, ...]:
+    """What came over every edge, and how far each agrees with the `total` they have made; of very many the first."""
     shown = tuple(contribution(timeline, part) for part in parts[:MOST_PARTS])
+    if total is not None and len(parts) > 1:
+        pairs = zip(shown, parts, strict=False)
+        shown = tuple(agreeing(timeline, found, part.value, total) for found, part in pairs)
     if len(parts) > MOST_PARTS:
         shown = (*shown, Finding("more", f"and {len(parts) - MOST_PARTS} more contributions"))
     return shown
@@ -45,6 +51,28 @@ def sent_by(timeline: Timeline, part: Contribution) -> Share | None:
     """The rule that made a contribution, as it ran."""
     ran = shares(timeline, timeline.at(part.seq), part.source)
     return ran[part.slot] if part.slot < len(ran) else None
+
+
+def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> Finding:
+    """The fact about a part of a sum, with its length, its cosine to the sum, and how many signs are the same."""
+    one, whole = timeline.array(part), timeline.array(total)
+    size = norm(part)
+    if size is None or part.size < 2:
+        return found
+    numbers = (Number("norm", size, found.event),)
+    if one is None or whole is None or one.shape != whole.shape or one.dtype.kind != "f" or bad_text(part):
+        return replace(found, numbers=numbers)
+    cosine, same = _alike(one, whole)
+    numbers = (*numbers, Number("cosine to the sum", cosine, found.event), Number("same signs", same, found.event))
+    text = f"{found.text}; cosine to the sum {number(cosine, 2)}, {number(100 * same, 2)}% of the signs agree"
+    return replace(found, text=text, numbers=numbers)
+
+
+def _alike(one: Array, whole: Array) -> tuple[float, float]:
+    """The cosine between two arrays, and the share of elements of equal sign."""
+    a, b = one.astype(np.float64).ravel(), whole.astype(np.float64).ravel()
+    lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / lengths if lengths else 0.0, float(np.mean(np.sign(a) == np.sign(b)))
 
 
 def arrived(timeline: Timeline, part: Contribution) -> Value | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gviz.events import GradFlowed
 from gviz.explain.accumulation import accumulation
-from gviz.explain.contributions import contribution, contributions
+from gviz.explain.contributions import agreeing, contribution, contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label
@@ -41,17 +41,20 @@ def incoming(asked: Question) -> Finding | None:
     return Finding("incoming", text, output.parts[-1].seq, asked.node, parts, at=innermost(asked.info))
 
 
-def gradient(asked: Question) -> Finding:
+def gradient(asked: Question) -> Finding | None:
     """The ``.grad`` of a node as a sum."""
     timeline, node, output = asked.timeline, asked.node, asked.output
-    parts = contributions(timeline, output.parts)
+    if output.grad is None:
+        return None
+    parts = contributions(timeline, output.parts, output.incoming)
     text, at = f"{label(timeline, node)}: .grad is {grad(output.grad)}", innermost(asked.info)
     before = accumulation(timeline, node, output)
     if before is None:
         return Finding("gradient", text, output.grad_seq, node, parts, at=at)
     since = f", from backward pass {before.since}" if before.since else ""
     had = f"{grad(before.before)} was there before{since}, and nothing has cleared it"
-    parts = (Finding("accumulated", had, before.event, node), *parts)
+    earlier = Finding("accumulated", had, before.event, node)
+    parts = (agreeing(timeline, earlier, before.before, output.grad), *parts)
     fix = "zero_grad() before each backward, if the passes should not add up"
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
 

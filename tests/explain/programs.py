@@ -1,0 +1,42 @@
+"""Runs a program from a file under the engine (or real PyTorch) while it is recorded, as a user's script runs."""
+
+import runpy
+import sys
+import warnings
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import gviz.engine
+from gviz.trace import load
+from gviz.trace.record import record
+
+HERE = Path(__file__).parent
+
+
+def line_of(path, marker="# cause"):
+    """The line of a program that carries a marker."""
+    rows = path.read_text().splitlines()
+    return next(number for number, row in enumerate(rows, 1) if row.endswith(marker))
+
+
+@cache
+def recorded(folder, name, engine="builtin"):
+    """The timeline of ``tests/explain/FOLDER/NAME.py``; what it prints and raises is in it."""
+    saved = {key: module for key, module in sys.modules.items() if key.partition(".")[0] == "torch"}
+    for key in saved:
+        del sys.modules[key]
+    sys.modules["torch"] = gviz.engine
+    try:
+        with TemporaryDirectory() as temporary, warnings.catch_warnings():
+            warnings.simplefilter("always")
+            kept = None  # what the program holds stays alive until the recording ends
+            trace = Path(temporary) / "program.gviz"
+            with suppress(RuntimeError), record(trace, limit=1 << 16):
+                kept = runpy.run_path(str(HERE / folder / f"{name}.py"))
+            del kept
+            return load(trace)
+    finally:
+        del sys.modules["torch"]
+        sys.modules.update(saved)

@@ -1,0 +1,88 @@
+"""Twenty programs, each with one of the classic mistakes: the check names the line and the cause, in a few lines."""
+
+import pytest
+from explain.programs import HERE, line_of, recorded
+
+from gviz.explain.check import check
+from gviz.explain.finding import lines, whole
+from gviz.explain.why import why
+
+ANSWERS = {
+    "in_place_saved": ("error", "changed-in-place", ["saved by SigmoidBackward0", ":6 at version 0", "to version 1"]),
+    "second_backward": ("error", "second-backward", ["released by the first backward() at second_backward.py:7"]),
+    "carried_state": ("error", "carried-state", ["the edge that crosses", "h = h.detach()", ":14"]),
+    "not_a_leaf": ("warning", "not-a-leaf", ["only leaves keep", "its gradient was [1 1]", "retain_grad()"]),
+    "lost_leaf": ("warning", "rebound", ["the name w meant the leaf #1 w at lost_leaf.py:5"]),
+    "cut_by_numpy": ("warning", "cut", ["back to #1 weight", "without its history", "numpy"]),
+    "unused_parameter": ("warning", "unused", ["extra.weight", "was not used", "could have been used"]),
+    "lost_by_argmax": ("error", "untracked-loss", ["lost first at", "Argmax", "indices have no gradient"]),
+    "lost_in_no_grad": ("error", "untracked-loss", ["lost first at", "inside no_grad", "out of the no_grad block"]),
+    "leaf_in_place": ("error", "leaf-in-place", ["#1 w was to be changed in place", "torch.no_grad()"]),
+    "nan_in_backward": ("error", "born-backward", ["backward rule of #2 root = Sqrt", "[0 2]", "sqrt(x + 1e-8)"]),
+    "inf_only": ("error", "born", ["the infinity was born in #2 e = Exp", "[inf 2.718]", "spread through"]),
+    "nan_healed": ("suspicion", "born", ["the nan was born in #3 ratio = Div", "reached no loss and no .grad"]),
+    "vanishing": ("warning", "vanishing", ["dies out", "Sigmoid", "30 times"]),
+    "exploding": ("warning", "exploding", ["blows up", "25 times"]),
+    "dead_relu": ("warning", "dead-units", ["lets a gradient through", "100% of its result are zero"]),
+    "never_cleared": ("error", "not-cleared", ["still held [4 4] from backward pass 1", "zero_grad()"]),
+    "graph_kept": ("warning", "graphs-kept", ["4 graphs are alive at once", "losses.append(loss.item())"]),
+    "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
+}
+"""By program: how grave, which kind of finding, and what its words must say."""
+
+
+def told(finding):
+    return "\n".join(text for _, text, _ in lines(finding))
+
+
+def checked(name):
+    return check(recorded("bugs", name))
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_cause_is_found(name):
+    level, kind, words = ANSWERS[name]
+    (found,) = [one for one in checked(name) if one.finding.kind == kind]
+    assert found.level == level
+    for word in words:
+        assert word in told(found.finding)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_line_of_the_cause_is_named(name):
+    path = HERE / "bugs" / f"{name}.py"
+    (found,) = [one.finding for one in checked(name) if one.finding.kind == ANSWERS[name][1]]
+    cause = f"{name}.py:{line_of(path)}"
+    assert cause == found.where or any(cause in part.text for part in found.parts)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_nothing_else_is_found(name):
+    assert [one.finding.kind for one in checked(name)] == [ANSWERS[name][1]]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_is_short_and_rests_on_events(name):
+    (one,) = checked(name)
+    assert len(list(lines(one.finding))) <= 6 + (one.finding.kind == "vanishing")
+    for fact in whole(one.finding):
+        assert 0 <= fact.event <= len(recorded("bugs", name))
+        assert all(number.event for number in fact.numbers)
+
+
+def test_who_contributed_to_tied_weights():
+    timeline = recorded("bugs", "tied_weights")
+    assert checked("tied_weights") == []
+    table = next(node for node in timeline.nodes if timeline.info(node).name == "table")
+    found = why(timeline, timeline.at(len(timeline)), table, "grad")
+    assert [part.kind for part in found.parts] == ["contribution", "contribution"]
+    total = timeline.at(len(timeline)).state(table).outputs[0].grad.array()
+    parts = timeline.at(len(timeline)).state(table).outputs[0].parts
+    assert (sum(part.value.array() for part in parts) == total).all()
+    assert all({"norm", "cosine to the sum", "same signs"} == {n.name for n in part.numbers} for part in found.parts)
+    assert "% of the signs agree" in told(found)
+
+
+def test_every_program_has_an_answer():
+    programs = {path.stem for path in (HERE / "bugs").glob("*.py")}
+    assert programs == {*ANSWERS, "tied_weights"}
