@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from gviz.events import BackwardFinished
 from gviz.explain.finding import Finding
 from gviz.explain.findings.zero import is_zero
 from gviz.explain.kind import Kind
 from gviz.explain.survey import Survey
 from gviz.explain.table import BY_NAME, KINDS
 from gviz.explain.trouble import troubles
+from gviz.explain.ways import ancestors
 from gviz.explain.why import why, why_failed
 from gviz.trace.timeline import Timeline
 
@@ -67,12 +69,14 @@ def _everything(survey: Survey, progress: Callable[[str], object]) -> Iterator[F
 
 def _of_leaves(survey: Survey) -> Iterator[Finding]:
     """Why leaves got no gradient from any pass, or zero from the last."""
-    if not survey.passes or _last_pass_failed(survey.timeline):
+    if not survey.passes:
         return
     timeline, end = survey.timeline, survey.timeline.at(survey.end)
     last = {event.node: (seq, event) for seq, event in survey.accumulated}
     leaves = [made.node for made in survey.nodes.values() if made.created.kind != "op" and made.created.requires_grad]
-    for node in [node for node in leaves if node not in last][:MOST_ASKED]:
+    leaves = [leaf for leaf in leaves if survey.is_alive(leaf, survey.passes[-1][0])]
+    failed = _before_failed_passes(survey)
+    for node in [node for node in leaves if node not in last and node not in failed][:MOST_ASKED]:
         found = why(timeline, end, node, "grad")
         meant = bool(survey.optimized) and node not in survey.optimized
         yield replace(found, suspected=found.suspected or meant or _only_looked_at(found))
@@ -80,10 +84,12 @@ def _of_leaves(survey: Survey) -> Iterator[Finding]:
         yield why(timeline, timeline.at(last[node][0]), node, "grad")
 
 
-def _last_pass_failed(timeline: Timeline) -> bool:
-    """Whether the last pass ended with an error, which is then why gradients are missing."""
-    last = max((found.seq for found in troubles(timeline) if found.of_pass), default=0)
-    return last > max((phase.start for phase in timeline.phases if phase.kind == "backward"), default=0)
+def _before_failed_passes(survey: Survey) -> set[int]:
+    """The nodes that a pass which ended with an error would have reached, or may have."""
+    ended = (event for _, event in survey.select(BackwardFinished))
+    failed = {event.pass_nr for event in ended if isinstance(event, BackwardFinished) and event.error}
+    roots = {node for _, event in survey.passes if event.pass_nr in failed for node, _ in event.roots}
+    return {*roots, *ancestors(survey.timeline, *roots)}
 
 
 def _only_looked_at(found: Finding) -> bool:

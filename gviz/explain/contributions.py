@@ -59,7 +59,7 @@ def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> F
     size = norm(part)
     if size is None or part.size < 2:
         return found
-    numbers = (Number("norm", size, found.event),)
+    numbers: tuple[Number, ...] = (Number("norm", size, found.event),)
     if one is None or whole is None or one.shape != whole.shape or one.dtype.kind != "f" or bad_text(part):
         return replace(found, numbers=numbers)
     cosine, same = _alike(one, whole)

@@ -90,9 +90,13 @@ class Survey:
         return {event.scope: event for event in entered if isinstance(event, e.ScopeEntered)}
 
     @cached_property
-    def freed(self) -> frozenset[int]:
-        """The nodes that nothing referred to any more."""
-        return frozenset(event.node for _, event in self.select(e.NodeFreed) if isinstance(event, e.NodeFreed))
+    def freed(self) -> dict[int, int]:
+        """By node: the event since which nothing refers to it any more."""
+        return {event.node: seq for seq, event in self.select(e.NodeFreed) if isinstance(event, e.NodeFreed)}
+
+    def is_alive(self, node: int, n: int) -> bool:
+        """Whether something still refers to a node at moment `n`."""
+        return not 0 < self.freed.get(node, 0) <= n
 
     @cached_property
     def saved_freed(self) -> frozenset[int]:

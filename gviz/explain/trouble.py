@@ -13,10 +13,7 @@ from gviz.trace.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One error at event `seq`: its class and words, the node at fault (0: none), the stack where it was raised.
-
-    `of_pass` says that it ended a backward pass.
-    """
+    """One error at event `seq`: its class and words, the node at fault (0: none), the stack where it was raised."""
 
     timeline: Timeline
     seq: int
@@ -24,7 +21,6 @@ class Trouble:
     message: str
     node: int
     frames: tuple[Frame, ...]
-    of_pass: bool
 
     @property
     def at(self) -> Frame | None:
@@ -48,7 +44,7 @@ def trouble_at(timeline: Timeline, seq: int) -> Trouble | None:
     event = timeline.event(seq)
     if isinstance(event, Failed):
         frames = timeline.stack(event.stack)
-        return Trouble(timeline, seq, event.error, event.message, event.node, frames, of_pass=event.node > 0)
+        return Trouble(timeline, seq, event.error, event.message, event.node, frames)
     if isinstance(event, BackwardFinished) and event.error:
         return _of_a_pass(timeline, seq, event)
     return None
@@ -68,4 +64,4 @@ def _of_a_pass(timeline: Timeline, seq: int, event: BackwardFinished) -> Trouble
     starts = (phase.start for phase in timeline.phases if phase.pass_nr == event.pass_nr)
     started = timeline.event(next(starts, seq))
     frames = timeline.stack(started.stack) if isinstance(started, BackwardStarted) else ()
-    return Trouble(timeline, seq, "RuntimeError", event.error, timeline.at(seq - 1).step, frames, of_pass=True)
+    return Trouble(timeline, seq, "RuntimeError", event.error, timeline.at(seq - 1).step, frames)

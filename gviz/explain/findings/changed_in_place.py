@@ -50,6 +50,8 @@ def _fix(writer: NodeInfo | None) -> str:
     if writer is None or not writer.op.name.endswith("_"):
         return _FIX
     plain = writer.op.name.rstrip("_")
+    if plain == "copy":
+        return "assign before it is used, write to a clone(), or make the whole of its parts with stack or cat"
     return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of an operator like +=); or clone() before"
 
 

@@ -19,7 +19,9 @@ def found(survey: Survey) -> Iterator[Finding]:
     """Lines of which tracked results of more iterations are alive at the end than any loop needs."""
     if not survey.freed or len(survey.timeline.iterations) <= MOST_ALIVE:
         return  # a recording that does not tell when nodes go says nothing about who stays
-    alive = [made for made in survey.nodes.values() if made.node not in survey.freed and _is_graph(made)]
+    last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # later the program takes everything down
+    nodes = (made for made in survey.nodes.values() if _is_graph(made))
+    alive = [made for made in nodes if survey.is_alive(made.node, last_pass)]
     by_line: defaultdict[int, dict[int, Made]] = defaultdict(dict)
     for made in alive:
         by_line[made.created.stack][survey.timeline.iteration_at(made.seq).index] = made

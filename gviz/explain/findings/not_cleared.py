@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from gviz.events import BackwardStarted, Event, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding
@@ -13,44 +15,54 @@ from gviz.numbers import grad
 from gviz.trace.timeline import Timeline
 
 
+@dataclass(slots=True)
 class _Leaf:
-    """What has happened to the ``.grad`` of one leaf: the pass that filled it, and whether a step has used it."""
+    """What has happened to the ``.grad`` of one leaf: the events that filled it, used it, and then added to it."""
 
-    __slots__ = ("filled", "used")
-
-    def __init__(self) -> None:
-        self.filled, self.used = 0, 0
+    filled: int = 0
+    used: int = 0
+    added: int = 0
 
 
 def found(survey: Survey) -> Iterator[Finding]:
-    """The first such addition; the others are of the same loop."""
-    leaves: dict[int, _Leaf] = {}
+    """The first sum of a used and a new gradient that was used in its turn; the others are of the same loop."""
+    leaves: defaultdict[int, _Leaf] = defaultdict(_Leaf)
     holders: dict[int, int] = {}
-    kinds = (GradAccumulated, GradSet, OptimizerStepped, StorageWritten)
-    for seq, event in survey.select(*kinds):
-        if isinstance(event, GradAccumulated):
-            leaf = leaves.setdefault(event.node, _Leaf())
-            if event.value is not None and leaf.used and event.node in survey.nodes:
-                yield _finding(survey.timeline, seq, event, leaf)
-                return
-            leaf.filled, leaf.used = seq, 0
-            holders |= {out.storage: event.node for out in survey.nodes[event.node].created.outputs}
-        else:
-            _note(leaves, holders, seq, event)
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten):
+        match event:
+            case GradAccumulated(node=node, value=value):
+                _fill(leaves[node], seq, summed=value is not None)
+                holders |= {out.storage: node for out in survey.nodes[node].created.outputs} if value is None else {}
+            case GradSet(node=node):
+                leaves.pop(node, None)
+            case _:
+                for leaf in [leaves[node] for node in _updated(event, holders) if node in leaves]:
+                    if leaf.added:
+                        yield _finding(survey.timeline, leaf)
+                        return
+                    leaf.used = seq
 
 
-def _note(leaves: dict[int, _Leaf], holders: dict[int, int], seq: int, event: Event) -> None:
+def _fill(leaf: _Leaf, seq: int, *, summed: bool) -> None:
+    if summed and leaf.used:
+        leaf.added = seq
+    else:
+        leaf.filled = seq
+
+
+def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
+    """The leaves that an event says were updated."""
     match event:
-        case GradSet(node=node):
-            leaves.pop(node, None)
         case OptimizerStepped(parameters=parameters):
-            for node in parameters:
-                leaves.setdefault(node, _Leaf()).used = seq
+            return parameters
         case StorageWritten(storage=storage) if storage in holders:
-            leaves.setdefault(holders[storage], _Leaf()).used = seq
+            return (holders[storage],)
+    return ()
 
 
-def _finding(timeline: Timeline, seq: int, event: GradAccumulated, leaf: _Leaf) -> Finding:
+def _finding(timeline: Timeline, leaf: _Leaf) -> Finding:
+    seq, event = leaf.added, timeline.event(leaf.added)
+    assert isinstance(event, GradAccumulated)
     name, moment = label(timeline, event.node), timeline.at(seq)
     before = timeline.event(leaf.filled) if leaf.filled else None
     had = (

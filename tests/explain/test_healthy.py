@@ -1,0 +1,34 @@
+"""Programs with nothing wrong in them: the check says nothing false, and what it only suspects it says so."""
+
+import pytest
+from explain.programs import HERE, recorded
+from samples.lessons import LESSONS, recording
+
+from gviz.explain.check import check
+
+PROGRAMS = sorted(path.stem for path in (HERE / "healthy").glob("*.py"))
+SUSPECTED = {"following_copy": {"cut"}}
+"""What a program does on purpose and looks like a mistake."""
+
+MISTAKES_SHOWN = {
+    "04_two_losses": {"second-backward"},
+    "08_in_place": {"changed-in-place"},
+    "11_nan_in_backward": {"born-backward"},
+}
+"""The mistakes that a lesson shows on purpose."""
+
+
+def found(timeline):
+    return [(one.level, one.finding.kind) for one in check(timeline)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_healthy_program_is_healthy(name):
+    assert not recorded("healthy", name).failures
+    assert {kind for _, kind in found(recorded("healthy", name))} == SUSPECTED.get(name, set())
+    assert {level for level, _ in found(recorded("healthy", name))} <= {"suspicion"}
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_shows_what_it_means_to_show(name):
+    assert {kind for _, kind in found(recording(name))} == MISTAKES_SHOWN.get(name, set())
