@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePath
@@ -24,7 +23,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from gviz import events as e
+from gviz import guarded
 from gviz.errors import GvizError
+from gviz.guarded import Numbers as Numbers
 from gviz.plain_text import clipped
 from gviz.site import Frame
 
@@ -55,31 +56,6 @@ NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
 """What a condition may ask about the moment it is tested at."""
 
 
-def _over(function: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A function of numpy that also takes several numbers, or an iterator, as Python's own does."""
-
-    def reduced(first: Any, *others: Any) -> Any:
-        return function([first, *others] if others else list(first) if isinstance(first, Iterator) else first)
-
-    return reduced
-
-
-class Numbers(np.ndarray[Any, Any]):
-    """The elements of a tensor, with what PyTorch's users expect of them besides."""
-
-    def norm(self) -> float:
-        """The L2 norm of all elements."""
-        return float(np.linalg.norm(np.asarray(self)))
-
-
-FUNCTIONS: dict[str, Any] = {
-    "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": _over(np.linalg.norm), "any": _over(np.any),
-    "all": _over(np.all), "min": _over(np.min), "max": _over(np.max), "mean": _over(np.mean), "sum": _over(np.sum),
-    "abs": np.abs, "len": len, "round": round, "float": float, "int": int, "bool": bool, "str": str,
-}  # fmt: skip
-"""What a condition may use besides, in the place of Python's builtins."""
-
-_BUILTINS = FUNCTIONS | {"__import__": __import__}  # numpy imports parts of itself late, by the caller's builtins
 _LINE = re.compile(r"(.*):(\d{1,18})$")
 _IF = re.compile(r"(?:^|\s)if(?:\s+|$)")
 
@@ -128,17 +104,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression of Python over `NAMES`, compiled once."""
+    """An expression over `NAMES` in the language of `gviz.guarded`, compiled once."""
 
     text: str
     code: CodeType
 
     def holds(self, moment: dict[str, Any]) -> bool:
         """Whether it is true of a moment, a dictionary that gives `NAMES`; raises whatever the expression raises."""
-        moment["__builtins__"] = _BUILTINS
-        with np.errstate(all="ignore"):
-            told = eval(self.code, moment)  # the user typed it, see `condition`
-            return bool(told) if isinstance(told, bool | np.bool_) else bool(np.all(told))
+        told = guarded.evaluate(self.code, moment)
+        return bool(told) if isinstance(told, bool | np.bool_) else bool(np.all(told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,27 +191,21 @@ def split_aspect(text: str) -> tuple[str, Aspect | None]:
 
 
 def condition(text: str) -> Condition:
-    """Compile a condition that the user typed; raises GvizError for what is no expression over `NAMES`.
+    """Compile a condition; raises GvizError for what is no expression over `NAMES`.
 
     A condition that comes from a file must be shown and confirmed before it is given to this function.
     """
     try:
-        tree = ast.parse(text.strip(), "<condition>", "eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        why = error.msg if isinstance(error, SyntaxError) else "it cannot be read"
-        raise GvizError(f"{clipped(text, 40)} is no condition", why=why, exit_code=2) from None
-    bound = bound_names(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id not in {*NAMES, *FUNCTIONS, *bound}:
-            names = ", ".join((*NAMES, "norm", "isnan", "np"))
-            raise GvizError(f"a condition knows no {clipped(node.id, 30)}", hint=f"it knows {names}", exit_code=2)
-    return Condition(text.strip(), compile(tree, "<condition>", "eval"))
-
-
-def bound_names(tree: ast.Expression) -> frozenset[str]:
-    """The names that an expression gives itself: ``v`` in ``any(v > 1 for v in value)``, arguments of a lambda."""
-    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return frozenset(stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)})
+        tree = guarded.parsed(text.strip())
+        known = {*NAMES, *guarded.FUNCTIONS, *guarded.bound_names(tree)}
+        unknown = next((word.id for word in ast.walk(tree) if isinstance(word, ast.Name) and word.id not in known), "")
+        code = guarded.compiled(tree)
+    except guarded.Refused as refusal:
+        raise GvizError(f"{clipped(text, 40)} is no condition", why=str(refusal), exit_code=2) from None
+    if unknown:
+        names = ", ".join((*NAMES, "norm", "isnan", "np"))
+        raise GvizError(f"a condition knows no {clipped(unknown, 30)}", hint=f"it knows {names}", exit_code=2)
+    return Condition(text.strip(), code)
 
 
 def _split(text: str) -> tuple[str, Condition | None]:

@@ -17,17 +17,18 @@ MAY_IMPORT = {
     "numbers": {"values"},
     "events": BOTTOM,
     "emit": BOTTOM | {"events"},
-    "where": BOTTOM | {"events"},
+    "guarded": {"plain_text"},
+    "where": BOTTOM | {"events", "guarded"},
     "engine": BOTTOM | {"emit", "events"},
     "adapters": BOTTOM | {"emit", "events"},
-    "trace": BOTTOM | {"emit", "events", "where", "version"},
+    "trace": BOTTOM | {"guarded", "emit", "events", "where", "version"},
     "explain": BOTTOM | {"trace", "events", "where"},
     "compare": BOTTOM | {"trace", "events", "where"},
     "whatif": BOTTOM | {"engine", "trace", "events"},
     "graphify": BOTTOM | {"engine", "trace", "events"},
-    "live": BOTTOM | {"trace", "emit", "events", "where"},
+    "live": BOTTOM | {"guarded", "trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
-    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
+    "tui": BOTTOM | {"guarded", "crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
 }
 OF_TRACE = {"timeline", "moment", "state", "navigation", "stops", "log", "load"}
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""

@@ -106,5 +106,6 @@ def test_conditions(text, holds):
 def test_a_condition_has_none_of_pythons_builtins():
     with pytest.raises(GvizError, match="open"):
         where.condition("open('/tmp/x')")
-    sneaky = where.condition("[].__class__.__base__ and name")
-    assert sneaky.holds({"name": "x"})  # it is what the user typed: not a sandbox, but no names by accident
+    with pytest.raises(GvizError) as error:
+        where.condition("[].__class__.__base__ and name")
+    assert "__base__ is not among" in error.value.why

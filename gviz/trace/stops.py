@@ -10,12 +10,13 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Event
-from gviz.plain_text import told
+from gviz.guarded import Numbers
+from gviz.plain_text import clipped, told
 from gviz.trace.codec import KIND_NUMBERS, values
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-from gviz.where import EVENTS, Numbers, Place, Stop
+from gviz.where import EVENTS, Place, Stop
 
 STRETCH = 4096
 """Events looked at in one go; the moments found in them are remembered."""
@@ -126,7 +127,7 @@ class Hits:
         except Absent:
             return None
         except Exception as trouble:  # whatever the user's expression raises is shown where it happened
-            return Hit(n, f"{self._stop.condition.text}: {told(trouble)}")
+            return Hit(n, f"{self._stop.condition.text}: {clipped(told(trouble), 120)}")
 
 
 class Absent(Exception):

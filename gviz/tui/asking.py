@@ -47,7 +47,7 @@ class Asker:
         """What an expression is, in one line."""
         result = evaluated(self.timeline, self.names, n, text)
         value = as_value(result)
-        return shown(told(result)) if value is None else short(value)
+        return shown(clipped(told(result), 200)) if value is None else short(value)
 
     def watching(self, n: int) -> Iterator[tuple[str, str]]:
         """Each watched expression and what it is at moment `n`, or why it cannot be told."""

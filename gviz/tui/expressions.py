@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from gviz import guarded
 from gviz.errors import GvizError
+from gviz.guarded import FUNCTIONS, Numbers, bound_names
 from gviz.plain_text import clipped, told
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
-from gviz.where import CHANGES, FUNCTIONS, Numbers, bound_names, split_aspect
+from gviz.where import CHANGES, split_aspect
 
 _NUMBERED = re.compile(r"""("[^"]*"|'[^']*')|#(\d{1,18})\b""")
 """A node's number, and strings, which are left as they are."""
@@ -62,16 +64,13 @@ def evaluated(timeline: Timeline, names: Names, n: int, text: str) -> Any:
     """
     moment = timeline.at(n)
     tree = parsed(text)
-    found: dict[str, Any] = {"__builtins__": FUNCTIONS | {"__import__": __import__}}
-    resolved = _Resolver(timeline, names, moment, found, bound_names(tree)).visit(tree)
+    found: dict[str, Any] = {}
     try:
-        with np.errstate(all="ignore"):
-            return eval(
-                compile(ast.fix_missing_locations(resolved), "<expression>", "eval"), found
-            )  # the user typed it
+        resolved = _Resolver(timeline, names, moment, found, bound_names(tree)).visit(tree)
+        return guarded.evaluate(guarded.compiled(resolved), found)
     except GvizError:
         raise
-    except Exception as error:
+    except Exception as error:  # whatever the expression raises is shown
         missing = [name for name, value in found.items() if value is None]
         if missing:
             raise GvizError(f"{clipped(text, 40)}: {_spoken(missing[0], timeline)} is None here", exit_code=2) from None
@@ -93,8 +92,8 @@ def as_value(result: Any) -> Value | None:
 def parsed(text: str) -> ast.Expression:
     """Read an expression; GvizError for what is none."""
     try:
-        return ast.parse(_NUMBERED.sub(_numbered, text.strip()), "<expression>", "eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return guarded.parsed(_NUMBERED.sub(_numbered, text.strip()))
+    except guarded.Refused:
         hint = "x.grad, #4, x * 2, norm(x.grad), net.fc1.weight.grad"
         raise GvizError(f"{clipped(text, 40) or 'nothing'} is no expression", hint=hint, exit_code=2) from None
 

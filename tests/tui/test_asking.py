@@ -150,20 +150,19 @@ def test_a_misspelt_name_gets_a_suggestion():
     assert "did you mean loss?" in said
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("[x.shape for x in [np.zeros(5)]][0]", (5,)), ("(lambda k: k + 1)(3)", 4), ("'a #4'", "a #4")]
-)
+@pytest.mark.parametrize(("text", "value"), [("[x.shape for x in [np.array([1, 2])]][0]", (2,)), ("'a #4'", "a #4")])
 def test_names_and_texts_of_the_expression_itself_are_its_own(text, value):
     assert answer(text) == value
 
 
-@pytest.mark.parametrize("text", ["10**5000", "[10**5000]", "{}[10**5000]", "np.array(10**5000)"])
-def test_what_cannot_be_written_is_named_by_its_type(text):
-    said = transcript(demo(), f"eval {text}", "watch 10**5000", "n")
-    assert "<" in said or "int" in said.lower()
+@pytest.mark.parametrize("text", ["10**1200", "[10**999]", "{}[10**999]", "np.array(10**999)"])
+def test_what_is_long_is_cut(text):
+    said = transcript(demo(), f"eval {text}", "watch 10**1200", "n")
     assert "event 3" in said
+    assert max(map(len, said.splitlines())) < 250
 
 
-def test_a_condition_whose_trouble_has_no_text_names_it():
-    said = transcript(demo(), "break on forward if {}[10**5000]", "c", "break x if str(value)*10**10", "c")
-    assert "breakpoint 1: {}[10**5000]: <KeyError>" in said
+def test_a_condition_that_goes_wrong_says_how():
+    said = transcript(demo(), "break on forward if {}[10**999]", "c", "break x if str(value)*10**10", "c")
+    assert "so many copies are too many" in transcript(demo(), "break x if str(value)*10**10", "goto start", "c")
+    assert "breakpoint 1: {}[10**999]: 1000" in said

@@ -1,0 +1,278 @@
+"""Expressions that people type, compiled so that no evaluation runs for long or reaches outside of its numbers.
+
+They are a part of Python: numbers, comparisons, tensors' methods, some functions, a comprehension. Loops are counted,
+and whatever could make a number or a text out of all proportion (``9**9**9``) is measured before it is computed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+LONGEST = 1000
+"""Characters of an expression."""
+
+MOST_BITS = 4096
+MOST_ITEMS = 1_000_000
+"""What one operation may make: bits of a whole number, items of a text, a list or an array; also passes of a loop."""
+
+DEEPEST = 2
+"""Loops within each other."""
+
+
+class TooMuch(Exception):
+    """An operation that would take too long, or too much memory."""
+
+
+class Refused(Exception):
+    """Something that is not part of the language."""
+
+
+def _over(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A function of numpy that also takes several numbers, or an iterator, as Python's own does."""
+
+    def reduced(first: Any, *others: Any) -> Any:
+        return function([first, *others] if others else list(first) if isinstance(first, Iterator) else first)
+
+    return reduced
+
+
+def _rounded(number: Any, digits: int = 0) -> Any:
+    if not -MOST_BITS < digits < MOST_BITS:
+        raise TooMuch("so many digits are too many")
+    return round(number, digits) if digits else round(number)
+
+
+class Numbers(np.ndarray[Any, Any]):
+    """The elements of a tensor, with what PyTorch's users expect of them besides."""
+
+    def norm(self) -> float:
+        """The L2 norm of all elements."""
+        return float(np.linalg.norm(np.asarray(self)))
+
+
+FUNCTIONS: dict[str, Any] = {
+    "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": _over(np.linalg.norm), "any": _over(np.any),
+    "all": _over(np.all), "min": _over(np.min), "max": _over(np.max), "mean": _over(np.mean), "sum": _over(np.sum),
+    "abs": np.abs, "len": len, "round": _rounded, "float": float, "int": int, "bool": bool, "str": str,
+}  # fmt: skip
+"""What an expression may use besides tensors, in the place of Python's builtins."""
+
+_OF_NUMPY = """
+abs absolute all allclose any arccos arcsin arctan arctan2 argmax argmin argsort around array array_equal
+asarray average ceil clip cos cosh count_nonzero cumprod cumsum deg2rad diagonal diff dot e exp exp2
+expm1 fabs float16 float32 float64 floor fmax fmin hypot inf int32 int64 isclose isfinite isinf isnan linalg
+log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul max maximum mean median
+min minimum nan nanmax nanmean nanmin nansum norm nonzero percentile pi prod ptp quantile ravel real round
+sign sin sinh sort sqrt square std sum tan tanh trace transpose trunc unique var vdot where
+"""
+OF_NUMPY = frozenset(_OF_NUMPY.split())
+"""What makes nothing out of all proportion to what it is given."""
+
+_METHODS = """
+all any argmax argmin argsort astype clip copy cumprod cumsum diagonal dot flatten item max mean min nonzero
+norm prod ptp ravel round sort squeeze std sum trace transpose var count endswith find index isdigit lower
+lstrip rstrip split startswith strip upper
+"""
+METHODS = frozenset(_METHODS.split())
+_FACTS = """
+T dtype imag ndim real shape size itemsize nbytes
+"""
+FACTS = frozenset(_FACTS.split())
+
+_PARTS = (
+    ast.Expression, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Call, ast.Attribute, ast.Subscript,
+    ast.Slice, ast.Name, ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.GeneratorExp, ast.ListComp,
+    ast.comprehension, ast.keyword, ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+)  # fmt: skip
+
+
+def _items(value: Any) -> int:
+    return value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, str | list | tuple) else 0
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if isinstance(base, int) and isinstance(exponent, int) and base.bit_length() * abs(exponent) > MOST_BITS:
+        raise TooMuch("so great a power is too great a number")
+    return base**exponent
+
+
+def _shifted(number: Any, by: Any) -> Any:
+    if isinstance(number, int) and isinstance(by, int) and number.bit_length() + by > MOST_BITS:
+        raise TooMuch("so far a shift is too great a number")
+    return number << by
+
+
+def _product(one: Any, other: Any) -> Any:
+    if type(one) is float or type(other) is float:
+        return one * other
+    if isinstance(one, int) and isinstance(other, int):
+        if one.bit_length() + other.bit_length() > MOST_BITS:
+            raise TooMuch("the product is too great a number")
+    elif isinstance(one, str | list | tuple) or isinstance(other, str | list | tuple):
+        times = other if isinstance(other, int) else one if isinstance(one, int) else 1
+        if max(_items(one), _items(other)) * times > MOST_ITEMS:
+            raise TooMuch("so many copies are too many")
+    return one * other
+
+
+def _remainder(one: Any, other: Any) -> Any:
+    if isinstance(one, str):
+        raise TooMuch("% formats no text here")
+    return one % other
+
+
+def _matrix_product(one: Any, other: Any) -> Any:
+    rows = int(np.prod(np.shape(one)[:-1], dtype=np.int64)) * int(np.prod(np.shape(other)[1:], dtype=np.int64))
+    if rows * max(np.shape(one)[-1:] or (1,)) > MOST_ITEMS * 100:
+        raise TooMuch("so great a product of matrices takes too long")
+    return one @ other
+
+
+_GUARDS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Pow: ("_power", _power),
+    ast.LShift: ("_shifted", _shifted),
+    ast.Mult: ("_product", _product),
+    ast.Mod: ("_remainder", _remainder),
+    ast.MatMult: ("_matrix_product", _matrix_product),
+}
+_LOOP = "_counted"
+
+
+class _Loops:
+    """Counts the passes of all loops of one evaluation."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MOST_ITEMS
+
+    def __call__(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            self.left -= 1
+            if self.left < 0:
+                raise TooMuch(f"a loop of more than {MOST_ITEMS} passes takes too long")
+            yield item
+
+
+BUILTINS: dict[str, Any] = {
+    **FUNCTIONS,
+    **dict(_GUARDS.values()),
+    "__import__": __import__,  # numpy imports parts of itself late, by the caller's builtins
+}
+
+
+def parsed(text: str) -> ast.Expression:
+    """Read an expression; raises `Refused` with the reason for what is none."""
+    if len(text) > LONGEST:
+        raise Refused(f"it is longer than {LONGEST} characters")
+    try:
+        return ast.parse(text, "<expression>", "eval")
+    except SyntaxError as error:
+        raise Refused(error.msg) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise Refused("it cannot be read") from None
+
+
+def bound_names(tree: ast.AST) -> frozenset[str]:
+    """The names that an expression gives itself: ``v`` in ``any(v > 1 for v in value)``."""
+    return frozenset(
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+
+
+def compiled(tree: ast.Expression) -> CodeType:
+    """Code for `evaluate`; raises `Refused` where the expression leaves the language."""
+    try:
+        guarded = _Guard().visit(tree)
+        return compile(ast.fix_missing_locations(guarded), "<expression>", "eval")
+    except RecursionError:
+        raise Refused("it is nested too deeply") from None
+
+
+def evaluate(code: CodeType, names: dict[str, Any]) -> Any:
+    """What the expression is where its names mean this; raises whatever it raises, `TooMuch` where it goes too far."""
+    names["__builtins__"] = BUILTINS
+    if _LOOP in code.co_names:
+        names[_LOOP] = _Loops()
+    with np.errstate(all="ignore"):
+        return eval(code, names)
+
+
+class _Guard(ast.NodeTransformer):
+    """Refuses what is not of the language, and puts the measured operations in the place of the others."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def visit(self, node: ast.AST) -> Any:
+        if not isinstance(node, _PARTS):
+            raise Refused(f"{_spoken(node)} is not part of an expression here")
+        return super().visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        guard = _GUARDS.get(type(node.op))
+        return node if guard is None else _call(guard[0], node.left, node.right)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        path = _of_numpy(node)
+        if path is not None:
+            if not OF_NUMPY.issuperset(path):
+                raise Refused(f"np.{'.'.join(path)} is not among the functions it knows")
+            return node
+        if node.attr not in METHODS | FACTS:
+            raise Refused(f".{node.attr} is not among what it knows of a tensor")
+        self.generic_visit(node)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if not isinstance(node.func, ast.Name | ast.Attribute):
+            raise Refused("only a function can be called")
+        self.generic_visit(node)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if any(isinstance(part, ast.Constant) and part.value is None for part in ast.walk(node.slice)):
+            raise Refused("None adds no dimension here")
+        self.generic_visit(node)
+        return node
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        return self._loop(node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        return self._loop(node)
+
+    def _loop(self, node: ast.GeneratorExp | ast.ListComp) -> ast.expr:
+        self._depth += len(node.generators)
+        if self._depth > DEEPEST:
+            raise Refused(f"more than {DEEPEST} loops within each other take too long")
+        self.generic_visit(node)
+        self._depth -= len(node.generators)
+        for loop in node.generators:
+            loop.iter = _call(_LOOP, loop.iter)
+        return node
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def _of_numpy(node: ast.expr) -> list[str] | None:
+    """``["linalg", "norm"]`` of ``np.linalg.norm``; None for what does not begin with ``np``."""
+    path: list[str] = []
+    while isinstance(node, ast.Attribute):
+        path.append(node.attr)
+        node = node.value
+    return path[::-1] if isinstance(node, ast.Name) and node.id == "np" else None
+
+
+def _spoken(node: ast.AST) -> str:
+    return {"Lambda": "lambda", "JoinedStr": "an f-string", "NamedExpr": ":="}.get(
+        type(node).__name__, type(node).__name__.lower()
+    )

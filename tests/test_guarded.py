@@ -1,0 +1,90 @@
+"""Expressions stay inside their language and inside their time."""
+
+import ast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gviz import guarded
+
+
+def told(text, **names):
+    return guarded.evaluate(guarded.compiled(guarded.parsed(text)), names)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9**9**9",
+        "2**-(9**9)*2**5000",
+        "1 << 10**10",
+        "'a' * 10**10",
+        "[0] * 10**10",
+        "10**1200 * 10**1200",
+        "'%1000000000d' % 1",
+        "round(5, -10**10)",
+        "sum(1 for a in value for b in value)",
+        "sum([1 for a in value] + [1 for b in value])",
+    ],
+)
+def test_what_would_take_for_ever_is_refused_when_it_comes_to_it(text):
+    with pytest.raises(guarded.TooMuch):
+        told(text, value=np.ones(600_000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lambda: 1",
+        "f'{1:1000000}'",
+        "(x := 1)",
+        "{a: a for a in value}",
+        "np.load('x')",
+        "np.linalg.svd(value)",
+        "value.tofile('x')",
+        "value.__class__",
+        "value[None]",
+        "value[:, None]",
+        "(max or min)(1)",
+        "sum(1 for a in value for b in value for c in value)",
+        "1" * 2000,
+        "-" * 900 + "1",
+        "x +",
+    ],
+)
+def test_what_is_not_of_the_language_is_refused_before_it_runs(text):
+    with pytest.raises(guarded.Refused):
+        guarded.compiled(guarded.parsed(text))
+
+
+NUMBERS = st.integers(-50, 50) | st.floats(-50, 50)
+
+
+@given(st.recursive(
+    NUMBERS.map(repr),
+    lambda inner: st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "%", "//", "<", "==", "and"]), inner).map(
+        lambda parts: f"({' '.join(parts)})"
+    ),
+    max_leaves=8,
+))  # fmt: skip
+def test_it_is_pythons_own_arithmetic(text):
+    def outcome(evaluate):
+        try:
+            return evaluate()
+        except ArithmeticError as error:
+            return type(error)
+
+    assert outcome(lambda: told(text)) == pytest.approx(outcome(lambda: eval(text)), nan_ok=True)  # text is ours
+
+
+def test_a_loop_may_be_long_but_not_longer():
+    assert told("sum(v for v in value)", value=np.ones(1000)) == 1000
+    code = guarded.compiled(guarded.parsed("any(v < 0 for v in value)"))
+    assert not guarded.evaluate(code, {"value": np.ones(guarded.MOST_ITEMS)})
+    assert not guarded.evaluate(code, {"value": np.ones(guarded.MOST_ITEMS)})  # each evaluation counts anew
+
+
+def test_names_of_a_loop_are_its_own():
+    assert guarded.bound_names(ast.parse("[v for v in value]")) == {"v"}
