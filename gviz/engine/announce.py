@@ -256,7 +256,8 @@ def say_operation(
 ) -> int:
     """Say that an operation ran; the number of the stack it ran in."""
     described = plain_attrs(attrs) if attrs else ()
-    stack, scopes, during = channel.stack(3), thread.scopes, thread.during  # two more frames are the engine's
+    key, scopes, during = thread.replayed_from, thread.scopes, thread.during
+    stack = channel.stack(3) if key is None else channel.stack_number(key)  # two more frames are the engine's
     scope = scopes[-1] if scopes else 0
     tracked = not untracked
     channel.say(NodeCreated(mark.node, op, "op", inputs, outputs, described, tracked, untracked, stack, scope, during))

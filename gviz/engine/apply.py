@@ -44,9 +44,18 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
     if channel is not None:
         untracked = "" if node is not None else op.untracked or why_untracked(tensors)
         announce.operation(channel, op, tensors, attrs, outputs, node, untracked)
-    if node is not None and watching.watchers:
-        pack(node)
+    if watching.watchers:
+        _watched(op, tensors, attrs, outputs, node)
     return op.returns(outputs) if op.several else outputs[0]
+
+
+def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor], node: Node | None) -> None:
+    """Let those who watch see what ran."""
+    if node is not None:
+        pack(node)
+    recorder = watching.recorder()
+    if recorder is not None:
+        recorder.ran(op, recorder.refs(tensors), attrs, outputs)
 
 
 def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) -> Tensor:

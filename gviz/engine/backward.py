@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gviz.engine import messages
+from gviz.engine import messages, watching
 from gviz.engine.broadcasting import in_form
 from gviz.engine.graph_pass import Pass, scalar_or_array
 from gviz.engine.node import Edge, Grad, GradientEdge, Metadata
@@ -47,6 +47,9 @@ def backward_from(
     edges = root_edges(roots, seeds)
     wanted = None if chosen is None else [_retaining(place) for place in chosen]
     retain = create_graph if retain_graph is None else retain_graph
+    if watching.watchers and (recorder := watching.recorder()) is not None:
+        create_graph = True
+        recorder.accumulated()
     Pass(edges, plain(seeds, edges, create_graph), retain_graph=retain, create_graph=create_graph, wanted=wanted).run()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
-from gviz.engine import messages
+from gviz.engine import messages, watching
 from gviz.engine.placement import Placement
 from gviz.values import Array
 
@@ -24,6 +24,8 @@ class Conversions(Placement):
     def __len__(self) -> int:
         if not self._array.ndim:
             raise TypeError("len() of a 0-d tensor")
+        if watching.watchers:
+            self._read("len")
         return len(self._array)
 
     def __bool__(self) -> bool:
@@ -31,35 +33,49 @@ class Conversions(Placement):
         if size != 1:
             count = "no values" if size == 0 else "more than one value"
             raise RuntimeError(messages.AMBIGUOUS_BOOL.format(count=count))
+        if watching.watchers:
+            self._read("boolean")
         return bool(self._array.reshape(())[()])
 
     def item(self) -> Any:
         """The one element as a Python number. RuntimeError if there is not exactly one."""
         if self._array.size != 1:
             raise RuntimeError(messages.TO_SCALAR.format(size=self._array.size))
+        if watching.watchers:
+            self._read("number")
         return self._array.reshape(())[()].item()
 
     def __float__(self) -> float:
-        return float(self._number())
+        return float(self._number("float"))
 
     def __int__(self) -> int:
-        return int(self._number())
+        return int(self._number("integer"))
 
     def __complex__(self) -> complex:
-        return complex(self._number())
+        return complex(self._number("complex"))
 
-    def _number(self) -> Any:
+    def _number(self, how: str) -> Any:
         if self._array.size != 1:
             raise ValueError(messages.TO_NUMBER)
-        return self.item()
+        if watching.watchers:
+            self._read(how)
+        return self._array.reshape(())[()].item()
+
+    def _read(self, how: str) -> None:
+        """Tell the recorder of this thread that the program looks at the elements."""
+        recorder = watching.recorder()
+        if recorder is not None:
+            recorder.read(self, how)  # type: ignore[arg-type]  # it is a `Tensor`
 
     def __index__(self) -> int:
         if self._array.dtype.kind not in "iub" or self._array.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())
+        return int(self._number("index"))
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
+        if watching.watchers:
+            self._read("list")
         return self._array.tolist()
 
     def numpy(self, *, force: bool = False) -> Array:
@@ -68,6 +84,8 @@ class Conversions(Placement):
             raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
         if self.requires_grad and not force:
             raise RuntimeError(messages.NUMPY_OF_TRACKED)
+        if watching.watchers:
+            self._read("array")
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -85,6 +103,8 @@ class Conversions(Placement):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
             )
+        if watching.watchers:
+            self._read("number")
         return bool((self._array == (element._array if isinstance(element, Conversions) else element)).any())
 
     def __reversed__(self) -> Tensor:
@@ -93,6 +113,8 @@ class Conversions(Placement):
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:
             raise TypeError("iteration over a 0-d tensor")
+        if watching.watchers:
+            self._read("iteration")
         return iter(self.unbind(0))
 
     def __dir__(self) -> list[str]:

@@ -22,8 +22,8 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-has_inferred = False
-"""Whether any thread has ever entered ``inference_mode``; until then making a tensor costs no look at the thread."""
+marks_new = False
+"""Whether any thread ever entered ``inference_mode`` or recorded; until then making a tensor costs no look there."""
 
 
 class ThreadState(threading.local):
@@ -33,12 +33,15 @@ class ThreadState(threading.local):
     It is twenty times as cheap as ``np.errstate``, but refuses (`is_entered`) where it is running already: in the
     handler of a signal that came meanwhile.
 
-    `scopes` are the module calls it is in, outermost first, `modules` the modules called, with their paths; `during` is
-    the backward step it runs, as (pass, node).
+    `born` is told of the array of every tensor that is made; `replayed_from` is the call stack of an operation that is
+    run again from a static graph. `scopes` are the module calls it is in, outermost first, `modules` the modules
+    called, with their paths; `during` is the backward step it runs, as (pass, node).
     """
 
     grad_enabled: bool = True
     inference: bool = False
+    replayed_from: tuple[int, ...] | None = None
+    born: Callable[[Any], None] | None = None
     during: tuple[int, int] = (0, 0)
 
     def __init__(self) -> None:
@@ -64,6 +67,12 @@ def is_entered(error: RuntimeError) -> bool:
 
 
 thread = ThreadState()
+
+
+def watch_new(born: Callable[[Any], None] | None) -> None:
+    """Let `born` be told of the array of every tensor this thread makes."""
+    global marks_new
+    marks_new, thread.born = True, born
 
 
 def is_grad_enabled() -> bool:
@@ -160,8 +169,8 @@ class inference_mode(_GradMode):
         self._was: list[bool] = []
 
     def __enter__(self) -> None:
-        global has_inferred
-        has_inferred = has_inferred or self._mode
+        global marks_new
+        marks_new = marks_new or self._mode
         self._before.append(thread.grad_enabled)
         self._was.append(thread.inference)
         thread.grad_enabled, thread.inference = not self._mode, self._mode

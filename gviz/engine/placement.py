@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gviz.engine import dtypes
+from gviz.engine import dtypes, watching
 from gviz.engine.device import CPU
 from gviz.engine.device import check as check_device
 from gviz.engine.device import device as Device
@@ -32,6 +32,8 @@ class Placement(Methods):
     @property
     def shape(self) -> Size:
         """The size of each dimension."""
+        if watching.watchers and (recorder := watching.recorder()) is not None:
+            return recorder.shape(self)  # type: ignore[arg-type]  # it is a `Tensor`
         return tuple.__new__(Size, self._array.shape)
 
     @property

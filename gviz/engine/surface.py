@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gviz.engine import dtypes
+from gviz.engine import dtypes, watching
 from gviz.engine.apply import Attrs, apply
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
@@ -168,8 +168,12 @@ def number(value: Any, like: Array) -> Tensor:
     plain = value.item() if isinstance(value, np.generic) else value
     kind = dtypes.scalar_dtype(plain, like.dtype)
     if kind.kind in "iu":
-        return new_tensor(np.array(plain).astype(kind), WrappedNumber)  # wraps around where it does not fit
-    return new_tensor(thread.quietly(np.array, plain, kind), WrappedNumber)
+        made = new_tensor(np.array(plain).astype(kind), WrappedNumber)  # wraps around where it does not fit
+    else:
+        made = new_tensor(thread.quietly(np.array, plain, kind), WrappedNumber)
+    if watching.watchers:
+        made.number = plain  # type: ignore[attr-defined]  # a recorded program may meet another dtype
+    return made
 
 
 def operator(op: Op, with_number: Op | None = None, *, takes_arrays: bool = False) -> Callable[[Tensor, Any], Any]:

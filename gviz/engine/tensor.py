@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from gviz import emit
 from gviz.emit import Seen
-from gviz.engine import announce, messages, modes
+from gviz.engine import announce, messages, modes, watching
 from gviz.engine.conversions import Conversions
 from gviz.engine.hooks import Hook, HookHandle, Registered
 from gviz.engine.memory import Storage
@@ -136,6 +136,8 @@ class Tensor(Conversions):
             raise RuntimeError(messages.INFERENCE_FLAG)
         changed = self._requires_grad is not value
         self._requires_grad = value
+        if changed and watching.watchers and (recorder := watching.recorder()) is not None:
+            recorder.switched(self, "requires_grad_()")
         if changed and emit.channel is not None:
             announce.requires_grad_set(emit.channel, self)
 
@@ -281,9 +283,16 @@ def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__ne
     t._requires_grad = False
     t._output_nr = 0
     t._counter = [0]
-    if modes.has_inferred and thread.inference:
-        t._counter = [UNCOUNTED]
+    if modes.marks_new:
+        _mark_new(t)
     return t
+
+
+def _mark_new(tensor: Tensor) -> None:
+    if thread.inference:
+        tensor._counter = [UNCOUNTED]
+    if thread.born is not None:
+        thread.born(tensor._array)
 
 
 def _restored(array: Array, requires_grad: bool, cls: type[Tensor] | None) -> Tensor:

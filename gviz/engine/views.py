@@ -104,7 +104,8 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
     check_overlap(target, tensors[1:])
     result = np.asarray(compute(op, tensors, attrs))
     _check_fit(result, target._array)
-    channel = emit.channel
+    channel, recorder = emit.channel, watching.recorder() if watching.watchers else None
+    refs = recorder.refs(tensors) if recorder is not None else ()
     written = target if untracked or target._base is None else target._base
     edges = [] if channel is None else announce.edges(channel, [written, *tensors[1:]])
     inner = None if untracked else _start_in_place(op, tensors, attrs)
@@ -117,6 +118,8 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
         announce.in_place(channel, op, target, edges, attrs, node, untracked)
     if inner is not None and watching.watchers:
         pack(inner, outputs=True)
+    if recorder is not None:
+        recorder.wrote(op, refs, attrs, target)
     return target
 
 
@@ -126,7 +129,8 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
     if thread.grad_enabled and _wants_grad(target):
         check_in_place(target)
-    channel = emit.channel
+    channel, recorder = emit.channel, watching.recorder() if watching.watchers else None
+    refs = recorder.refs([target]) if recorder is not None else ()
     inputs = [] if channel is None else announce.edges(channel, [target])
     untracked = why_untracked([target])
     node = None if untracked else start_node(op, edges_of([target]), [target], attrs)
@@ -140,6 +144,8 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
         target._view_version = target._counter[0]
     if channel is not None:
         announce.became_view(channel, op, target, inputs, attrs, node, untracked)
+    if recorder is not None:
+        recorder.became(op, refs, attrs, target)
     return target
 
 
@@ -214,6 +220,8 @@ def _copy(tensor: Tensor) -> Tensor:
     """The tensor as it is now, in memory of its own, at the same place in the graph."""
     copy = new_tensor(tensor._array.copy())
     copy._grad_fn, copy._output_nr, copy._requires_grad = tensor._grad_fn, tensor._output_nr, tensor._requires_grad
+    if watching.watchers and (recorder := watching.recorder()) is not None:
+        recorder.copied(tensor, copy)
     return copy
 
 

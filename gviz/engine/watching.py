@@ -1,11 +1,23 @@
-"""Whether anybody wants to see graph nodes as they are made: anomaly mode, hooks of saved tensors.
+"""Whether anybody wants to see what operations do as they run: hooks of saved tensors, a recorder of a static graph.
 
-Operations test `watchers` once; with nobody there that is all it costs.
+Operations test `watchers` once; with nobody there that is all it costs. Which recorder there is, each thread knows.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gviz.engine import modes
+
+if TYPE_CHECKING:
+    from gviz.engine.op import Op
+    from gviz.engine.size import Size
+    from gviz.engine.tensor import Tensor
+    from gviz.values import Array
 
 watchers = 0
 """How many there are, in all threads."""
@@ -18,3 +30,74 @@ def add(number: int) -> None:
     global watchers
     with _lock:
         watchers += number
+
+
+class Recorder(Protocol):
+    """Who records the operations of a thread, so that they can be run again."""
+
+    def refs(self, tensors: Sequence[Tensor]) -> tuple[Any, ...]:
+        """The tensors as inputs, asked for before an operation writes to any of them."""
+
+    def ran(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
+        """An operation made new tensors."""
+
+    def wrote(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
+        """An operation wrote its result into `target`, the first of its inputs."""
+
+    def became(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
+        """An operation made `target`, its input, another view of its memory."""
+
+    def copied(self, tensor: Tensor, copy: Tensor) -> None:
+        """What a tensor is before it is written was copied for its backward rule."""
+
+    def born(self, array: Array) -> None:
+        """A tensor was made around an array."""
+
+    def read(self, tensor: Tensor, how: str) -> None:
+        """The program looks at a tensor's elements or at its shape: `how` is a key of the recorder's."""
+
+    def shape(self, tensor: Tensor) -> Size:
+        """The shape of a tensor, as the program gets it."""
+
+    def switched(self, tensor: Tensor, how: str) -> None:
+        """Something about a tensor was changed that is no operation."""
+
+    def drew(self) -> None:
+        """The program drew random numbers."""
+
+    def accumulated(self) -> None:
+        """A backward pass added to the ``.grad`` of leaves."""
+
+    def called(self, function: str) -> None:
+        """The program called a custom Function."""
+
+
+class _Here(threading.local):
+    recorder: Recorder | None = None
+
+
+here = _Here()
+
+
+def recorder() -> Recorder | None:
+    """The recorder of this thread. Worth asking only if there are `watchers`."""
+    return here.recorder
+
+
+def is_recording() -> bool:
+    """Whether the operations of this thread are being recorded: a backward pass must then consist of operations."""
+    return bool(watchers) and here.recorder is not None
+
+
+@contextmanager
+def recording(by: Recorder | None) -> Iterator[None]:
+    """Let `by` record what this thread does; None: nobody, for a moment."""
+    before, here.recorder = here.recorder, by
+    add(1)
+    modes.watch_new(by.born if by is not None else None)
+    try:
+        yield
+    finally:
+        here.recorder = before
+        modes.watch_new(before.born if before is not None else None)
+        add(-1)

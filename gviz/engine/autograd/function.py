@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from gviz import emit
-from gviz.engine import announce, messages
+from gviz.engine import announce, messages, watching
 from gviz.engine.announce_function import function_ran
 from gviz.engine.apply import apply, edges_of, why_untracked
 from gviz.engine.autograd.function_node import NO_TENSOR, FunctionCtx, FunctionNode
@@ -72,6 +72,8 @@ class Function:
             args = _bound(cls.forward, args, kwargs)
         elif kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        if watching.watchers and (recorder := watching.recorder()) is not None:
+            recorder.called(cls.__name__)
         node = cls._node_class(args)
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         inputs = _Inputs(args, tensors, edges_of(tensors))

@@ -8,7 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from gviz.engine import messages
+from gviz.engine import messages, watching
 from gviz.engine.backward import (
     Place,
     Places,
@@ -118,10 +118,13 @@ def _gradients(
     seeds = make_seeds(roots, given)
     edges = root_edges(roots, seeds)
     wanted = [_differentiated(place) for place in chosen]
-    modes = {"retain_graph": retain_graph, "create_graph": create_graph}
-    run = Pass(edges, plain(seeds, edges, create_graph), wanted=wanted, capture=True, **modes)
+    of_operations = create_graph or watching.is_recording()
+    modes = {"retain_graph": retain_graph, "create_graph": of_operations}
+    run = Pass(edges, plain(seeds, edges, of_operations), wanted=wanted, capture=True, **modes)
     run.run()
     captured = [run.captures.get(edge) for edge in wanted]
+    if of_operations and not create_graph:
+        captured = [None if gradient is None else gradient._alias() for gradient in captured]
     unused = [index for index, gradient in enumerate(captured) if gradient is None]
     if unused and not allow_unused:
         raise RuntimeError(messages.UNUSED_INPUT.format(index=unused[0]))

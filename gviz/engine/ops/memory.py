@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, messages
+from gviz.engine import announce, messages, watching
 from gviz.engine.apply import apply, broadcast_error
 from gviz.engine.arguments import fitting, typename
 from gviz.engine.op import Example, Op, Rule
@@ -131,6 +131,8 @@ def detach_(self: Tensor) -> Tensor:
     """Leave the graph in place. RuntimeError for a view, whose base would stay in it."""
     if self._base is not None:
         raise RuntimeError(messages.DETACH_VIEW)
+    if watching.watchers and (recorder := watching.recorder()) is not None:
+        recorder.switched(self, "detach_()")
     self._grad_fn, self._output_nr = None, 0
     self.requires_grad_(False)
     return self
@@ -196,6 +198,8 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     channel = emit.channel
     if channel is not None:
         announce.data_set(channel, self, value)
+    if watching.watchers and (recorder := watching.recorder()) is not None:
+        recorder.switched(self, "assigning to .data")
     self._array = value._array
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, messages
+from gviz.engine import announce, messages, watching
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.op import Op
 from gviz.engine.ops.axes import t, transpose
@@ -99,6 +99,8 @@ def _resized(array: Array, shape: tuple[int, ...]) -> Array:
 def _replace(tensor: Tensor, array: Array) -> None:
     if emit.channel is not None:
         announce.data_set(emit.channel, tensor, new_tensor(array))
+    if watching.watchers and (recorder := watching.recorder()) is not None:
+        recorder.switched(tensor, "resize_()")
     tensor._array = array
     if not tensor.is_inference():
         tensor._counter[0] += 1
