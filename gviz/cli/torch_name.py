@@ -19,7 +19,7 @@ torch torch.accelerator torch.amp torch.autograd torch.autograd.forward_ad torch
 torch.autograd.functional torch.autograd.grad_mode torch.autograd.gradcheck torch.autograd.graph
 torch.autograd.profiler torch.autograd.variable torch.backends torch.backends.cuda torch.backends.cudnn
 torch.backends.mkl torch.backends.mps torch.cuda torch.cuda.amp torch.distributions torch.fft torch.func
-torch.linalg torch.mps torch.nn torch.nn.functional torch.nn.init torch.nn.modules torch.nn.parameter
+torch.jit torch.linalg torch.mps torch.nn torch.nn.functional torch.nn.init torch.nn.modules torch.nn.parameter
 torch.nn.utils torch.nn.utils.parametrizations torch.nn.utils.rnn torch.nn.utils.stateless torch.optim
 torch.optim.lr_scheduler torch.optim.optimizer torch.optim.swa_utils torch.random torch.return_types
 torch.special torch.testing torch.types torch.utils torch.utils.checkpoint torch.utils.data

@@ -13,6 +13,7 @@ from gviz.engine import accelerator as accelerator
 from gviz.engine import autograd as autograd
 from gviz.engine import backends as backends
 from gviz.engine import cuda as cuda
+from gviz.engine import jit as jit
 from gviz.engine import linalg as linalg
 from gviz.engine import mps as mps
 from gviz.engine import nn as nn

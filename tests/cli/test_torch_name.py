@@ -39,13 +39,13 @@ print(type(dot).__name__, "edge-forward" in dot.source, "(2,)" in dot.source)
 """
 
 LACKING = {
-    "import torch.jit": "ModuleNotFoundError: gviz's engine has no torch.jit",
+    "import torch.fx": "ModuleNotFoundError: gviz's engine has no torch.fx",
     "import torch.op": "ModuleNotFoundError: gviz's engine has no torch.op",
     "import torchvision": "ModuleNotFoundError: torchvision needs real PyTorch: gviz's engine cannot run it",
     "from torchaudio import transforms": "ModuleNotFoundError: torchaudio needs real PyTorch",
     "from torch import fft": "ImportError: gviz's built-in engine has no torch.fft yet",
     "from torch.nn import Linea": "ImportError: gviz's built-in engine has no torch.nn.Linea yet; it has Linear",
-    "torch.jit.script": "AttributeError: gviz's built-in engine has no torch.jit yet",
+    "torch.jit.script": "AttributeError: gviz's built-in engine has no torch.jit.script yet",
 }
 
 ENGINE_SAYS = "gviz.engine True True gviz.engine.optim\ntensor(4.)\n"

@@ -1,0 +1,25 @@
+"""``torch.jit``: functions and modules traced into static graphs, which run without the program.
+
+`trace` records, `TracedFunction` runs, `StaticGraph` is the data between them.
+"""
+
+from __future__ import annotations
+
+from gviz.engine.jit.check import Difference as Difference
+from gviz.engine.jit.check import TracingCheckError as TracingCheckError
+from gviz.engine.jit.check import compare as compare
+from gviz.engine.jit.files import load as load
+from gviz.engine.jit.files import save as save
+from gviz.engine.jit.gradients import value_and_grad as value_and_grad
+from gviz.engine.jit.graph import Form as Form
+from gviz.engine.jit.graph import Node as Node
+from gviz.engine.jit.graph import Ref as Ref
+from gviz.engine.jit.graph import StaticGraph as StaticGraph
+from gviz.engine.jit.interpreter import interpret as interpret
+from gviz.engine.jit.notices import TracerWarning as TracerWarning
+from gviz.engine.jit.trace import trace as trace
+from gviz.engine.jit.traced import TracedFunction as TracedFunction
+from gviz.engine.jit.traced import TracedModule as TracedModule
+from gviz.engine.missing import lookup_in
+
+__getattr__ = lookup_in(__name__)

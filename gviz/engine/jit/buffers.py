@@ -1,0 +1,84 @@
+"""Which results of a plan are written into which buffers, by how long each memory is needed."""
+
+from __future__ import annotations
+
+from gviz.engine.jit.graph import Form, Node, StaticGraph
+
+
+class Buffers:
+    """Gives results buffers, and takes them back after the last use of everything that lies in them.
+
+    `forms` are the buffers there must be, by name; `escaping` the memory that outlives a run, which gets none.
+    """
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.forms: dict[str, Form] = {}
+        self.escaping = frozenset([graph.form(ref).storage for ref in graph.outputs])
+        self._last = _last_uses(graph)
+        self._ending: dict[int, list[int]] = {}
+        for storage, number in self._last.items():
+            self._ending.setdefault(number, []).append(storage)
+        self._held: dict[int, str] = {}
+        self._free: dict[tuple[object, ...], list[str]] = {}
+        self._dropped: dict[int, list[int]] = _dropped(graph, self._last, self.escaping)
+
+    def for_result(self, number: int, node: Node) -> str | None:
+        """The buffer for the result of an elementwise operation, None if it must have memory of its own.
+
+        It may be that of an operand which is used here for the last time.
+        """
+        self._take_back(number)
+        form = node.outputs[0]
+        if form.storage in self.escaping or not _is_dense(form):
+            return None
+        free = self._free.setdefault((form.shape, form.dtype, form.strides), [])
+        if free:
+            name = free.pop()
+        else:
+            name = f"b{len(self.forms)}"
+            self.forms[name] = form
+        self._held[form.storage] = name
+        return name
+
+    def dropped_after(self, number: int) -> list[int]:
+        """The nodes whose results, in memory of their own, are not needed after this one."""
+        self._take_back(number)
+        held = self._held
+        return [n for n in self._dropped.get(number, ()) if self.graph.nodes[n].outputs[0].storage not in held]
+
+    def _take_back(self, number: int) -> None:
+        for storage in self._ending.pop(number, ()):
+            name = self._held.pop(storage, None)
+            if name is not None:
+                form = self.forms[name]
+                self._free.setdefault((form.shape, form.dtype, form.strides), []).append(name)
+
+
+def _last_uses(graph: StaticGraph) -> dict[int, int]:
+    """The last node that makes, reads or writes each memory."""
+    last: dict[int, int] = {}
+    for number, node in enumerate(graph.nodes):
+        for form in (*node.outputs, *[graph.form(ref) for ref in node.inputs]):
+            last[form.storage] = number
+    return last
+
+
+def _dropped(graph: StaticGraph, last: dict[int, int], escaping: frozenset[int]) -> dict[int, list[int]]:
+    """Which arrays can be let go after which node: those of one output that no run returns."""
+    dropped: dict[int, list[int]] = {}
+    for number, node in graph.operations():
+        form = node.outputs[0]
+        if len(node.outputs) == 1 and form.shape and form.storage not in escaping:
+            dropped.setdefault(last[form.storage], []).append(number)
+    return dropped
+
+
+def _is_dense(form: Form) -> bool:
+    """Whether the elements lie side by side, in whatever order of dimensions."""
+    expected = form.dtype.itemsize
+    for stride, size in sorted(zip(form.strides, form.shape, strict=True)):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return expected > 0

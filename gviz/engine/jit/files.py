@@ -1,0 +1,195 @@
+"""Traced functions in files, as `torch.save` keeps tensors: plain JSON and raw bytes, no code.
+
+A file is what `torch.save` writes of a dictionary: the nodes as lists of names and numbers, the parameters and
+constants as tensors. Loading looks every operation up among the engine's own by name, and takes nothing on trust: a
+node may only refer to earlier ones, and running a graph can do no more than its operations can.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from typing import Any
+
+import numpy as np
+
+from gviz.engine import dtypes, serialization
+from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
+from gviz.engine.jit.operations import attributes_of, named, operation, plain_attributes
+from gviz.engine.jit.structure import mapped
+from gviz.engine.jit.traced import TracedFunction, TracedModule
+from gviz.engine.nn.module import Module
+from gviz.engine.nn.parameter import Parameter
+from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
+from gviz.errors import GvizError
+
+FORMAT = 1
+KEY = "gviz static graph"
+_DAMAGED = (
+    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+_EFFECTS = ("new", "write", "become")
+_KINDS = ("input", "parameter", "constant", "op")
+
+
+def save(function: TracedFunction, f: Any) -> None:
+    """Write a traced function to a path or an open file. TypeError for arguments that cannot be kept."""
+    graph = function.graph
+    tensors = [node.tensor for node in graph.nodes if node.tensor is not None]
+    content = {
+        KEY: FORMAT,
+        "name": graph.name,
+        "nodes": [_plain(node) for node in graph.nodes],
+        "outputs": [tuple(ref) for ref in graph.outputs],
+        "takes": function.takes,
+        "gives": _without_names(function.gives),
+        "tensors": tensors,
+        "module": function.module_kind,
+    }
+    serialization.save(content, f)
+
+
+def load(f: Any, map_location: Any = None, **_: Any) -> TracedFunction | TracedModule:
+    """What `save` wrote. GvizError, in one line, for anything else."""
+    try:
+        content = serialization.load(f, map_location)
+        if not isinstance(content, dict) or KEY not in content:
+            raise ValueError("it holds no traced function")
+        if content[KEY] != FORMAT:
+            raise ValueError(f"it has format {content[KEY]}; this version of gviz reads {FORMAT}")
+        return _function(content)
+    except OSError as error:
+        raise GvizError(f"cannot read {f}: {error.strerror or error}", exit_code=3) from None
+    except _DAMAGED as error:
+        text = str(error) or type(error).__name__
+        why = f"it has no {text}" if isinstance(error, KeyError) else text
+        raise GvizError("this is no traced function that gviz saved, or it is damaged", why=why, exit_code=3) from None
+
+
+def _plain(node: Node) -> dict[str, Any]:
+    forms = [(form.shape, form.dtype.name, form.strides, form.storage) for form in node.outputs]
+    plain: dict[str, Any] = {"kind": node.kind, "name": node.name, "outputs": forms}
+    if node.op is None:
+        return plain | {"fresh": node.fresh, "number": node.attrs.get("number"), "is_number": "number" in node.attrs}
+    return plain | {
+        "op": named(node.op),
+        "attrs": plain_attributes(node.attrs),
+        "inputs": [tuple(ref) for ref in node.inputs],
+        "effect": node.effect,
+        "after": node.after,
+        "untracked": node.untracked,
+    }
+
+
+def _without_names(structure: Any) -> Any:
+    """A structure whose named tuples are plain ones."""
+    if isinstance(structure, tuple):
+        return tuple([_without_names(part) for part in structure])
+    if isinstance(structure, list):
+        return [_without_names(part) for part in structure]
+    if isinstance(structure, dict):
+        return {key: _without_names(part) for key, part in structure.items()}
+    return structure
+
+
+def _function(content: dict[str, Any]) -> TracedFunction | TracedModule:
+    tensors = iter(content["tensors"])
+    nodes: list[Node] = []
+    for plain in content["nodes"]:
+        nodes.append(_node(plain, nodes, tensors))
+    outputs = tuple([_ref(ref, nodes) for ref in content["outputs"]])
+    graph = StaticGraph(_text(content["name"]), tuple(nodes), outputs)
+    takes, gives = content["takes"], content["gives"]
+    _check_structure(takes, len(graph.inputs))
+    _check_structure(gives, len(outputs))
+    if not isinstance(takes, tuple):
+        raise ValueError("its arguments are no tuple")
+    function = TracedFunction(graph, takes, gives, module_kind=_text(content["module"]))
+    return TracedModule(function, _modules(graph)) if function.module_kind else function
+
+
+def _node(plain: Any, earlier: list[Node], tensors: Any) -> Node:
+    kind, effect = plain["kind"], plain.get("effect", "new")
+    if kind not in _KINDS or effect not in _EFFECTS:
+        raise ValueError(f"there are no {kind!r} nodes of effect {effect!r}")
+    outputs = tuple([_form(*form) for form in plain["outputs"]])
+    name = _text(plain["name"])
+    if kind == "input":
+        if any(node.kind != "input" for node in earlier):
+            raise ValueError("an input comes after an operation")
+        return Node("input", outputs, name)
+    if kind != "op":
+        tensor = next(tensors, None)
+        if not isinstance(tensor, Tensor):
+            raise ValueError("a constant is missing")
+        return _outside(plain, outputs, name, tensor)
+    op = operation(plain["op"])
+    inputs = tuple([_ref(ref, earlier) for ref in plain["inputs"]])
+    if not inputs or (not op.variadic and len(inputs) != len(op.slots)):
+        raise ValueError(f"{op.name} takes {len(op.slots)} tensors, not {len(inputs)}")
+    after = tuple([int(n) for n in plain["after"] if 0 <= int(n) < len(earlier)])
+    attrs = attributes_of(op, plain["attrs"])
+    untracked = bool(plain["untracked"])
+    return Node("op", outputs, name, None, False, op, attrs, inputs, effect, after, untracked)
+
+
+def _outside(plain: Any, outputs: tuple[Form, ...], name: str, tensor: Tensor) -> Node:
+    attrs = {}
+    if plain["is_number"]:
+        attrs = {"number": plain["number"]}
+        if not isinstance(plain["number"], (bool, int, float)):
+            raise ValueError("a number is none")
+        tensor = new_tensor(tensor._array, WrappedNumber)
+    if (tensor._array.shape, tensor._array.dtype) != (outputs[0].shape, outputs[0].dtype):
+        raise ValueError(f"the constant {name!r} is of another shape or dtype than its node")
+    return Node(plain["kind"], outputs, name, tensor, bool(plain["fresh"]), attrs=attrs)
+
+
+def _form(shape: Any, dtype: str, strides: Any, storage: Any) -> Form:
+    kind = dtypes.named(dtype).numpy
+    sizes, steps = tuple([int(n) for n in shape]), tuple([int(n) for n in strides])
+    if len(sizes) != len(steps) or any(n < 0 for n in sizes):
+        raise ValueError("a shape and its strides do not fit")
+    return Form(sizes, np.dtype(kind), steps, int(storage))
+
+
+def _ref(plain: Any, nodes: list[Node]) -> Ref:
+    node, output_nr = (int(n) for n in plain)
+    if not 0 <= node < len(nodes) or not 0 <= output_nr < len(nodes[node].outputs):
+        raise ValueError(f"there is no output {output_nr} of a node {node} before it is used")
+    return Ref(node, output_nr)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a name is no text")
+    return value
+
+
+def _check_structure(structure: Any, count: int) -> None:
+    found: list[Any] = []
+    mapped(structure, found.append)
+    if found != list(range(count)):
+        raise ValueError(f"{len(found)} places stand for {count} tensors")
+
+
+def _modules(graph: StaticGraph) -> Module:
+    """Modules that hold a graph's parameters under their paths."""
+    root = Module()
+    for node in graph.nodes:
+        if node.tensor is None or not node.name:
+            continue
+        *path, last = node.name.split(".")
+        owner = root
+        for part in path:
+            if part not in owner._modules:
+                owner.add_module(part, Module())
+            inner = owner._modules[part]
+            assert inner is not None
+            owner = inner
+        if isinstance(node.tensor, Parameter):
+            owner.register_parameter(last, node.tensor)
+        else:
+            owner.register_buffer(last, node.tensor)
+    return root

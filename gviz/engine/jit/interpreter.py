@@ -1,0 +1,109 @@
+"""Runs a static graph as ordinary operations: tracked by autograd, seen by whoever listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from gviz import emit, site
+from gviz.engine.apply import apply
+from gviz.engine.jit.graph import Node, StaticGraph
+from gviz.engine.modes import no_grad, thread
+from gviz.engine.surface import number
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.views import apply_in_place, view_in_place
+from gviz.events import ScopeEntered, ScopeLeft
+
+Values = list[Sequence[Tensor]]
+
+
+def interpret(
+    graph: StaticGraph, inputs: Sequence[Tensor], seen: Callable[[int, Sequence[Tensor]], None] | None = None
+) -> list[Tensor]:
+    """The outputs for these inputs; `seen` is told what each node gave, at once."""
+    given = iter(inputs)
+    values: Values = []
+    last = _last_uses(graph)
+    with scope(graph.name, "traced graph"):
+        for n, node in enumerate(graph.nodes):
+            made = [next(given)] if node.kind == "input" else _value(node, values, graph)
+            values.append(made)
+            if seen is not None:
+                seen(n, made)
+            for done in last.get(n, ()):
+                values[done] = ()
+    return [values[ref.node][ref.output_nr] for ref in graph.outputs]
+
+
+@contextmanager
+def scope(name: str, kind: str) -> Iterator[None]:
+    """Whoever listens hears that what happens inside belongs together."""
+    channel = emit.channel
+    if channel is None:
+        yield
+        return
+    number = channel.next_scope()
+    channel.say(ScopeEntered(number, thread.scopes[-1] if thread.scopes else 0, name, kind))
+    thread.scopes.append(number)
+    try:
+        yield
+    finally:
+        thread.scopes.pop()
+        if emit.channel is channel:
+            channel.say(ScopeLeft(number))
+
+
+def _value(node: Node, values: Values, graph: StaticGraph) -> Sequence[Tensor]:
+    if node.tensor is not None:
+        return [new_tensor(node.tensor._array.copy(order="K"))] if node.fresh else [node.tensor]
+    if emit.channel is None:
+        return _run(node, values, graph)
+    before = thread.replayed_from
+    thread.replayed_from = (*node.stack, *site.stack(1)) if node.stack else before
+    try:
+        return _run(node, values, graph)
+    finally:
+        thread.replayed_from = before
+
+
+def _run(node: Node, values: Values, graph: StaticGraph) -> Sequence[Tensor]:
+    assert node.op is not None
+    operands = _operands(node, values, graph)
+    if node.untracked:
+        with no_grad():
+            return _applied(node, operands)
+    return _applied(node, operands)
+
+
+def _applied(node: Node, operands: list[Tensor]) -> Sequence[Tensor]:
+    assert node.op is not None
+    if node.effect == "write":
+        return [apply_in_place(node.op, operands, dict(node.attrs))]
+    if node.effect == "become":
+        return [view_in_place(node.op, operands[0], dict(node.attrs))]
+    result = apply(node.op, operands, dict(node.attrs))
+    return tuple(result) if node.op.several else [result]
+
+
+def _operands(node: Node, values: Values, graph: StaticGraph) -> list[Tensor]:
+    """The operands; a number takes the dtype it has beside an operand of another dtype than the recorded one."""
+    operands = [values[ref.node][ref.output_nr] for ref in node.inputs]
+    numbers = [place for place, ref in enumerate(node.inputs) if "number" in graph.nodes[ref.node].attrs]
+    if numbers and len(numbers) < len(operands):
+        beside = next(place for place in range(len(operands)) if place not in numbers)
+        if operands[beside]._array.dtype != graph.form(node.inputs[beside]).dtype:
+            for place in numbers:
+                value = graph.nodes[node.inputs[place].node].attrs["number"]
+                operands[place] = number(value, operands[beside]._array)
+    return operands
+
+
+def _last_uses(graph: StaticGraph) -> dict[int, list[int]]:
+    """After which node which others are used no more."""
+    last = {ref.node: n for n, node in enumerate(graph.nodes) for ref in node.inputs}
+    for ref in graph.outputs:
+        last.pop(ref.node, None)
+    done: dict[int, list[int]] = {}
+    for node, n in last.items():
+        done.setdefault(n, []).append(node)
+    return done

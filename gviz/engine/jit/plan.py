@@ -1,0 +1,197 @@
+"""Plans how a static graph runs on arrays: which forwards, which casts, which buffers.
+
+Every line of a plan does what `apply` does for one operation: 0-dimensional operands of operators are numpy scalars,
+dtypes are promoted, and the result of a ufunc is written into a buffer that nobody needs any more, where that gives the
+same bits. Whatever a graph returns, or what shares memory with it, is made anew in every run.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from gviz.engine.apply import promoted
+from gviz.engine.jit.buffers import Buffers
+from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
+from gviz.engine.op import Op
+from gviz.engine.tensor import Tensor
+
+UFUNCS: dict[Any, Any] = {
+    operator.add: np.add,
+    operator.sub: np.subtract,
+    operator.mul: np.multiply,
+    operator.truediv: np.true_divide,
+    operator.neg: np.negative,
+}
+"""The ufuncs that operators of arrays are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The compiled function ``run(inputs...)``, what its names mean, the buffers it wants, and what it writes to."""
+
+    code: CodeType
+    text: str
+    names: dict[str, Any]
+    buffers: dict[str, Form]
+    written: tuple[Tensor, ...]
+    written_inputs: tuple[int, ...]
+
+
+def planned(graph: StaticGraph) -> Plan:
+    """The plan of a graph."""
+    writing = _Writing(graph)
+    for number, node in enumerate(graph.nodes):
+        writing.node(number, node)
+    text = writing.text()
+    code = compile(text, "<plan>", "exec")
+    written = [n for n, node in enumerate(graph.nodes) if node.op is None and not node.fresh]
+    counts = [(n, writing.writes.count(graph.nodes[n].outputs[0].storage)) for n in written]
+    outside = tuple([t for n, times in counts for t in [graph.nodes[n].tensor] * times if t is not None])
+    inputs = tuple([n for n, times in counts for _ in range(times) if graph.nodes[n].kind == "input"])
+    return Plan(code, text, writing.names, writing.buffers.forms, outside, inputs)
+
+
+class _Writing:
+    """The text of a plan as it grows. A value has up to two variables: the array, and the scalar it is."""
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.names: dict[str, Any] = {"asarray": np.asarray}
+        self.writes = [graph.form(node.inputs[0]).storage for _, node in graph.operations() if node.effect == "write"]
+        self.buffers = Buffers(graph)
+        self._written = frozenset(self.writes)
+        self._shared = _shared_storages(graph)
+        self._lines: list[str] = []
+        self._scalars: dict[Ref, str] = {}
+        self._arrays: dict[Ref, str] = {}
+
+    def text(self) -> str:
+        takes = ", ".join(f"v{n}" for n, node in enumerate(self.graph.nodes) if node.kind == "input")
+        gives = "".join(f"{self._scalars.get(ref) or self._arrays[ref]}, " for ref in self.graph.outputs)
+        return "\n ".join([f"def run({takes}):", *self._lines, f"return ({gives})"]) + "\n"
+
+    def node(self, number: int, node: Node) -> None:
+        """Write the line of one node."""
+        if node.op is None:
+            self._from_outside(number, node)
+        elif node.effect == "write":
+            self._write(number, node, node.op)
+        else:
+            self._operation(number, node, node.op)
+        self._lines += [f"del v{n}" for n in self.buffers.dropped_after(number)]
+
+    def _from_outside(self, number: int, node: Node) -> None:
+        ref = Ref(number)
+        self._arrays[ref] = f"v{number}"
+        if node.tensor is None:
+            return
+        name = f"t{number}"
+        is_number = node.tensor._is_number
+        if is_number:
+            self.names[f"s{number}"] = node.tensor._array[()]
+            self._scalars[ref] = f"s{number}"
+        if is_number or (node.fresh and node.outputs[0].storage not in self._written | self.buffers.escaping):
+            self.names[f"v{number}"] = node.tensor._array
+            return
+        self.names[name] = node.tensor._array if node.fresh else node.tensor
+        self._lines.append(f"v{number} = {name}.copy('K')" if node.fresh else f"v{number} = {name}._array")
+
+    def _operation(self, number: int, node: Node, op: Op) -> None:
+        form = node.outputs[0]
+        ufunc = ufunc_of(op)
+        call, all_scalars = self._call(number, node, op)
+        ref = Ref(number)
+        if op.several:
+            self._lines.append(f"v{number} = {call}")
+            for output_nr in range(len(node.outputs)):
+                self._lines.append(f"v{number}_{output_nr} = asarray(v{number}[{output_nr}])")
+                self._arrays[Ref(number, output_nr)] = f"v{number}_{output_nr}"
+        elif not form.shape and ufunc is not None and all_scalars and form.storage not in self._shared:
+            self._lines.append(f"v{number} = {call}")
+            self._scalars[ref] = f"v{number}"
+        elif not form.shape:
+            self._lines.append(f"v{number} = asarray({call})")
+            self._arrays[ref] = f"v{number}"
+        else:
+            target = self.buffers.for_result(number, node) if ufunc else None
+            if target is None:
+                self._lines.append(f"v{number} = {call}")
+            else:
+                self.names[f"u{number}"] = ufunc
+                self._lines.append(f"v{number} = u{number}({self._operands(node, op)[0]}, {target})")
+            self._arrays[ref] = f"v{number}"
+
+    def _write(self, number: int, node: Node, op: Op) -> None:
+        target = self._array(node.inputs[0])
+        self._lines.append(f"v{number} = {target}")
+        self._lines.append(f"v{number}[...] = {self._call(number, node, op)[0]}")
+        self._arrays[Ref(number)] = f"v{number}"
+
+    def _call(self, number: int, node: Node, op: Op) -> tuple[str, bool]:
+        """The call of an op's forward, and whether every operand in it is a scalar."""
+        forward = op.forward if op.is_operator or not node.attrs else partial(op.forward, **node.attrs)
+        self.names[f"f{number}"] = forward
+        operands, all_scalars = self._operands(node, op)
+        return f"f{number}({operands})", all_scalars
+
+    def _operands(self, node: Node, op: Op) -> tuple[str, bool]:
+        forms = [self.graph.form(ref) for ref in node.inputs]
+        casts = _casts(op, forms)
+        takes_scalars = op.is_operator or isinstance(op.forward, np.ufunc)
+        given = []
+        for ref, form, cast in zip(node.inputs, forms, casts, strict=True):
+            text = self._scalar(ref) if takes_scalars and not form.shape else self._array(ref)
+            if cast is not None:
+                self.names[f"d_{cast.name}"] = cast
+                text = f"{text}.astype(d_{cast.name})"
+            given.append(text)
+        return ", ".join(given), takes_scalars and not any(form.shape for form in forms)
+
+    def _scalar(self, ref: Ref) -> str:
+        """A 0-dimensional value as a numpy scalar, with which arithmetic is ten times as fast."""
+        if ref not in self._scalars:
+            name = self._arrays[ref]
+            if self.graph.form(ref).storage in self._written:
+                return f"{name}[()]"
+            self._lines.append(f"s{ref.node}_{ref.output_nr} = {name}[()]")
+            self._scalars[ref] = f"s{ref.node}_{ref.output_nr}"
+        return self._scalars[ref]
+
+    def _array(self, ref: Ref) -> str:
+        if ref not in self._arrays:
+            self._lines.append(f"a{ref.node} = asarray(v{ref.node})")
+            self._arrays[ref] = f"a{ref.node}"
+        return self._arrays[ref]
+
+
+def ufunc_of(op: Op) -> Callable[..., Any] | None:
+    """The ufunc that an op's forward is, which gives the same with and without a place for its result."""
+    if op.memory != "new" or op.several:
+        return None
+    if isinstance(op.forward, np.ufunc):
+        return op.forward
+    ufunc: Callable[..., Any] | None = UFUNCS.get(op.forward)
+    return ufunc
+
+
+def _casts(op: Op, forms: Sequence[Form]) -> list[np.dtype[Any] | None]:
+    """To which dtype each operand is brought first, None where it has that already."""
+    arrays = [np.zeros((1,) * len(form.shape), form.dtype) for form in forms]
+    if not op.promotes or not (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
+        return [None] * len(forms)
+    common = promoted(arrays, op.promotes)
+    return [None if new.dtype == old.dtype else new.dtype for new, old in zip(common, arrays, strict=True)]
+
+
+def _shared_storages(graph: StaticGraph) -> frozenset[int]:
+    """The memory that more than one value lies in."""
+    counts = Counter(form.storage for node in graph.nodes for form in node.outputs)
+    return frozenset([storage for storage, count in counts.items() if count > 1])

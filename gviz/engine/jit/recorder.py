@@ -1,0 +1,196 @@
+"""Makes a static graph of what a thread does: every operation reports itself here while it is recorded.
+
+A tensor is known by its array, which every alias of it shares. What is not known when an operation uses it comes from
+outside: a parameter, a constant, or something the program made by other means than operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gviz import site
+from gviz.engine.jit import notices
+from gviz.engine.jit.graph import Effect, Form, Node, Ref, StaticGraph, needed, of_nodes
+from gviz.engine.jit.sizes import plain, traced_shape
+from gviz.engine.memory import owner_of
+from gviz.engine.modes import thread
+from gviz.engine.op import Op
+from gviz.engine.ops.memory import clone
+from gviz.engine.size import Size
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.values import Array
+
+
+class GraphRecorder:
+    """Collects nodes, and with `keep` what each gave. `names` are those of parameters, by their tensors' ids.
+
+    `warns` is told what the program does that no graph can hold, see `notices`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        names: Mapping[int, str] | None = None,
+        keep: bool = False,
+        warns: Callable[[str], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.nodes: list[Node] = []
+        self.values: list[list[Array]] = []
+        self.warns = warns or (lambda text: None)
+        self._names = names or {}
+        self._keep = keep
+        self._refs: dict[int, Ref] = {}
+        self._alive: list[Any] = []  # no two arrays may have the same id while one is known
+        self._storages: dict[int, int] = {}
+        self._writers: dict[int, int] = {}
+        self._born: set[int] = set()
+        self._switched: set[int] = set()
+        self._grad_enabled = thread.grad_enabled
+        self._written_inputs: set[int] = set()
+        self._outside = site.stack(2)
+
+    def input(self, name: str, tensor: Tensor) -> None:
+        """The next input of the graph."""
+        self._add(Node("input", (self._form(tensor._array),), name), [tensor._array])
+
+    def graph(self, outputs: Sequence[Tensor]) -> StaticGraph:
+        """What was recorded, as far as these outputs and writes depend on it."""
+        refs = self.refs(outputs)
+        kept = needed(self.nodes, refs)
+        self.values = [self.values[number] for number in kept] if self._keep else []
+        return of_nodes(self.name, self.nodes, kept, refs)
+
+    def knows(self, tensor: Tensor) -> bool:
+        """Whether it is an input, or was made by an operation that was recorded."""
+        ref = self._refs.get(id(tensor._array))
+        return ref is not None and self.nodes[ref.node].kind in ("input", "op")
+
+    # What `watching.Recorder` asks for
+
+    def refs(self, tensors: Sequence[Tensor]) -> tuple[Ref, ...]:
+        return tuple([self._refs.get(id(t._array)) or self._enter(t) for t in tensors])
+
+    def ran(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
+        for tensor in outputs:
+            if id(tensor._array) in self._refs:  # the forward gave its operand: two tensors, one array
+                tensor._array = tensor._array.view()
+        self._operation(op, refs, attrs, [t._array for t in outputs], "new")
+
+    def wrote(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], target: Tensor) -> None:
+        number = self._operation(op, refs, attrs, [target._array], "write")
+        storage = self.nodes[number].outputs[0].storage
+        self._writers[storage] = number
+        self._warn_of_write(storage)
+
+    def became(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], target: Tensor) -> None:
+        self._operation(op, refs, attrs, [target._array], "become")
+
+    def copied(self, tensor: Tensor, copy: Tensor) -> None:
+        self._operation(clone, self.refs([tensor]), {}, [copy._array], "new")
+
+    def born(self, array: Array) -> None:
+        self._born.add(self._known(array))
+
+    def read(self, tensor: Tensor, how: str) -> None:
+        if self.knows(tensor):
+            self.warns(notices.READING[how])
+
+    def shape(self, tensor: Tensor) -> Size:
+        return traced_shape(self, tensor._array.shape) if self.knows(tensor) else Size(tensor._array.shape)
+
+    def switched(self, tensor: Tensor, how: str) -> None:
+        if self.knows(tensor) and id(tensor) not in self._switched:
+            self._switched.add(id(tensor))
+            self._alive.append(tensor)
+            self.warns(notices.SWITCHED.format(how=how))
+
+    def drew(self) -> None:
+        self.warns(notices.RANDOM)
+
+    def accumulated(self) -> None:
+        self.warns(notices.ACCUMULATED)
+
+    def called(self, function: str) -> None:
+        self.warns(notices.CUSTOM.format(function=function))
+
+    # How nodes are made
+
+    def _operation(
+        self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], made: list[Array], effect: Effect
+    ) -> int:
+        node = Node(
+            "op",
+            tuple([self._form(array) for array in made]),
+            op=op,
+            attrs=plain(attrs),
+            inputs=refs,
+            effect=effect,
+            after=self._earlier_writes(refs),
+            untracked=self._grad_enabled and not thread.grad_enabled,
+            stack=self._inner(site.stack(2)),
+        )
+        return self._add(node, made)
+
+    def _add(self, node: Node, arrays: Sequence[Array]) -> int:
+        number = len(self.nodes)
+        self.nodes.append(node)
+        for output_nr, array in enumerate(arrays):
+            self._refs[id(array)] = Ref(number, output_nr)
+            self._alive.append(array)
+        if self._keep:
+            self.values.append([np.array(array) for array in arrays])
+        return number
+
+    def _enter(self, tensor: Tensor) -> Ref:
+        """A tensor from outside. RuntimeError, as in PyTorch, for one whose gradient would leave the graph."""
+        if tensor._grad_fn is not None:
+            raise RuntimeError(notices.CONSTANT_WITH_HISTORY)
+        fresh = self._known(tensor._array) in self._born and not tensor._is_number
+        kind = "parameter" if tensor._is_parameter or tensor._requires_grad else "constant"
+        name = self._names.get(id(tensor), "")
+        held = new_tensor(tensor._array.copy(order="K")) if fresh and kind == "constant" else tensor
+        attrs = {"number": tensor.number} if tensor._is_number else {}  # type: ignore[attr-defined]  # numbers have it
+        form = (self._form(tensor._array),)
+        node = Node(kind, form, name, held, fresh and kind == "constant", attrs=attrs)  # type: ignore[arg-type]
+        self._add(node, [tensor._array])
+        return self._refs[id(tensor._array)]
+
+    def _inner(self, stack: site.StackKey) -> site.StackKey:
+        """The part of a call stack within what is recorded."""
+        depth = len(stack) - len(self._outside)
+        return stack[:depth] if depth >= 0 and stack[depth:] == self._outside else stack
+
+    def _earlier_writes(self, refs: tuple[Ref, ...]) -> tuple[int, ...]:
+        """The writes to the memory of operands, other than those whose results they are."""
+        writers = {self._writers.get(self.nodes[r.node].outputs[r.output_nr].storage) for r in refs}
+        return tuple(sorted(n for n in writers - {r.node for r in refs} if n is not None))
+
+    def _form(self, array: Array) -> Form:
+        storage = self._storages.setdefault(self._known(array), len(self._storages))
+        return Form(array.shape, array.dtype, array.strides, storage)
+
+    def _known(self, array: Array) -> int:
+        """A number for the memory an array lies in, valid while this recorder lives."""
+        owner = owner_of(array)
+        if id(owner) not in self._storages:
+            self._alive.append(owner)
+        return id(owner)
+
+    def _warn_of_write(self, storage: int) -> None:
+        for node in self.nodes:
+            if node.kind != "input":
+                return
+            if node.outputs[0].storage == storage and storage not in self._written_inputs:
+                self._written_inputs.add(storage)
+                self.warns(notices.INPUT_WRITTEN.format(name=node.name))
+
+
+def form_of(tensor: Tensor, like: Form) -> bool:
+    """Whether a tensor has the shape, dtype and layout of a form."""
+    array = tensor._array
+    return array.shape == like.shape and array.dtype == like.dtype and array.strides == like.strides
