@@ -1,0 +1,148 @@
+"""Random programs, traced and replayed, give what they give themselves: forward and backward, bit for bit."""
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from random_programs import EXPRESSIONS, NAMES, WRITES
+
+import gviz.engine as torch
+from gviz.engine import jit
+
+MORE = int(os.environ.get("GVIZ_FUZZ", "0"))
+NO_OPERATIONS = ("requires_grad_()", ".detach_()", ".data = ")
+"""What a static graph does not hold, and warns of."""
+SHAPES = {"a": (2, 3), "b": (3,), "c": (2, 3)}
+
+
+@st.composite
+def lines(draw):
+    names = {"x": draw(st.sampled_from(NAMES)), "y": draw(st.sampled_from(NAMES))}
+    if draw(st.integers(0, 2)) == 0:
+        line = draw(st.sampled_from(WRITES)).format(**names)
+    else:
+        line = f"{draw(st.sampled_from(NAMES[2:]))} = " + draw(st.sampled_from(EXPRESSIONS)).format(**names)
+    return draw(st.sampled_from(["", "", "", "with torch.no_grad(): "])) + line
+
+
+def function(written):
+    body = "".join(f"    {line}\n" for line in written)
+    text = f"def f(a, b, c):\n    d = a * 1\n    e = b * 2\n{body}    return c.clone(), d.clone(), e.clone(), d, e\n"
+    space = {"torch": torch}
+    exec(text, space)
+    return space["f"]
+
+
+def inputs(seed, requires_grad=True):
+    random = np.random.default_rng(seed)
+    made = [torch.tensor(random.normal(size=shape).round(3) * 2) for shape in SHAPES.values()]
+    return [t.requires_grad_(requires_grad and name in "ab") for name, t in zip(SHAPES, made, strict=True)]
+
+
+def works(written, seed):
+    """What a function gives, with the inputs it leaves behind; None if it fails."""
+    arguments = inputs(seed)
+    try:
+        return function(written)(*arguments), arguments
+    except (RuntimeError, IndexError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def bits(tensors):
+    return [(t.dtype, t._array.shape, t._array.tobytes()) for t in tensors]
+
+
+def usable(written):
+    """The lines that do not fail."""
+    kept = []
+    for line in written:
+        if not any(text in line for text in NO_OPERATIONS) and works([*kept, line], 0) is not None:
+            kept.append(line)
+    return kept
+
+
+programs = st.lists(lines(), min_size=1, max_size=10)
+tried = settings(
+    max_examples=MORE or 150,
+    derandomize=not MORE,
+    deadline=None,
+    print_blob=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+@tried
+@given(programs)
+def test_values(written):
+    kept = usable(written)
+    note("\n".join(kept))
+    traced = trace(function(kept))
+    seed = 0 if traced.graph.dynamic else 1
+    expected = works(kept, seed)
+    if expected is None:
+        return
+    for grad_enabled in (True, False):
+        arguments = inputs(seed)
+        with torch.set_grad_enabled(grad_enabled):
+            if not grad_enabled and refused(kept, seed):
+                continue
+            result = traced(*arguments)
+        assert bits(result) == bits(expected[0])
+        assert bits(arguments) == bits(expected[1])
+
+
+def refused(kept, seed):
+    with torch.no_grad():
+        return works(kept, seed) is None
+
+
+def trace(f):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", jit.TracerWarning)
+        return jit.trace(f, tuple(inputs(0)), check_trace=False)
+
+
+@tried
+@given(programs)
+def test_gradients(written):
+    kept = usable(written)
+    note("\n".join(kept))
+
+    def loss(*arguments):
+        c, d, e, *_ = function(kept)(*arguments)
+        total = arguments[0].sum() + arguments[1].sum()
+        return total + (c * c).sum() + d.sum() * 2 + e.sum()
+
+    arguments = inputs(1)
+    try:
+        value = loss(*arguments)
+        expected = [value, *torch.autograd.grad(value, arguments[:2], retain_graph=True)]
+    except (RuntimeError, IndexError, ValueError):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", jit.TracerWarning)
+        both = jit.value_and_grad(loss, tuple(inputs(1)))
+        traced = jit.trace(loss, tuple(inputs(1)), check_trace=False)
+    value, gradients = both(*inputs(1))
+    assert bits([value, *gradients]) == bits(expected)
+    arguments = inputs(1)
+    value = traced(*arguments)
+    assert bits([value, *torch.autograd.grad(value, arguments[:2])]) == bits(expected)
+
+
+@pytest.mark.parametrize("shape", [(), (100,), (3, 4)])
+def test_long_chains(shape):
+    def chain(x, w):
+        h = x
+        for _ in range(200):
+            h = torch.sin(h * w) + x / 2
+        return h.sum()
+
+    x, w = torch.full(shape, 0.3, requires_grad=True), torch.full(shape, 0.99, requires_grad=True)
+    value = chain(x, w)
+    expected = [value, *torch.autograd.grad(value, [x, w], retain_graph=True)]
+    value, gradients = jit.value_and_grad(chain, (x, w))(x, w)
+    assert bits([value, *gradients]) == bits(expected)
