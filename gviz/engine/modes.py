@@ -22,8 +22,9 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-marks_new = False
-"""Whether any thread ever entered ``inference_mode`` or recorded; until then making a tensor costs no look there."""
+marks_new = 0
+"""How many threads record, and one more once any has inferred: at 0, making a tensor costs no look at the thread."""
+_has_inferred = False
 
 
 class ThreadState(threading.local):
@@ -69,10 +70,17 @@ def is_entered(error: RuntimeError) -> bool:
 thread = ThreadState()
 
 
-def watch_new(born: Callable[[Any], None] | None) -> None:
-    """Let `born` be told of the array of every tensor this thread makes."""
+def watch_new(born: Callable[[Any], None] | None, change: int) -> None:
+    """Let `born` be told of the array of every tensor this thread makes; `change` is how many more threads record."""
     global marks_new
-    marks_new, thread.born = True, born
+    thread.born = born
+    marks_new += change
+
+
+def _infer() -> None:
+    global marks_new, _has_inferred
+    _has_inferred = True
+    marks_new += 1
 
 
 def is_grad_enabled() -> bool:
@@ -169,8 +177,8 @@ class inference_mode(_GradMode):
         self._was: list[bool] = []
 
     def __enter__(self) -> None:
-        global marks_new
-        marks_new = marks_new or self._mode
+        if self._mode and not _has_inferred:
+            _infer()
         self._before.append(thread.grad_enabled)
         self._was.append(thread.inference)
         thread.grad_enabled, thread.inference = not self._mode, self._mode

@@ -94,10 +94,10 @@ def recording(by: Recorder | None) -> Iterator[None]:
     """Let `by` record what this thread does; None: nobody, for a moment."""
     before, here.recorder = here.recorder, by
     add(1)
-    modes.watch_new(by.born if by is not None else None)
+    modes.watch_new(by.born if by is not None else None, 1)
     try:
         yield
     finally:
         here.recorder = before
-        modes.watch_new(before.born if before is not None else None)
+        modes.watch_new(before.born if before is not None else None, -1)
         add(-1)
