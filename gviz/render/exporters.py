@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from gviz.errors import GvizError
-from gviz.render import animation, as_json, dot, gif, mermaid, raster, svg, text
+from gviz.render import animation, as_json, dot, gif, mermaid, page, raster, svg, text
 from gviz.render.drawing import Picture
 from gviz.render.request import ExportOptions, last_moment, moment_scene
 from gviz.trace.timeline import Timeline
@@ -46,6 +46,7 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("txt", (".txt",), text.render),
     Exporter("json", (".json",), as_json.render),
     Exporter("mermaid", (".mmd", ".mermaid"), mermaid.render),
+    Exporter("html", (".html", ".htm"), page.render),
     Exporter("animation", (".anim.svg",), animation.render, moves=True),
     Exporter("gif", (".gif",), gif.render, moves=True),
 )

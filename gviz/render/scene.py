@@ -37,6 +37,7 @@ __all__ = [
     "State",
     "Structure",
     "Style",
+    "parts",
     "scene",
     "structure",
 ]
@@ -93,13 +94,20 @@ class Scene:
 
 def scene(shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False) -> Scene:
     """The structure as it is at the moment. Tooltips take time, and are only made if they are asked for."""
+    boxes, edges = parts(shape, timeline, moment, tooltips=tooltips)
+    title, code = _picture_title(timeline, shape), _code(timeline, moment)
+    return Scene(boxes, edges, title, caption(timeline, moment), shape.levels, code)
+
+
+def parts(
+    shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False
+) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
+    """The boxes and lines of a scene, in the order of the structure's places and links."""
     nodes = list(dict.fromkeys(node for place in shape.places for node in place.nodes))
     states = dict(zip(nodes, moment.states(nodes), strict=True))
     now = Now(timeline, moment, timeline.at(max(moment.n - 1, 0)), states, _first_bad(timeline, moment), shape.options)
     boxes = tuple(_box(place, shape, now, tooltips=tooltips) for place in shape.places)
-    edges = tuple(_edge(link, now) for link in shape.links)
-    title, code = _picture_title(timeline, shape), _code(timeline, moment)
-    return Scene(boxes, edges, title, caption(timeline, moment), shape.levels, code)
+    return boxes, tuple(_edge(link, now) for link in shape.links)
 
 
 def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:

@@ -1,0 +1,184 @@
+"""Everything a page knows, as plain lists for JSON. `page.js` reads it; the names here are the names there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import PurePath
+from typing import Any
+
+from gviz.explain.happening import happening
+from gviz.explain.names import phase_words, title
+from gviz.plain_text import shown
+from gviz.render.page.cells import Cell, Change, Changes, line_key
+from gviz.render.page.extent import extent
+from gviz.render.page.geometry import Geometry, geometry
+from gviz.render.page.moves import moves, steps
+from gviz.render.page.sources import Sources
+from gviz.render.scene import Options, scene, structure
+from gviz.render.structure import Structure
+from gviz.trace.moment import Moment
+from gviz.trace.state import Iteration
+from gviz.trace.timeline import Timeline
+
+
+class Strings:
+    """Texts by number, each kept once; 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {"": 0}
+
+    def number(self, text: str) -> int:
+        """The number of a text."""
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def all(self) -> list[str]:
+        """All texts in the order of their numbers."""
+        return list(self._numbers)
+
+
+def contents(timeline: Timeline, n: int, options: Options, *, timeout: float) -> tuple[dict[str, Any], list[str]]:
+    """What the page that opens at moment `n` holds, and the notes on how it was made."""
+    held = extent(timeline, n)
+    strings, sources = Strings(), Sources(timeline)
+    notes = [held.left_out] if held.left_out else []
+    graphs, titles = [], {}
+    for iteration in held.iterations:
+        low = held.low if iteration is held.iterations[0] else iteration.start
+        high = held.high if iteration is held.iterations[-1] else iteration.end
+        shape = structure(timeline, iteration, options)
+        changes = Changes(timeline, shape).between(low, high)
+        words = _widest(shape, changes)
+        laid_out = geometry(scene(shape, timeline, timeline.at(high)), words, timeout=timeout)
+        notes += [laid_out.note] if laid_out.note else []
+        titles.update({place.node: place.title for place in shape.places if place.role != "chip"})
+        graphs.append(_graph(shape, laid_out, changes, strings) | {"low": low, "high": high, "nr": iteration.index + 1})
+    events = _events(timeline, held.low, held.high, strings, sources)
+    actors = dict.fromkeys([*titles, *(node for node in events["actors"] if node)])
+    nodes = {node: _node(timeline, node, titles.get(node, ""), held.low, held.high, sources) for node in actors}
+    page = {
+        "title": _program(timeline, held.iterations),
+        "count": len(timeline),
+        "low": held.low,
+        "high": held.high,
+        "start": n,
+        "notes": notes,
+        "graphs": graphs,
+        "events": events,
+        "nodes": nodes,
+        "moves": asdict(moves(timeline, held.low, held.high)),
+        "marks": sources.marks,
+        "files": sources.files(),
+        "strings": strings.all(),
+    }
+    return page, notes
+
+
+def _program(timeline: Timeline, iterations: Sequence[Iteration]) -> str:
+    """The name of the program, from the outermost frame of the first node that has one."""
+    frames = (timeline.info(node).frames for iteration in iterations for node in timeline.nodes_of(iteration))
+    first = next((each for each in frames if each), ())
+    return shown(PurePath(first[-1].path).name) if first else "computation graph"
+
+
+def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, str]:
+    """The widest label of each line at any moment, so that room is kept for it."""
+    numbers: dict[Cell, int] = {(line_key(link), 0): number for number, link in enumerate(shape.links)}
+    widest: dict[int, str] = {}
+    for _, cell, text in changes:
+        if cell in numbers:
+            number, label = numbers[cell], text.partition("\t")[2]
+            widest[number] = max(widest.get(number, ""), label, key=len)
+    return widest
+
+
+def _graph(shape: Structure, placed: Geometry, changes: Sequence[Change], strings: Strings) -> dict[str, Any]:
+    """One iteration: its drawing, the rows of its panels, and its changes, event by event.
+
+    Cells are numbered: those of the boxes (states, then a row each), those of the lines, those of the panels.
+    """
+    cells: dict[Cell, int] = {}
+    for place in shape.places:
+        for number in range(place.height):
+            cells[place.key, number] = len(cells)
+    for link in shape.links:
+        cells.setdefault((line_key(link), 0), len(cells))
+    panels = _panel_cells(changes)
+    for node, rows in panels.items():
+        for key in rows:
+            cells[node, key] = len(cells)
+    keys = {place.key: number for number, place in enumerate(shape.places)}
+    return {
+        "size": [placed.width, placed.height],
+        "boxes": [
+            [place.node, place.role, place.title, place.height, spot.x, spot.y, spot.width, spot.height]
+            for place, spot in zip(shape.places, placed.spots, strict=True)
+        ],
+        "lines": [
+            [link.kind, keys[link.source], keys[link.target], way.path, *(way.label or ())]
+            for link, way in zip(shape.links, placed.ways, strict=True)
+        ],
+        "panels": [[node, len(rows)] for node, rows in panels.items()],
+        "changes": _encoded(changes, cells, strings),
+    }
+
+
+def _panel_cells(changes: Sequence[Change]) -> dict[int, list[Any]]:
+    found: dict[int, set[Any]] = {}
+    for _, (node, key), _ in changes:
+        if isinstance(node, int):
+            found.setdefault(node, set()).add(key)
+    return {node: sorted(keys) for node, keys in found.items()}
+
+
+def _encoded(changes: Sequence[Change], cells: Mapping[Cell, int], strings: Strings) -> dict[str, list[int]]:
+    """As columns: the events at which anything changes (as distances) and how much, then which cells, to which text."""
+    at, counts, last = [], [], 0
+    for n, group in groupby(changes, key=lambda change: change[0]):
+        at.append(n - last)
+        counts.append(sum(1 for _ in group))
+        last = n
+    return {
+        "at": at,
+        "counts": counts,
+        "cells": [cells[cell] for _, cell, _ in changes],
+        "texts": [strings.number(text) for _, _, text in changes],
+    }
+
+
+def _events(timeline: Timeline, low: int, high: int, strings: Strings, sources: Sources) -> dict[str, Any]:
+    """What happened at every moment: in words, to which node, in which phase, and where in the source."""
+    moments = [timeline.at(n) for n in range(low, high + 1)]
+    return {
+        "texts": [strings.number(happening(timeline, moment).rstrip(".")) for moment in moments],
+        "actors": [moment.actor for moment in moments],
+        "phases": steps((moment.n, strings.number(phase_words(moment))) for moment in moments),
+        "marks": steps(_marks(timeline, moments, sources)),
+    }
+
+
+def _marks(timeline: Timeline, moments: Iterable[Moment], sources: Sources) -> Iterator[tuple[int, int]]:
+    """Where each event happened if it says so, else where its node was made, else the place before."""
+    last = -1
+    for moment in moments:
+        stack = getattr(moment.event, "stack", 0)
+        if stack:
+            last = sources.mark(timeline.stack(stack))
+        elif moment.actor:
+            last = sources.mark(timeline.info(moment.actor).frames)
+        yield moment.n, last
+
+
+def _node(timeline: Timeline, node: int, name: str, low: int, high: int, sources: Sources) -> dict[str, Any]:
+    info = timeline.info(node)
+    return {
+        "title": name or title(info),
+        "born": info.born,
+        "op": shown(info.op.name),
+        "scope": shown(info.scope),
+        "inputs": [source for source, _ in info.created.inputs if source],
+        "users": timeline.users(node),
+        "events": [n for n in timeline.events_of(node) if low <= n <= high],
+        "mark": sources.mark(info.frames),
+    }

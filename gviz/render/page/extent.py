@@ -1,0 +1,68 @@
+"""Which part of a trace one page holds: the iteration of a moment, and its neighbours as far as there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gviz.trace.state import Iteration
+from gviz.trace.timeline import Timeline
+
+EVENTS = 100_000
+NODES = 1500
+ITERATIONS = 24
+"""What fits: a browser shows it at once, and every iteration is laid out while somebody waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Iterations in a row, and the moments ``low..high`` of them; `left_out` says in words what is not there."""
+
+    iterations: tuple[Iteration, ...]
+    low: int
+    high: int
+    left_out: str
+
+
+def extent(timeline: Timeline, n: int) -> Extent:
+    """What a page opened at moment `n` holds."""
+    every = timeline.iterations
+    here = timeline.iteration_at(n)
+    kept = _grown(timeline, every, every.index(here))
+    first, last = kept[0], kept[-1]
+    low, high = (0 if first is every[0] else first.start), last.end
+    if high - low > EVENTS:
+        low = max(low, min(n - EVENTS // 2, high - EVENTS))
+        high = low + EVENTS
+    return Extent(kept, low, high, _left_out(every, kept, low, high, len(timeline)))
+
+
+def _grown(timeline: Timeline, every: Sequence[Iteration], at: int) -> tuple[Iteration, ...]:
+    """The iteration at a place, with those after and before it in turn until no more fit."""
+    first = last = at
+    events, nodes = _size(timeline, every[at])
+    for _ in range(ITERATIONS - 1):
+        for place in (last + 1, first - 1):
+            if not 0 <= place < len(every):
+                continue
+            more_events, more_nodes = _size(timeline, every[place])
+            if events + more_events > EVENTS or nodes + more_nodes > NODES or last - first + 1 >= ITERATIONS:
+                return tuple(every[first : last + 1])
+            events, nodes = events + more_events, nodes + more_nodes
+            first, last = min(first, place), max(last, place)
+    return tuple(every[first : last + 1])
+
+
+def _size(timeline: Timeline, iteration: Iteration) -> tuple[int, int]:
+    return iteration.end - iteration.start + 1, len(timeline.nodes_of(iteration))
+
+
+def _left_out(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high: int, count: int) -> str:
+    words = []
+    if len(kept) < len(every):
+        first, last = kept[0].index + 1, kept[-1].index + 1
+        which = f"iteration {first}" if first == last else f"iterations {first} to {last}"
+        words.append(f"{which} of {len(every)}")
+    if high - low < count - 1 or words:
+        words.append(f"events {max(low, 1):,} to {high:,} of {count:,}")
+    return f"This page holds {', '.join(words)}; export --at another moment for the rest." if words else ""

@@ -1,0 +1,165 @@
+"""Where the boxes and lines of a page stand: once for an iteration, so that no step moves anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gviz.render.dot import EASY_NODES, LABELLED_EDGES, STRAIGHT, WIDE_LEVELS
+from gviz.render.drawing import TooSlowError, draw
+from gviz.render.picture import LAYOUT_BOXES
+from gviz.render.placing import INCH, placing
+from gviz.render.scene import Box, Edge, Scene
+
+CHARACTER, ROW = 7, 15
+"""Points that a character and a row of a box take."""
+SIDE, TOP = 18, 10
+LETTER, LINE = 6, 13
+"""Points that a character of a label over a line takes, and its height."""
+
+Words = Mapping[int, str]
+"""The widest label that a line, by its number in the scene, ever carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The rectangle of a box, in points from the upper left corner of the drawing."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A line as an SVG path from maker to user (empty: it has none of its own), and the middle of its label."""
+
+    path: str = ""
+    label: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Everything's place, in the order of the scene, and the size of the whole; `note` tells of compromises."""
+
+    width: int
+    height: int
+    spots: tuple[Spot, ...]
+    ways: tuple[Way, ...]
+    note: str = ""
+
+
+def geometry(scene: Scene, words: Words, *, timeout: float) -> Geometry:
+    """Lay a scene out with Graphviz; past its budget with our own layout, in which gradients have no lines."""
+    count = len(scene.boxes)
+    if count > LAYOUT_BOXES:
+        return _simple(scene, f"{count:,} boxes: drawn with a simple layout")
+    try:
+        found = json.loads(draw(_dot(scene, words), "json0", timeout=timeout))
+    except TooSlowError:
+        return _simple(scene, f"Graphviz needed more than {timeout:g} s: drawn with a simple layout")
+    return _read(found, scene)
+
+
+def _dot(scene: Scene, words: Words) -> str:
+    """The boxes as empty rectangles; nothing a program said is in it."""
+    labelled = len(scene.edges) <= LABELLED_EDGES
+    ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
+    flow = "LR" if scene.levels <= WIDE_LEVELS else "TB"
+    easy = " nslimit=1 nslimit1=1 mclimit=0.1" if len(scene.boxes) > EASY_NODES else ""
+    lines = [f'digraph {{ rankdir={flow} nodesep=0.3 ranksep=0.55{easy} node [shape=box fixedsize=true label=""]']
+    lines += [_dot_box(box) for box in scene.boxes]
+    for number, edge in enumerate(scene.edges):
+        word = words.get(number, "") if labelled else ""
+        lines.append(_dot_line(number, edge, word, straight={edge.source, edge.target} <= ops))
+    return "\n".join([*lines, "}"])
+
+
+def _dot_box(box: Box) -> str:
+    width, height = _size(box)
+    return f'"{box.key}" [width={width / INCH:.3f} height={height / INCH:.3f}]'
+
+
+def _dot_line(number: int, edge: Edge, word: str, *, straight: bool) -> str:
+    ends = (edge.target, edge.source) if edge.kind == "gradient" else (edge.source, edge.target)
+    more = f" weight={STRAIGHT}" if straight else ""
+    if edge.kind == "gradient":
+        more += " dir=back"
+    elif edge.slot < 0:
+        more += " constraint=false"
+    if word:
+        cell = f'<td fixedsize="true" width="{len(word) * LETTER + LETTER}" height="{LINE}"></td>'
+        more += f' label=<<table border="0" cellborder="0" cellspacing="0"><tr>{cell}</tr></table>>'
+    return f'"{ends[0]}" -> "{ends[1]}" [id="{number}"{more}]'
+
+
+def _size(box: Box) -> tuple[int, int]:
+    return box.width * CHARACTER + SIDE, box.height * ROW + TOP
+
+
+def _read(found: dict[str, Any], scene: Scene) -> Geometry:
+    """The positions out of the JSON of Graphviz, whose y grows upwards."""
+    _, _, right, top = map(float, found["bb"].split(","))
+    centres = {each["name"]: _point(each["pos"], top) for each in found["objects"]}
+    edges = {int(each["id"]): each for each in found.get("edges", ())}
+    spots = [_spot(centres[box.key], _size(box)) for box in scene.boxes]
+    ways = [_way(edges[number], top) for number in range(len(scene.edges))]
+    return Geometry(round(right), round(top), tuple(spots), tuple(ways))
+
+
+def _spot(centre: tuple[float, float], size: tuple[int, int]) -> Spot:
+    (x, y), (width, height) = centre, size
+    return Spot(round(x - width / 2), round(y - height / 2), width, height)
+
+
+def _way(edge: dict[str, Any], top: float) -> Way:
+    label = _point(edge["lp"], top) if "lp" in edge else None
+    return Way(_path(edge["pos"], top), None if label is None else (round(label[0]), round(label[1])))
+
+
+def _path(pos: str, top: float) -> str:
+    """A curve in the words of Graphviz (``e,x,y`` or ``s,x,y``: the tip of an arrow, then knots) as an SVG path."""
+    knots: list[str] = []
+    tips = {"s": "", "e": ""}
+    for word in pos.split():
+        end, _, rest = word.partition(",")
+        if end in tips:
+            tips[end] = _knot(rest, top)
+        else:
+            knots.append(_knot(word, top))
+    start = [f"M{tips['s']}L{knots[0]}"] if tips["s"] else [f"M{knots[0]}"]
+    return "".join([*start, "C", " ".join(knots[1:]), f"L{tips['e']}" if tips["e"] else ""])
+
+
+def _knot(text: str, top: float) -> str:
+    x, y = _point(text, top)
+    return f"{round(x)} {round(y)}"
+
+
+def _point(text: str, top: float) -> tuple[float, float]:
+    x, y = map(float, text.rstrip("!").split(","))
+    return x, top - y
+
+
+def _simple(scene: Scene, note: str) -> Geometry:
+    """Our own layout, whose answers are in the words of Graphviz too."""
+    found = placing(scene)
+    boxes = [found.boxes[box.key] for box in scene.boxes]
+    spots = [_spot(_point(box["pos"], 0), (_points(box["width"]), _points(box["height"]))) for box in boxes]
+    ways = tuple(_simple_ways(scene.edges, found.lines))
+    right = max((spot.x + spot.width for spot in spots), default=0)
+    bottom = max((spot.y + spot.height for spot in spots), default=0)
+    return Geometry(right, bottom, tuple(spots), ways, note)
+
+
+def _simple_ways(edges: Sequence[Edge], lines: Mapping[tuple[str, str, int], dict[str, str]]) -> Iterator[Way]:
+    for edge in edges:
+        line = lines.get((edge.source, edge.target, edge.slot)) if edge.kind != "gradient" else None
+        yield Way(_path(line["pos"], 0)) if line else Way()
+
+
+def _points(inches: str) -> int:
+    return round(float(inches) * INCH)

@@ -1,0 +1,150 @@
+// The drawing of one iteration: made once, then only the texts and classes that changed are written.
+
+const SVG = "http://www.w3.org/2000/svg";
+const ROW = 15;
+const EDGE = 9;
+
+/** An SVG element with attributes and text. */
+function drawn(name, attributes, text = "") {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text) element.textContent = text;
+  return element;
+}
+
+/** Write a text only where it is another one: what stays costs the browser nothing. */
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** An arrow head: its tip, at the end of a line or, for gradients, at the beginning. */
+function head(id, path, size) {
+  const box = { id, viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: size, markerHeight: size, markerUnits: "userSpaceOnUse" };
+  const marker = drawn("marker", { ...box, orient: "auto-start-reverse" });
+  marker.append(drawn("path", { d: path }));
+  return marker;
+}
+
+class Graph {
+  /** Draws a graph of the page's data into `place`; `choose(node)` is called for a box that is clicked. */
+  constructor(data, strings, choose) {
+    this.data = data;
+    this.strings = strings;
+    this.rowsOfPanels = new Map();
+    let cell = data.boxes.reduce((sum, box) => sum + box[3], 0) + data.lines.length;
+    for (const [node, rows] of data.panels) {
+      this.rowsOfPanels.set(node, [cell, cell + rows]);
+      cell += rows;
+    }
+    this.cells = new Cells(data.changes, cell);
+    const [width, height] = data.size;
+    this.width = width + 20;
+    this.height = height + 20;
+    this.svg = drawn("svg", { viewBox: `-10 -10 ${this.width} ${this.height}`, role: "group" });
+    this.lines = data.lines.map((line) => this.line(line));
+    this.boxes = data.boxes.map((box) => this.box(box, choose));
+    const heads = drawn("defs", {});
+    const triangle = "M0 1 10 5 0 9z";
+    heads.append(head("arrow", triangle, 9), head("hollow", triangle, 10), head("back", triangle, 11));
+    this.svg.append(heads, ...this.lines.map((line) => line.group), ...this.boxes.map((box) => box.group));
+  }
+
+  line([kind, , , path, x, y]) {
+    const group = drawn("g", {});
+    const way = drawn("path", { d: path, class: "way" });
+    const label = drawn("text", x === undefined ? {} : { x, y: y + 4, class: "label" });
+    group.append(way, ...(x === undefined ? [] : [label]));
+    return { kind, group, label, shown: -1 };
+  }
+
+  box([node, role, title, height, x, y, width, full], choose) {
+    const group = drawn("g", { transform: `translate(${x} ${y})`, tabindex: -1, role: "button", "data-node": node });
+    const round = role === "op" || role === "root" ? 0 : 7;
+    if (role === "root") group.append(drawn("rect", { x: -3, y: -3, width: width + 6, height: full + 6, class: "outer" }));
+    group.append(drawn("rect", { width, height: full, rx: round, class: "face" }));
+    const middle = height === 1;
+    const head = middle
+      ? drawn("text", { x: width / 2, y: full / 2 + 4, class: "title middle" }, title)
+      : drawn("text", { x: EDGE, y: ROW + 1, class: "title" }, title);
+    const status = drawn("text", { x: width - EDGE, y: ROW + 1, class: "status" });
+    group.append(head, status);
+    const rows = [];
+    for (let row = 1; row < height; row += 1) {
+      const baseline = (row + 1) * ROW + 1;
+      const label = drawn("text", { x: EDGE, y: baseline, class: "muted" });
+      const text = drawn("text", { x: width - EDGE, y: baseline, class: "end" });
+      group.append(label, text);
+      rows.push({ label, text, left: EDGE, right: width - EDGE, shown: -1 });
+    }
+    group.addEventListener("click", () => choose(node));
+    return { node, role, title, group, head, status, rows, shown: -1 };
+  }
+
+  /** Write what has changed since the moment shown last. */
+  show(n) {
+    let cell = 0;
+    for (const box of this.boxes) {
+      const said = this.cells.at(cell, n);
+      if (said !== box.shown) this.dress(box, said);
+      box.rows.forEach((row, number) => {
+        const text = this.cells.at(cell + number + 1, n);
+        if (text !== row.shown) this.fill(row, text);
+      });
+      cell += box.rows.length + 1;
+    }
+    for (const line of this.lines) {
+      const said = this.cells.at(cell, n);
+      if (said !== line.shown) {
+        line.shown = said;
+        const [states, label] = this.strings[said].split("\t");
+        line.group.setAttribute("class", `line ${line.kind} ${states}`);
+        write(line.label, label || "");
+      }
+      cell += 1;
+    }
+  }
+
+  dress(box, said) {
+    box.shown = said;
+    const [states, status] = this.strings[said].split("\t");
+    box.states = states.split(" ");
+    box.group.setAttribute("class", `box ${box.role} ${states}`);
+    write(box.status, status || "");
+    write(box.head, box.states.includes("current") ? `► ${box.title}` : box.title);
+  }
+
+  fill(row, said) {
+    row.shown = said;
+    const [style, label, text] = said ? this.strings[said].split("\t") : ["", "", ""];
+    write(row.label, label);
+    write(row.text, text);
+    row.text.setAttribute("class", label ? `end ${style}` : style);
+    row.text.setAttribute("x", label ? row.right : row.left);
+  }
+
+  /** The rows of a node's panel at moment `n`: style, label and text of each. */
+  panel(node, n) {
+    const [start, end] = this.rowsOfPanels.get(node) || [0, 0];
+    const rows = [];
+    for (let cell = start; cell < end; cell += 1) {
+      const said = this.cells.at(cell, n);
+      if (said) rows.push(this.strings[said].split("\t"));
+    }
+    return rows;
+  }
+
+  /** Mark the boxes of the selected node; only they can be reached with the tab key. Returns the node's own box. */
+  select(node) {
+    let own = null;
+    for (const box of this.boxes) {
+      const chosen = box.node === node;
+      box.group.classList.toggle("selected", chosen);
+      if (box.group.getAttribute("tabindex") !== (chosen ? "0" : "-1")) box.group.setAttribute("tabindex", chosen ? 0 : -1);
+      if (!chosen) continue;
+      const words = box.rows.map((row) => `${row.label.textContent} ${row.text.textContent}`.trim());
+      box.group.setAttribute("aria-label", [box.title, box.status.textContent, ...words].filter(Boolean).join(", "));
+      if (box.role !== "chip") own = box;
+    }
+    return own;
+  }
+}

@@ -1,0 +1,260 @@
+// The page itself: one position in time, one selected node, and everything else follows from the two.
+
+const find = (id) => document.getElementById(id);
+const page = await unpacked(find("data").textContent);
+const moves = movesOf(page);
+const table = new EventTable(find("events"), page);
+const source = new Source(find("source"), find("file"), page.files);
+const graphs = page.graphs.map(() => null);
+const numbers = Object.keys(page.nodes).map(Number);
+
+let now = page.start;
+let selected = 0;
+let shown = null;
+let zoom = 0;
+let timer = 0;
+let matches = [];
+
+/** The graph of a moment, drawn when it is first asked for. */
+function graphAt(n) {
+  const place = Math.max(0, lastUpTo(page.graphs.map((graph) => graph.low), n));
+  graphs[place] ??= new Graph(page.graphs[place], page.strings, choose);
+  return graphs[place];
+}
+
+/** The words for a moment, as a sentence. */
+function sentence(n) {
+  const { events, strings, nodes, low } = page;
+  const actor = events.actors[n - low];
+  const phase = strings[valueAt(events.phases, n)];
+  const parts = [`event ${n} of ${page.count}`, phase, actor ? nodes[actor].title : ""].filter(Boolean);
+  return `${parts.join(", ")}: ${strings[events.texts[n - low]]}.`;
+}
+
+/** Go to a moment, and look at the node that acts there. */
+function go(n) {
+  now = Math.max(page.low, Math.min(n, page.high));
+  selected = actorBy(now) || selected;
+  source.show(page.marks[valueAt(page.events.marks, now)]);
+  show();
+}
+
+/** The node that acts at a moment, else the one that acted last; 0 before any has. */
+function actorBy(n) {
+  let place = n - page.low;
+  while (place > 0 && !page.events.actors[place]) place -= 1;
+  return page.events.actors[place];
+}
+
+/** Look at a node; the time does not move. */
+function choose(node) {
+  selected = Number(node);
+  source.show(page.marks[page.nodes[selected].mark]);
+  show();
+}
+
+/** Bring the whole page to the present moment. */
+function show() {
+  const graph = graphAt(now);
+  if (graph !== shown) {
+    find("graph").replaceChildren(graph.svg);
+    shown = graph;
+    find("iteration").value = page.graphs.indexOf(graph.data);
+    resize();
+  }
+  graph.show(now);
+  const box = graph.select(selected);
+  if (box) reveal(box.group);
+  const node = page.nodes[selected];
+  showPanel(find("panel"), node ? node.title : "No node yet", node ? graph.panel(selected, now) : [], page.nodes);
+  table.show(now);
+  find("slider").value = now;
+  find("slider").setAttribute("aria-valuetext", `event ${now} of ${page.count}`);
+  find("said").textContent = sentence(now);
+  remember();
+}
+
+/** Keep the address in step, so that it can be sent to somebody. */
+function remember() {
+  const address = `#e${now}${selected ? `n${selected}` : ""}`;
+  if (location.hash === address) return;
+  try {
+    history.replaceState(null, "", address);
+  } catch {
+    // inside the frame of a notebook there is no address to keep
+  }
+}
+
+/** Go where the address says: `#e12`, `#n4`, `#e12n4`. */
+function follow() {
+  const moment = /e(\d+)/.exec(location.hash);
+  const node = /n(\d+)/.exec(location.hash);
+  go(moment ? Number(moment[1]) : now);
+  if (node && page.nodes[node[1]]) choose(node[1]);
+}
+
+/** Scroll the graph, and nothing else, until a box is in sight. */
+function reveal(group) {
+  const pane = find("graph").getBoundingClientRect();
+  const box = group.getBoundingClientRect();
+  const [dx, dy] = [outside(box.left, box.right, pane.left, pane.right), outside(box.top, box.bottom, pane.top, pane.bottom)];
+  if (dx || dy) find("graph").scrollBy(dx, dy);
+}
+
+/** How far a stretch must move to lie in another; to its middle, so that steps nearby do not scroll again. */
+function outside(low, high, from, to) {
+  return low >= from && high <= to ? 0 : (low + high - from - to) / 2;
+}
+
+const READABLE = 0.75;
+
+/** Size the drawing: times `zoom`, or without one (0) to fit its pane, or at least its width, if it can be read then. */
+function resize() {
+  const pane = find("graph");
+  const across = Math.min(1, (pane.clientWidth - 8) / shown.width);
+  const whole = Math.min(across, (pane.clientHeight - 8) / shown.height);
+  const scale = zoom || (whole >= READABLE ? whole : Math.max(across, READABLE));
+  shown.svg.setAttribute("width", shown.width * scale);
+  shown.svg.setAttribute("height", shown.height * scale);
+}
+
+function enlarge(factor) {
+  const width = Number(shown.svg.getAttribute("width"));
+  zoom = factor ? Math.max(0.1, Math.min((width / shown.width) * factor, 4)) : 0;
+  resize();
+  show();
+}
+
+function play() {
+  if (timer) return pause();
+  if (now === page.high) go(page.low);
+  find("said").setAttribute("aria-live", "off"); // nobody can listen that fast
+  find("play").setAttribute("aria-pressed", "true");
+  timer = setInterval(() => (now === page.high ? pause() : go(now + 1)), 1000 / Number(find("speed").value));
+}
+
+function pause() {
+  clearInterval(timer);
+  timer = 0;
+  find("said").setAttribute("aria-live", "polite");
+  find("play").setAttribute("aria-pressed", "false");
+}
+
+/** Select the next node (in the order of their making) that fits the text, or the one before. */
+function search(step, text = find("search").value.trim()) {
+  const moment = /^@(\d+)$/.exec(text);
+  if (moment) return go(Number(moment[1]));
+  const wanted = text.toLowerCase();
+  matches = numbers.filter((node) => wanted && fits(page.nodes[node], node, wanted));
+  const place = matches.findIndex((node) => node >= selected + (step > 0 ? 1 : 0));
+  const next = step > 0 ? place : (place < 0 ? matches.length : place) - 1;
+  const found = matches.at(next < 0 && step > 0 ? 0 : next);
+  find("found").textContent = matches.length ? `${matches.indexOf(found) + 1} of ${matches.length}` : wanted && "nothing fits";
+  if (found !== undefined) choose(found);
+}
+
+function fits(node, number, wanted) {
+  if (/^#?\d+$/.test(wanted)) return number === Number(wanted.replace("#", ""));
+  const mark = page.marks[node.mark];
+  const where = mark ? `${page.files[mark[0]][0]}:${mark[1]}` : "";
+  return `${node.title}\n${node.op}\n${node.scope}\n${where}`.toLowerCase().includes(wanted);
+}
+
+/** Select the node so many places away in the order of making. */
+function neighbour(steps) {
+  const place = Math.max(0, Math.min(numbers.indexOf(selected) + steps, numbers.length - 1));
+  if (numbers.length) choose(numbers[place]);
+}
+
+/** Select an input or a user of the selected node. */
+function relative(kin) {
+  const next = page.nodes[selected]?.[kin].find((node) => page.nodes[node]);
+  if (next) choose(next);
+}
+
+const THEMES = ["auto", "light", "dark"];
+
+function switchTheme() {
+  const root = document.documentElement;
+  root.dataset.theme = THEMES[(THEMES.indexOf(root.dataset.theme) + 1) % THEMES.length];
+  find("theme").textContent = `theme: ${root.dataset.theme}`;
+}
+
+function help() {
+  const dialog = find("help");
+  if (dialog.open) dialog.close();
+  else dialog.showModal();
+}
+
+const KEYS = {
+  " ": play,
+  "/": () => find("search").select(),
+  ",": () => search(1),
+  ".": () => search(-1),
+  "?": help,
+  j: () => neighbour(1),
+  k: () => neighbour(-1),
+  g: () => neighbour(-numbers.length),
+  G: () => neighbour(numbers.length),
+  h: () => relative("inputs"),
+  l: () => relative("users"),
+  "+": () => enlarge(1.25),
+  "=": () => enlarge(1.25),
+  "-": () => enlarge(0.8),
+  z: () => enlarge(0),
+  Escape: () => find("search").blur(),
+};
+
+/** Carry out what a key means; whether it means anything. */
+function press(key) {
+  if (moves[key]) {
+    pause();
+    go(moves[key](now, selected));
+  } else if (KEYS[key]) KEYS[key]();
+  else return false;
+  return true;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || find("help").open) return;
+  const { tagName, type } = event.target;
+  if (tagName === "INPUT" && type === "search") {
+    if (event.key === "Enter") search(event.shiftKey ? -1 : 1);
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (tagName === "SELECT") return;
+  if (tagName === "BUTTON" && (event.key === " " || event.key === "Enter")) return;
+  if (event.key.startsWith("Arrow") && (type === "range" || event.target.closest?.(".scrolls"))) return;
+  if (press(event.key)) event.preventDefault();
+});
+
+document.addEventListener("click", (event) => {
+  const { key, moment, node } = event.target.closest("button")?.dataset ?? {};
+  if (key) press(key);
+  else if (moment) go(Number(moment));
+  else if (node) choose(node);
+});
+
+find("slider").min = page.low;
+find("slider").max = page.high;
+find("slider").addEventListener("input", (event) => {
+  pause();
+  go(Number(event.target.value));
+});
+find("speed").addEventListener("change", () => timer && (pause(), play()));
+find("search").addEventListener("change", () => (find("found").textContent = ""));
+find("iteration").append(...page.graphs.map((graph, place) => new Option(`iteration ${graph.nr}`, place)));
+find("iteration").hidden = page.graphs.length < 2;
+find("iteration").addEventListener("change", (event) => go(page.graphs[event.target.value].low));
+find("theme").textContent = `theme: ${document.documentElement.dataset.theme}`;
+find("theme").addEventListener("click", switchTheme);
+find("notes").textContent = page.notes.join(" ");
+find("notes").hidden = !page.notes.length;
+addEventListener("hashchange", follow);
+addEventListener("resize", () => {
+  resize();
+  show();
+});
+follow();
+document.body.dataset.ready = "true";

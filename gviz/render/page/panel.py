@@ -1,0 +1,230 @@
+"""The panel of one node at one moment, as rows of text: value, operands, gradient, contributions, rules, source."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import PurePath
+
+from gviz.events import GradFlowed, NodeCreated, StepStarted
+from gviz.explain.accumulation import accumulation
+from gviz.explain.arithmetic import Operand, Share, computation, shares
+from gviz.explain.kinds import as_at
+from gviz.explain.made_of import contribution
+from gviz.explain.names import called, label, why_untracked
+from gviz.numbers import bad_text, full, grad, share, short
+from gviz.plain_text import clipped, shown
+from gviz.site import Frame
+from gviz.trace.moment import Moment
+from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+RowKey = tuple[int, int, int]
+"""Where a row stands in its panel: the question it answers (in the order of `Panels.rows`), which output, input or
+frame it is about, and which contribution."""
+
+LIST = 8
+"""Users, callers and contributions beyond so many are counted."""
+
+Row = tuple[RowKey, str]
+
+UNBORN: RowKey = (0, 0, 0)
+ALL = range(13)
+"""All questions: 0 not made yet, 1 how computed, 2 value, 3 with what, 4 arguments, 5 kind, 6 saved, 7 used by,
+8 gradient in, 9 ``.grad``, 10 gradients out, 11 where, 12 module."""
+
+
+def row(style: str, name: str, text: str) -> str:
+    """A row as one text: its style, its label, and what it says."""
+    return f"{style}\t{name}\t{text}"
+
+
+class Panels:
+    """Panels of many nodes, moment after moment; rows that cannot have changed are not worked out again."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._known: dict[int, set[RowKey]] = {}
+        self._rules: dict[int, list[Row]] = {}
+        self._contributions: dict[int, str] = {}
+
+    def rows(self, moment: Moment, node: int, state: NodeState | None, *, whole: bool) -> Iterator[Row]:
+        """The rows that may have changed, those that are gone as empty texts; with `whole` all of them.
+
+        Keys sort in the order of the panel.
+        """
+        known = self._known.setdefault(node, set())
+        asked, found = self._asked(moment, node, state, fresh=whole or UNBORN in known)
+        for key in {key for key in known if key[0] in asked} - found.keys():
+            yield key, ""
+        known.difference_update({key for key in known if key[0] in asked})
+        known.update(found)
+        yield from found.items()
+
+    def _asked(
+        self, moment: Moment, node: int, state: NodeState | None, *, fresh: bool
+    ) -> tuple[Collection[int], dict[RowKey, str]]:
+        """The questions that are answered anew, and all rows of their answers."""
+        if state is None:
+            born = self._timeline.info(node).born
+            return ALL, {UNBORN: row("muted", "", f"not made yet: event {born} makes it")}
+        info, event = self._timeline.info(node), moment.event
+        asked = {0, 2, 5, 6, 8, 9}
+        rows = [*_values(info, state), *_about(info, state), *self._gradient(node, state)]
+        if fresh or isinstance(event, NodeCreated):
+            asked.add(7)
+            rows += _users(self._timeline, node, moment.n)
+        if fresh:
+            asked |= {1, 3, 4, 11, 12}
+            rows += _fixed(self._timeline, node)
+        if fresh or (isinstance(event, GradFlowed | StepStarted) and moment.actor == node):
+            asked.add(10)
+            rows += self._sent(moment, node, state)
+        return asked, dict(rows)
+
+    def _gradient(self, node: int, state: NodeState) -> Iterator[Row]:
+        if state.requires_grad:
+            for number, output in enumerate(state.outputs):
+                yield from self._arrived(node, number, state, output)
+
+    def _sent(self, moment: Moment, node: int, state: NodeState) -> Iterable[Row]:
+        """The rule for every input; before it has run without numbers, which never changes."""
+        created = self._timeline.info(node).created
+        if created.kind != "op" or created.untracked:
+            return ()
+        if state.step in ("running", "done"):
+            return _rules(self._timeline, moment, node)
+        if node not in self._rules:
+            self._rules[node] = list(_rules(self._timeline, moment, node))
+        return self._rules[node]
+
+    def _arrived(self, node: int, number: int, state: NodeState, output: OutputState) -> Iterator[Row]:
+        """What has come in, contribution by contribution, and ``.grad``."""
+        suffix = f" {number}" if len(state.outputs) > 1 else ""
+        count = f" ({len(output.parts)} of {output.expected})" if output.expected > 1 else ""
+        came = output.incoming is not None
+        yield (8, number, 0), row(_style(output.incoming, "grad"), f"grad in{suffix}",
+                                  grad(output.incoming) + count if came else "none yet")  # fmt: skip
+        for at, part in enumerate(output.parts[:LIST]):
+            yield (8, number, at + 1), row("text", "", self._contribution(part))
+        if len(output.parts) > LIST:
+            yield (8, number, LIST + 1), row("muted", "", f"and {len(output.parts) - LIST} more contributions")
+        if self._timeline.info(node).created.kind != "op" or output.grad is not None:
+            yield (9, number, 0), row(_style(output.grad, "grad"), f".grad{suffix}", self._held(node, output))
+
+    def _contribution(self, part: Contribution) -> str:
+        """The rule that made a contribution, with its numbers."""
+        if part.seq not in self._contributions or not part.source:
+            self._contributions[part.seq] = f"{contribution(self._timeline, part).text}, event {part.seq}"
+        return self._contributions[part.seq]
+
+    def _held(self, node: int, output: OutputState) -> str:
+        if output.grad is None:
+            return "None"
+        added = accumulation(self._timeline, node, output)
+        before = f"{share(added.before)} += {share(added.part)} -> " if added is not None else ""
+        return f"{before}{full(output.grad)}, event {output.grad_seq}"
+
+
+def _fixed(timeline: Timeline, node: int) -> Iterator[Row]:
+    """How the node was made, and where in the source."""
+    info, computed = timeline.info(node), computation(timeline, node)
+    if computed.text:
+        yield (1, 0, 0), row("text", called(info), computed.text)
+    for operand in computed.operands:
+        yield (3, operand.slot, 0), row("value", "with" if operand.slot == 0 else "", _operand(operand))
+    if computed.attributes and info.created.kind == "op":
+        text = ", ".join(f"{name} {value}" for name, value in computed.attributes)
+        yield (4, 0, 0), row("text", "args", clipped(text, 400))
+    for depth, frame in enumerate(info.frames[:LIST]):
+        made = f", event {info.born}" if depth == 0 else ""
+        yield (11, depth, 0), row("text", "from" if depth else "at", frame_text(frame) + made)
+    if len(info.frames) > LIST:
+        yield (11, LIST, 0), row("muted", "", f"and {len(info.frames) - LIST} more callers")
+    if info.scope:
+        yield (12, 0, 0), row("text", "module", clipped(info.scope, 200))
+
+
+def frame_text(frame: Frame) -> str:
+    """A frame in one line: ``demo.py:4 in train``."""
+    function = "" if frame.function == "<module>" else f" in {clipped(frame.function, 60)}"
+    return f"{shown(PurePath(frame.path).name)}:{frame.line}{function}"
+
+
+def _operand(operand: Operand) -> str:
+    if not operand.node:
+        return "a tensor from before the recording"
+    name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
+    which = f" output {operand.output_nr}" if operand.output_nr else ""
+    return f"#{operand.node}{name}{which}: {short(operand.value) if operand.value is not None else 'not stored'}"
+
+
+def _values(info: NodeInfo, state: NodeState) -> Iterator[Row]:
+    for number, output in enumerate(state.outputs):
+        name = "value" if len(state.outputs) == 1 else f"value {number}"
+        text = full(output.value) if output.value is not None else "not stored"
+        yield (2, number, 0), row(_style(output.value, "value"), name, text)
+        if output.version > info.created.outputs[number].version:
+            by = f" by #{output.written_by}" if output.written_by else ""
+            written = f"written in place{by}, version {output.version}, event {output.value_seq}"
+            yield (2, number, 1), row("sum", "", written)
+
+
+def _style(value: Value | None, style: str) -> str:
+    return "muted" if value is None else "bad" if bad_text(value) else style
+
+
+def _about(info: NodeInfo, state: NodeState) -> Iterator[Row]:
+    kind = _kind(as_at(info, state), state)
+    if kind:
+        yield (5, 0, 0), row("text", "kind", kind)
+    if state.saved != "nothing":
+        yield (6, 0, 0), row("muted" if state.saved == "freed" else "text", "saved", _saved(info, state))
+
+
+def _kind(info: NodeInfo, state: NodeState) -> str:
+    """What is special about the node; nothing for a tracked operation."""
+    if info.created.kind != "op":
+        return f"{info.created.kind}, {'requires grad' if state.requires_grad else 'no grad'}"
+    if info.created.untracked:
+        return f"not tracked: {why_untracked(info.created)}"
+    view = next((output.view_of for output in info.created.outputs if output.view_of), 0)
+    return f"a view of #{view}: shares its memory" if view else ""
+
+
+def _saved(info: NodeInfo, state: NodeState) -> str:
+    if state.saved == "freed":
+        return f"released, event {state.saved_freed}"
+    return ", ".join(map(shown, info.op.saved)) or "yes"
+
+
+def _users(timeline: Timeline, node: int, n: int) -> Iterator[Row]:
+    users = [user for user in timeline.users(node) if timeline.info(user).born <= n]
+    more = f" and {len(users) - LIST} more" if len(users) > LIST else ""
+    if users:
+        text = ", ".join(clipped(label(timeline, user), 40) for user in users[:LIST])
+        yield (7, 0, 0), row("text", "used by", text + more)
+
+
+def _rules(timeline: Timeline, moment: Moment, node: int) -> Iterator[Row]:
+    for sent in shares(timeline, moment, node):
+        yield (10, sent.operand.slot, 0), row("text" if sent.event else "muted", *_sent(sent))
+
+
+def _sent(sent: Share) -> tuple[str, str]:
+    """The rule for one input; once it has run with its numbers, and the sum it was added to."""
+    operand = sent.operand
+    name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
+    to = f"to #{operand.node}{name}" if operand.node else "to ?"
+    if sent.missing:
+        return to, sent.missing
+    words = [sent.rule, "" if sent.reduced else sent.numbers]
+    if sent.part is not None:
+        words.append(share(sent.part))
+    summed = f", summed over {sent.reduced}" if sent.reduced else ""
+    text = " = ".join(dict.fromkeys(filter(None, words))) + summed
+    if sent.part is None or sent.expected < 2:
+        return to, text
+    old = share(sent.before) if sent.before is not None else "0"
+    new = share(sent.after) if sent.after is not None else ""
+    return to, f"{text}; incoming {old} += {share(sent.part)} -> {new} ({sent.nth} of {sent.expected})"
