@@ -23,7 +23,7 @@ BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}
 BEGINNINGS = {
     "svg": "<?xml", "dot": "digraph {", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "txt": "demo.py",
     "json": '{\n "schema": 1',
-    "mermaid": "flowchart ", "animation": "<?xml", "gif": b"GIF89a",
+    "mermaid": "flowchart ", "animation": "<?xml", "gif": b"GIF89a", "html": "<!doctype html>",
 }  # fmt: skip
 
 

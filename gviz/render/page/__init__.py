@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from gviz.errors import GvizError
 from gviz.render.page.contents import contents
 from gviz.render.page.document import document
-from gviz.render.scene import Options
+from gviz.render.request import ExportOptions
 from gviz.trace.timeline import Timeline
 
 
-def page(
-    timeline: Timeline, n: int, *, theme: str = "auto", options: Options | None = None, timeout: float = 20.0
-) -> tuple[str, list[str]]:
-    """The page that opens at moment `n`, and what its reader should know about how it was made (mostly nothing)."""
-    held, notes = contents(timeline, n, options or Options(), timeout=timeout)
-    return document(held, theme), notes
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """The page that opens at moment `n`."""
+    if not 0 <= n <= len(timeline):
+        raise GvizError(f"there is no event {n}", hint=f"events are numbered 1 to {len(timeline)}", exit_code=2)
+    if not timeline.nodes:
+        raise GvizError("this trace holds no graph", why="the program made no tensors", exit_code=2)
+    held = contents(timeline, n, options)
+    for note in held["notes"]:
+        options.note(note)
+    return document(held, options.theme)

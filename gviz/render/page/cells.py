@@ -7,12 +7,15 @@ the explanations say what stands in a cell at a moment; this file finds the mome
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gviz import events as e
+from gviz.render.links import Link
 from gviz.render.page.panel import Panels, RowKey
+from gviz.render.room import Place
+from gviz.render.row import Row
 from gviz.render.scene import Box, Edge, parts
-from gviz.render.structure import Link, Place, Structure
+from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 
@@ -23,18 +26,33 @@ Change = tuple[int, Cell, str]
 """From event `n` on, a cell says this. An empty text: the cell is not there."""
 
 
+FAR_REACHING = (e.BackwardStarted, e.BackwardFinished, e.RequiresGradSet)
+"""Events after which any node may look different."""
+
+OF_PASSES = (e.StepStarted, e.GradFlowed, e.StepFinished, e.GradAccumulated, e.GradRetained, e.GradCaptured, e.HookRan)
+"""Events by which a pass may reach a node: what an earlier one has sent there is then over."""
+
+
 def line_key(link: Link) -> str:
     """The key of a line's cell."""
-    return f"{link.source}>{link.target}.{link.slot}.{link.output_nr}.{link.kind}"
+    return f"{link.source}>{link.target}.{link.slot}.{link.node}.{link.output_nr}.{link.kind}"
 
 
 def box_cells(box: Box) -> Iterator[tuple[Cell, str]]:
-    """The cells of a box: its states and the word for them, then style, label and text of each row."""
+    """The cells of a box: its states and the word for them, then style, label and text of each line."""
     yield (box.key, 0), f"{' '.join(box.states)}\t{box.status}"
-    for number, row in enumerate(box.rows, 1):
-        yield (box.key, number), f"{row.style}\t{row.label}\t{row.text}"
-    for number in range(len(box.rows) + 1, box.height):
-        yield (box.key, number), ""
+    lines = [line for row in box.rows for line in _lines(row)]
+    lines += [""] * (box.height - 1 - len(lines))
+    for number, line in enumerate(lines[: box.height - 1], 1):
+        yield (box.key, number), line
+
+
+def _lines(row: Row) -> Iterator[str]:
+    """A row in as many lines as it is high; a thumbnail says its text."""
+    texts = ["  ".join(numbers) for numbers in row.grid] or [row.text]
+    for number in range(row.lines):
+        text = texts[number] if number < len(texts) else ""
+        yield f"{row.style}\t{row.label if number == 0 else ''}\t{text}"
 
 
 def edge_cell(link: Link, edge: Edge) -> tuple[Cell, str]:
@@ -75,31 +93,34 @@ class Touched:
 
 
 class Changes:
-    """The changes of one iteration's structure."""
+    """The changes of one iteration: its structure, and the panels of its nodes, of `nodes` also if they have no box."""
 
-    def __init__(self, timeline: Timeline, shape: Structure) -> None:
+    def __init__(self, timeline: Timeline, shape: Structure, nodes: Iterable[int] = ()) -> None:
         self._timeline = timeline
         self._shape = shape
         self._panels = Panels(timeline)
         self._by_key = {place.key: place for place in shape.places}
         self._places: dict[int, list[Place]] = {}
         self._made_with: dict[int, list[Link]] = {}
-        self._gradients: dict[tuple[int, int], list[Link]] = {}
+        self._gradients: dict[int, list[Link]] = {}
         self._living_in: dict[int, set[int]] = {}
+        self._nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *nodes]))
+        self._known = frozenset(self._nodes)
         for place in shape.places:
-            self._places.setdefault(place.node, []).append(place)
+            for node in place.nodes:
+                self._places.setdefault(node, []).append(place)
         for link in shape.links:
             self._file(link)
-        for node in self._places:
+        for node in self._nodes:
             for output in timeline.info(node).created.outputs:
                 self._living_in.setdefault(output.storage, set()).add(node)
 
     def _file(self, link: Link) -> None:
-        source, target = self._by_key[link.source].node, self._by_key[link.target].node
         if link.kind == "gradient":
-            self._gradients.setdefault((target, source), []).append(link)
+            self._gradients.setdefault(link.node, []).append(link)
         else:
-            self._made_with.setdefault(target, []).append(link)
+            for user in {user for user, _ in link.uses}:
+                self._made_with.setdefault(user, []).append(link)
 
     def between(self, low: int, high: int) -> list[Change]:
         """All that changes from moment `low`, at which everything is new, to moment `high`."""
@@ -108,12 +129,14 @@ class Changes:
         for n in range(low, high + 1):
             moment = self._timeline.at(n)
             here = self._touched(moment)
-            whole = n == low or isinstance(moment.event, e.BackwardStarted | e.BackwardFinished)
+            whole = n == low or isinstance(moment.event, FAR_REACHING)
+            if isinstance(moment.event, e.RequiresGradSet):
+                self._panels.forget()
             part = self._shape if whole else self._part(here.nodes | before.nodes, (*here.links, *before.links))
             if part.places:
                 recorder.note(n, dressed(part, self._timeline, moment))
-            nodes = self._places.keys() if whole else here.nodes & self._places.keys()
-            for node, state in zip(nodes, moment.states(list(nodes)), strict=True):
+            nodes = self._nodes if whole else [node for node in here.nodes if node in self._known]
+            for node, state in zip(nodes, moment.states(nodes), strict=True):
                 said = self._panels.rows(moment, node, state, whole=whole)
                 recorder.note(n, (((node, key), text) for key, text in said))
             before = here
@@ -122,13 +145,11 @@ class Changes:
     def _touched(self, moment: Moment) -> Touched:
         event = moment.event
         nodes = {moment.node, moment.actor, moment.step}
-        links: list[Link] = []
+        links = self._gradients.get(moment.node, []) if isinstance(event, OF_PASSES) else []
         match event:
             case e.NodeCreated(node=node, inputs=inputs):
                 nodes.update(source for source, _ in inputs)
                 links = self._made_with.get(node, [])
-            case e.GradFlowed(source=source, node=node):
-                links = self._gradients.get((source, node), [])
             case e.StorageWritten(storage=storage):
                 nodes |= self._living_in.get(storage, set())
             case e.Failed(node=node):
@@ -141,4 +162,4 @@ class Changes:
         places = {place.key: place for node in nodes for place in self._places.get(node, ())}
         for link in links:
             places |= {key: self._by_key[key] for key in (link.source, link.target)}
-        return Structure(self._shape.iteration, tuple(places.values()), links, self._shape.levels)
+        return replace(self._shape, places=tuple(places.values()), links=links)

@@ -16,7 +16,9 @@ from gviz.render.page.extent import extent
 from gviz.render.page.geometry import Geometry, geometry
 from gviz.render.page.moves import moves, steps
 from gviz.render.page.sources import Sources
-from gviz.render.scene import Options, scene, structure
+from gviz.render.request import ExportOptions
+from gviz.render.room import Place
+from gviz.render.scene import scene, structure
 from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
 from gviz.trace.state import Iteration
@@ -38,8 +40,8 @@ class Strings:
         return list(self._numbers)
 
 
-def contents(timeline: Timeline, n: int, options: Options, *, timeout: float) -> tuple[dict[str, Any], list[str]]:
-    """What the page that opens at moment `n` holds, and the notes on how it was made."""
+def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, Any]:
+    """What the page that opens at moment `n` holds."""
     held = extent(timeline, n)
     strings, sources = Strings(), Sources(timeline)
     notes = [held.left_out] if held.left_out else []
@@ -47,17 +49,19 @@ def contents(timeline: Timeline, n: int, options: Options, *, timeout: float) ->
     for iteration in held.iterations:
         low = held.low if iteration is held.iterations[0] else iteration.start
         high = held.high if iteration is held.iterations[-1] else iteration.end
-        shape = structure(timeline, iteration, options)
-        changes = Changes(timeline, shape).between(low, high)
+        shape = structure(timeline, iteration, options.drawing)
+        changes = Changes(timeline, shape, timeline.nodes_of(iteration)).between(low, high)
         words = _widest(shape, changes)
-        laid_out = geometry(scene(shape, timeline, timeline.at(high)), words, timeout=timeout)
+        laid_out = geometry(scene(shape, timeline, timeline.at(high)), words, options)
         notes += [laid_out.note] if laid_out.note else []
-        titles.update({place.node: place.title for place in shape.places if place.role != "chip"})
+        titles.update(
+            {place.node: place.title for place in shape.places if place.role not in ("chip", "module", "saved")}
+        )
         graphs.append(_graph(shape, laid_out, changes, strings) | {"low": low, "high": high, "nr": iteration.index + 1})
     events = _events(timeline, held.low, held.high, strings, sources)
     actors = dict.fromkeys([*titles, *(node for node in events["actors"] if node)])
     nodes = {node: _node(timeline, node, titles.get(node, ""), held.low, held.high, sources) for node in actors}
-    page = {
+    return {
         "title": _program(timeline, held.iterations),
         "count": len(timeline),
         "low": held.low,
@@ -72,7 +76,6 @@ def contents(timeline: Timeline, n: int, options: Options, *, timeout: float) ->
         "files": sources.files(),
         "strings": strings.all(),
     }
-    return page, notes
 
 
 def _program(timeline: Timeline, iterations: Sequence[Iteration]) -> str:
@@ -112,7 +115,17 @@ def _graph(shape: Structure, placed: Geometry, changes: Sequence[Change], string
     return {
         "size": [placed.width, placed.height],
         "boxes": [
-            [place.node, place.role, place.title, place.height, spot.x, spot.y, spot.width, spot.height]
+            [
+                place.node,
+                place.role,
+                place.title,
+                place.height,
+                spot.x,
+                spot.y,
+                spot.width,
+                spot.height,
+                *_inside(place),
+            ]
             for place, spot in zip(shape.places, placed.spots, strict=True)
         ],
         "lines": [
@@ -122,6 +135,11 @@ def _graph(shape: Structure, placed: Geometry, changes: Sequence[Change], string
         "panels": [[node, len(rows)] for node, rows in panels.items()],
         "changes": _encoded(changes, cells, strings),
     }
+
+
+def _inside(place: Place) -> tuple[int, ...]:
+    """The nodes that the box of a closed module stands for."""
+    return () if place.group is None else place.nodes
 
 
 def _panel_cells(changes: Sequence[Change]) -> dict[int, list[Any]]:

@@ -18,7 +18,7 @@ SCRIPTS = ("unpack.js", "moves.js", "graph.js", "panes.js", "events.js", "page.j
 """The parts of the script, in the order in which they are joined."""
 
 OF_STATES = ("inplace", "freed", "current", "nan", "error")
-"""The states that change the colour of a box, the most important last."""
+"""The states that change the colour of a box, the most important last; the other paints are of roles."""
 
 
 def document(contents: Mapping[str, Any], theme: str) -> str:
@@ -77,10 +77,11 @@ def _colours() -> str:
 def _rules(theme: Theme) -> Iterator[str]:
     names = "; ".join(f"--{style}: {colour}" for style, colour in theme.texts.items())
     yield f":root {{ color-scheme: {theme.name}; --canvas: {theme.canvas}; --line: {theme.edge}; {names} }}"
-    states = {**theme.paints, "nan": theme.paints["error"]}
-    order = [*(name for name in states if name not in OF_STATES), *OF_STATES]
-    for name in order:
-        yield f".{name} {{ --face: {states[name].fill}; --rim: {states[name].border} }}"
+    paints = {**theme.paints, "nan": theme.paints["error"]}
+    roles = [f"role-{name}" for name in paints if name not in OF_STATES]
+    for name in [*roles, *(f"state-{state}" for state in OF_STATES)]:
+        paint = paints[name.partition("-")[2]]
+        yield f".{name} {{ --face: {paint.fill}; --rim: {paint.border} }}"
 
 
 def _scoped(rules: str, scope: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gviz.render.dot import EASY_NODES, LABELLED_EDGES, STRAIGHT, WIDE_LEVELS
+from gviz.render.dot import EASY_NODES, LABELLED_EDGES, OPS, STRAIGHT, WIDE_LEVELS
 from gviz.render.drawing import TooSlowError, draw
 from gviz.render.picture import LAYOUT_BOXES
 from gviz.render.placing import INCH, placing
+from gviz.render.request import ExportOptions
 from gviz.render.scene import Box, Edge, Scene
+from gviz.render.theme import Direction
 
 CHARACTER, ROW = 7, 15
 """Points that a character and a row of a box take."""
@@ -52,23 +54,23 @@ class Geometry:
     note: str = ""
 
 
-def geometry(scene: Scene, words: Words, *, timeout: float) -> Geometry:
+def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
     """Lay a scene out with Graphviz; past its budget with our own layout, in which gradients have no lines."""
     count = len(scene.boxes)
     if count > LAYOUT_BOXES:
         return _simple(scene, f"{count:,} boxes: drawn with a simple layout")
     try:
-        found = json.loads(draw(_dot(scene, words), "json0", timeout=timeout))
+        found = json.loads(draw(_dot(scene, words, options.direction), "json", timeout=options.timeout))
     except TooSlowError:
-        return _simple(scene, f"Graphviz needed more than {timeout:g} s: drawn with a simple layout")
+        return _simple(scene, f"Graphviz needed more than {options.timeout:g} s: drawn with a simple layout")
     return _read(found, scene)
 
 
-def _dot(scene: Scene, words: Words) -> str:
+def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     """The boxes as empty rectangles; nothing a program said is in it."""
     labelled = len(scene.edges) <= LABELLED_EDGES
-    ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
-    flow = "LR" if scene.levels <= WIDE_LEVELS else "TB"
+    ops = {box.key for box in scene.boxes if box.role in OPS}
+    flow = direction if direction != "auto" else "LR" if scene.levels <= WIDE_LEVELS else "TB"
     easy = " nslimit=1 nslimit1=1 mclimit=0.1" if len(scene.boxes) > EASY_NODES else ""
     lines = [f'digraph {{ rankdir={flow} nodesep=0.3 ranksep=0.55{easy} node [shape=box fixedsize=true label=""]']
     lines += [_dot_box(box) for box in scene.boxes]
@@ -88,7 +90,7 @@ def _dot_line(number: int, edge: Edge, word: str, *, straight: bool) -> str:
     more = f" weight={STRAIGHT}" if straight else ""
     if edge.kind == "gradient":
         more += " dir=back"
-    elif edge.slot < 0:
+    elif edge.kind == "view" and edge.slot < 0:
         more += " constraint=false"
     if word:
         cell = f'<td fixedsize="true" width="{len(word) * LETTER + LETTER}" height="{LINE}"></td>'
@@ -149,16 +151,11 @@ def _simple(scene: Scene, note: str) -> Geometry:
     found = placing(scene)
     boxes = [found.boxes[box.key] for box in scene.boxes]
     spots = [_spot(_point(box["pos"], 0), (_points(box["width"]), _points(box["height"]))) for box in boxes]
-    ways = tuple(_simple_ways(scene.edges, found.lines))
+    lines = [found.lines.get(f"e{number}") for number in range(len(scene.edges))]
+    ways = tuple(Way(_path(line["pos"], 0)) if line else Way() for line in lines)
     right = max((spot.x + spot.width for spot in spots), default=0)
     bottom = max((spot.y + spot.height for spot in spots), default=0)
     return Geometry(right, bottom, tuple(spots), ways, note)
-
-
-def _simple_ways(edges: Sequence[Edge], lines: Mapping[tuple[str, str, int], dict[str, str]]) -> Iterator[Way]:
-    for edge in edges:
-        line = lines.get((edge.source, edge.target, edge.slot)) if edge.kind != "gradient" else None
-        yield Way(_path(line["pos"], 0)) if line else Way()
 
 
 def _points(inches: str) -> int:

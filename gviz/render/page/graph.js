@@ -57,7 +57,7 @@ class Graph {
     return { kind, group, label, shown: -1 };
   }
 
-  box([node, role, title, height, x, y, width, full], choose) {
+  box([node, role, title, height, x, y, width, full, ...inside], choose) {
     const group = drawn("g", { transform: `translate(${x} ${y})`, tabindex: -1, role: "button", "data-node": node });
     const round = role === "op" || role === "root" ? 0 : 7;
     if (role === "root") group.append(drawn("rect", { x: -3, y: -3, width: width + 6, height: full + 6, class: "outer" }));
@@ -77,7 +77,7 @@ class Graph {
       rows.push({ label, text, left: EDGE, right: width - EDGE, shown: -1 });
     }
     group.addEventListener("click", () => choose(node));
-    return { node, role, title, group, head, status, rows, shown: -1 };
+    return { node, role, title, inside: new Set(inside), group, head, status, rows, shown: -1 };
   }
 
   /** Write what has changed since the moment shown last. */
@@ -107,8 +107,8 @@ class Graph {
   dress(box, said) {
     box.shown = said;
     const [states, status] = this.strings[said].split("\t");
-    box.states = states.split(" ");
-    box.group.setAttribute("class", `box ${box.role} ${states}`);
+    box.states = states.split(" ").filter(Boolean);
+    box.group.setAttribute("class", ["box", `role-${box.role}`, ...box.states.map((state) => `state-${state}`)].join(" "));
     write(box.status, status || "");
     write(box.head, box.states.includes("current") ? `► ${box.title}` : box.title);
   }
@@ -137,7 +137,7 @@ class Graph {
   select(node) {
     let own = null;
     for (const box of this.boxes) {
-      const chosen = box.node === node;
+      const chosen = box.node === node || box.inside.has(node);
       box.group.classList.toggle("selected", chosen);
       if (box.group.getAttribute("tabindex") !== (chosen ? "0" : "-1")) box.group.setAttribute("tabindex", chosen ? 0 : -1);
       if (!chosen) continue;

@@ -66,7 +66,9 @@ function show() {
   const box = graph.select(selected);
   if (box) reveal(box.group);
   const node = page.nodes[selected];
-  showPanel(find("panel"), node ? node.title : "No node yet", node ? graph.panel(selected, now) : [], page.nodes);
+  const rows = graph.panel(selected, now);
+  const nothing = [["muted", "", node ? "not in this part of the recording" : "n or s goes on to the first one"]];
+  showPanel(find("panel"), node ? node.title : "No node yet", rows.length ? rows : nothing, page.nodes);
   table.show(now);
   find("slider").value = now;
   find("slider").setAttribute("aria-valuetext", `event ${now} of ${page.count}`);
@@ -107,11 +109,12 @@ function outside(low, high, from, to) {
 }
 
 const READABLE = 0.75;
+const LARGEST = 1.4;
 
 /** Size the drawing: times `zoom`, or without one (0) to fit its pane, or at least its width, if it can be read then. */
 function resize() {
   const pane = find("graph");
-  const across = Math.min(1, (pane.clientWidth - 8) / shown.width);
+  const across = Math.min(LARGEST, (pane.clientWidth - 8) / shown.width);
   const whole = Math.min(across, (pane.clientHeight - 8) / shown.height);
   const scale = zoom || (whole >= READABLE ? whole : Math.max(across, READABLE));
   shown.svg.setAttribute("width", shown.width * scale);

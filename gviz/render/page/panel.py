@@ -9,8 +9,8 @@ from gviz.events import GradFlowed, NodeCreated, StepStarted
 from gviz.explain.accumulation import accumulation
 from gviz.explain.arithmetic import Operand, Share, computation, shares
 from gviz.explain.kinds import as_at
-from gviz.explain.made_of import contribution
-from gviz.explain.names import called, label, why_untracked
+from gviz.explain.contributions import contribution
+from gviz.explain.names import label, why_untracked
 from gviz.numbers import bad_text, full, grad, share, short
 from gviz.plain_text import clipped, shown
 from gviz.site import Frame
@@ -60,6 +60,10 @@ class Panels:
         known.difference_update({key for key in known if key[0] in asked})
         known.update(found)
         yield from found.items()
+
+    def forget(self) -> None:
+        """Inputs need a gradient now, or no longer: the rules read differently."""
+        self._rules.clear()
 
     def _asked(
         self, moment: Moment, node: int, state: NodeState | None, *, fresh: bool
@@ -130,7 +134,7 @@ def _fixed(timeline: Timeline, node: int) -> Iterator[Row]:
     """How the node was made, and where in the source."""
     info, computed = timeline.info(node), computation(timeline, node)
     if computed.text:
-        yield (1, 0, 0), row("text", called(info), computed.text)
+        yield (1, 0, 0), row("text", "formula", computed.text)
     for operand in computed.operands:
         yield (3, operand.slot, 0), row("value", "with" if operand.slot == 0 else "", _operand(operand))
     if computed.attributes and info.created.kind == "op":

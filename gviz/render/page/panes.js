@@ -74,7 +74,7 @@ class Source {
 
   /** Scroll within the pane only: the page itself never moves while time does. */
   reveal(line) {
-    const top = line.offsetTop - this.place.offsetTop;
+    const top = line.offsetTop;
     const seen = this.place.scrollTop;
     const room = this.place.clientHeight;
     if (top < seen + ROW || top > seen + room - 2 * ROW) this.place.scrollTop = top - room / 2;
