@@ -1,8 +1,8 @@
 """gviz: an interactive computation-graph visualizer and debugger.
 
 `record` writes a trace of what happens in a ``with`` block, `mark` names a moment of it, `load` opens a trace to ask it
-questions, `show` opens the debugger on one, `make_dot` draws one, or the graph behind a tensor. Everything is imported
-when it is first used.
+questions, `why` and `check` answer them in words, `show` opens the debugger on one, `make_dot` draws
+one, or the graph behind a tensor. Everything is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -15,13 +15,21 @@ from gviz.version import __version__
 
 if TYPE_CHECKING:
     from gviz.digraph import make_dot
+    from gviz.questions import check, why
     from gviz.trace import load
     from gviz.trace.record import mark, record
     from gviz.trace.timeline import Timeline
 
-__all__ = ["__version__", "load", "make_dot", "mark", "record", "show"]
+__all__ = ["__version__", "check", "load", "make_dot", "mark", "record", "show", "why"]
 
-_HOMES = {"load": "gviz.trace", "make_dot": "gviz.digraph", "mark": "gviz.trace.record", "record": "gviz.trace.record"}
+_HOMES = {
+    "check": "gviz.questions",
+    "load": "gviz.trace",
+    "make_dot": "gviz.digraph",
+    "mark": "gviz.trace.record",
+    "record": "gviz.trace.record",
+    "why": "gviz.questions",
+}
 
 
 def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None = None) -> None:

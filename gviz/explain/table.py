@@ -77,3 +77,8 @@ KINDS: tuple[Kind, ...] = (
 )
 
 BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def findable() -> list[Kind]:
+    """The kinds that a check may report: all that are more than a fact."""
+    return [kind for kind in KINDS if kind.severity != "fact"]

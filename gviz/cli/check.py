@@ -1,0 +1,115 @@
+"""``gviz check``: what is wrong in a recording, for people and for build machines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from gviz.cli import streams
+from gviz.cli.quietly import recorded
+from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
+from gviz.errors import GvizError
+
+if TYPE_CHECKING:
+    from gviz.explain.check import Checked
+    from gviz.explain.kind import Kind
+
+_FOUND = 1
+
+
+def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from gviz.explain.table import findable
+
+        for kind in findable():
+            click.echo(f"{kind.name:<22} {kind.severity:<8} {kind.meaning}")
+        context.exit()
+
+
+@click.command("check", context_settings=SCRIPT_CONTEXT)
+@click.option("--only", metavar="KINDS", help="Look for these kinds alone: born,cut.")
+@click.option("--ignore", metavar="KINDS", help="Do not look for these kinds.")
+@click.option("--fail-on", type=click.Choice(["error", "warning", "suspicion"]), default="warning",
+              help="The least grave level that makes the exit code 1 (warning).")  # fmt: skip
+@click.option("--format", "kind", type=click.Choice(["text", "json", "sarif"]), default="text", help="How to print it.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds.")
+@takes_program
+def command(program: Program, only: str | None, ignore: str | None, fail_on: str, kind: str) -> int:
+    """Look for what is wrong in a trace, or in a script that is run for it: errors, lost gradients, nan, loops.
+
+    What may well be meant so is called a suspicion. Exit code 1 if something at least as grave as --fail-on was found,
+    0 if not. What the program prints goes to standard error.
+    """
+    from gviz.explain.check import LEVELS, check
+
+    kinds = _kinds(only, ignore)
+    with recorded(program) as timeline:
+        found = check(timeline, kinds, _progress())
+        streams.say_raw("\r\x1b[K" if sys.stderr.isatty() else "")
+        _PRINTED[kind](found, len(timeline))
+    grave = LEVELS[: LEVELS.index(fail_on) + 1]
+    return _FOUND if any(one.level in grave for one in found) else 0
+
+
+def _kinds(only: str | None, ignore: str | None) -> list[Kind]:
+    from gviz.explain.table import findable
+
+    known = {kind.name: kind for kind in findable()}
+    named = [_names(text, known) for text in (only, ignore)]
+    return [kind for name, kind in known.items() if (only is None or name in named[0]) and name not in named[1]]
+
+
+def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
+    from difflib import get_close_matches
+
+    names = {name.strip() for name in text.split(",")} - {""} if text else set()
+    for name in sorted(names - known.keys()):
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else "gviz check --list lists the kinds"
+        raise GvizError(f"there is no kind of finding {name}", hint=hint, exit_code=2)
+    return names
+
+
+def _progress() -> Callable[[str], object]:
+    if not sys.stderr.isatty():
+        return lambda name: None
+    return lambda name: streams.say_raw(f"\rlooking for {name}\x1b[K")
+
+
+def _text(found: list[Checked], events: int) -> None:
+    from gviz.explain.finding import lines
+
+    for one in found:
+        finding = one.finding
+        more = f" (and {one.more} more on this line)" if one.more else ""
+        where = f"{finding.where}: " if finding.where else ""
+        (_, first, _), *rest = lines(finding)
+        click.echo(f"{where}{one.level}: {first} [{finding.kind}]{more}")
+        for depth, text, event in rest:
+            click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
+    click.echo(_summary(found, events))
+
+
+def _summary(found: list[Checked], events: int) -> str:
+    levels = [one.level for one in found]
+    counts = [(levels.count(level), level) for level in dict.fromkeys(levels)]
+    said = ", ".join(f"{count} {level}{'s' * (count != 1)}" for count, level in counts)
+    return said or f"nothing found in {events:,} events"
+
+
+def _json(found: list[Checked], events: int) -> None:
+    from gviz.cli import json_form
+
+    click.echo(json_form.text(events=events, findings=found))
+
+
+def _sarif(found: list[Checked], events: int) -> None:
+    from gviz.cli.sarif import text
+
+    click.echo(text(found))
+
+
+_PRINTED: dict[str, Callable[[list[Checked], int], None]] = {"text": _text, "json": _json, "sarif": _sarif}

@@ -1,0 +1,46 @@
+"""A trace, or a program that is run for it, with the program's output out of the way of the answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gviz.cli.session import Program, is_trace, record_program
+
+if TYPE_CHECKING:
+    from gviz.trace.timeline import Timeline
+
+
+@contextmanager
+def recorded(program: Program) -> Iterator[Timeline]:
+    """The timeline of a trace, or of a run of the program, whose trace is not kept unless it has an `output`."""
+    from gviz.trace.reader import open_trace
+    from gviz.trace.timeline import Timeline
+
+    with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
+        trace = Path(program.argv[0])
+        if program.as_module or not is_trace(trace):
+            own = program.output or Path(folder) / "program.gviz"
+            with _output_on_stderr():
+                trace = record_program(replace(program, output=own)).trace
+        with open_trace(trace) as log:
+            yield Timeline(log)
+
+
+@contextmanager
+def _output_on_stderr() -> Iterator[None]:
+    """While it lasts, what a child process writes to standard output goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

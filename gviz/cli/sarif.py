@@ -1,0 +1,58 @@
+"""Findings as SARIF 2.1.0, which code hosts show beside the lines of a change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gviz.explain.check import Checked
+from gviz.explain.finding import Finding, lines, whole
+from gviz.explain.table import findable
+from gviz.plain_text import shown
+from gviz.site import Frame
+from gviz.version import __version__
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {"error": "error", "warning": "warning", "suspicion": "note"}
+
+
+def text(found: list[Checked]) -> str:
+    """One SARIF log with one run; paths are relative to the working directory where they are below it."""
+    rules = [{"id": kind.name, "shortDescription": {"text": kind.meaning}} for kind in findable()]
+    driver = {"name": "gviz", "version": __version__, "rules": rules}
+    run = {"tool": {"driver": driver}, "results": [_result(one) for one in found], "columnKind": "unicodeCodePoints"}
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
+
+
+def _result(one: Checked) -> dict[str, Any]:
+    finding = one.finding
+    result: dict[str, Any] = {
+        "ruleId": finding.kind,
+        "level": _LEVELS[one.level],
+        "message": {"text": "\n".join(said for _, said, _ in lines(finding))},
+        "locations": [_location(finding.at)] if finding.at is not None else [],
+    }
+    related = [
+        {"message": {"text": part.text}, **_location(part.at)} for part in _placed(finding) if part.at is not None
+    ]
+    return result | ({"relatedLocations": related} if related else {})
+
+
+def _placed(finding: Finding) -> Iterator[Finding]:
+    return (part for part in whole(finding) if part is not finding and part.at is not None)
+
+
+def _location(frame: Frame) -> dict[str, Any]:
+    region = {"startLine": frame.line, "endLine": frame.end_line}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(frame.path)}, "region": region}}
+
+
+def _uri(path: str) -> str:
+    """A path below the working directory as a relative URI, any other as it is."""
+    here = Path.cwd()
+    whole = Path(shown(path))
+    if whole.is_absolute() and whole.is_relative_to(here):
+        return whole.relative_to(here).as_posix()
+    return whole.as_uri() if whole.is_absolute() else whole.as_posix()

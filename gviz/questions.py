@@ -1,0 +1,36 @@
+"""The questions of the command line in code: ``gviz.why("run.gviz", "w.grad")``, ``gviz.check("run.gviz")``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gviz.explain.check import Checked
+    from gviz.explain.finding import Finding
+    from gviz.trace.timeline import Timeline
+
+
+def why(trace: str | os.PathLike[str] | Timeline, place: str, *, at: int | None = None) -> Finding:
+    """Why a node has the value or gradient it has, or none, at event `at` (the end without one).
+
+    `place` is ``w.grad``, ``loss``, ``#4``, ``train.py:12``; ``error`` asks why the program failed. Raises GvizError
+    for a place that does not exist.
+    """
+    from gviz.cli.answers import answer
+
+    return answer(_timeline(trace), place, None if at is None else f"@{at}")[0]
+
+
+def check(trace: str | os.PathLike[str] | Timeline) -> list[Checked]:
+    """What is wrong or suspicious in a trace, the gravest first."""
+    from gviz.explain.check import check as checked
+
+    return checked(_timeline(trace))
+
+
+def _timeline(trace: str | os.PathLike[str] | Timeline) -> Timeline:
+    from gviz.trace import load
+    from gviz.trace.timeline import Timeline
+
+    return trace if isinstance(trace, Timeline) else load(trace)

@@ -1,0 +1,86 @@
+"""``gviz check`` and ``gviz why`` as a user and a build machine meet them."""
+
+import json
+
+import pytest
+from cli.programs import gviz
+from explain.programs import HERE, line_of
+
+import gviz as library
+from gviz.cli.main import run_command
+
+BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    path = tmp_path_factory.mktemp("traces") / "lost_leaf.gviz"
+    gviz("record", "--engine", "builtin", "-o", str(path), str(BUGS / "lost_leaf.py"), cwd=HERE)
+    return str(path)
+
+
+def test_a_script_with_a_mistake_fails_the_build():
+    code, out, err = gviz("check", "--engine", "builtin", str(BUGS / "lost_leaf.py"), cwd=HERE)
+    assert code == 1
+    assert out.startswith(f"lost_leaf.py:{line_of(BUGS / 'lost_leaf.py')}: warning: ")
+    assert out.endswith("1 warning\n")
+    assert err == "None\n"  # what the program prints is not in the way of the answer
+
+
+def test_a_healthy_script_passes():
+    code, out, _ = gviz("check", "--engine", "builtin", str(HEALTHY / "clipping.py"), cwd=HERE)
+    assert (code, out.split()[:2]) == (0, ["nothing", "found"])
+
+
+def test_a_question_about_a_script():
+    code, out, _ = gviz("why", "--engine", "builtin", "w.grad", str(BUGS / "lost_leaf.py"), cwd=HERE)
+    assert code == 0
+    assert out.startswith("#2 w = To at lost_leaf.py:6 is no leaf")
+
+
+def test_levels_and_kinds(trace, capsys):
+    assert run_command(["check", trace]) == 1
+    assert run_command(["check", "--fail-on", "error", trace]) == 0
+    assert run_command(["check", "--only", "rebound", trace]) == 1
+    assert run_command(["check", "--ignore", "rebound", trace]) == 0
+    capsys.readouterr()
+    assert run_command(["check", "--only", "reboundd", trace]) == 2
+    assert "did you mean rebound?" in capsys.readouterr().err
+
+
+def test_json_has_everything(trace, capsys):
+    run_command(["check", "--format", "json", trace])
+    (one,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (one["level"], one["finding"]["kind"], one["finding"]["at"]["line"]) == ("warning", "rebound", 6)
+    assert [part["event"] for part in one["finding"]["parts"]] == [1, 12]
+
+
+def test_sarif_points_at_lines(trace, capsys, monkeypatch):
+    monkeypatch.chdir(HERE)
+    run_command(["check", "--format", "sarif", trace])
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    (result,) = run["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "bugs/lost_leaf.py"
+    assert place["region"]["startLine"] == line_of(BUGS / "lost_leaf.py")
+    assert result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 5
+    assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert result["level"] == "warning"
+
+
+def test_the_kinds_are_listed(capsys):
+    assert run_command(["check", "--list"]) == 0
+    assert "carried-state" in capsys.readouterr().out
+
+
+def test_explain_without_a_place_says_what_is_wrong(trace, capsys):
+    assert run_command(["explain", trace]) == 0
+    assert "is no leaf" in capsys.readouterr().out
+    assert run_command(["explain", trace, "error"]) == 2
+    assert run_command(["explain", trace, "ww"]) == 2
+    assert "did you mean w?" in capsys.readouterr().err
+
+
+def test_in_code(trace):
+    assert library.why(trace, "w.grad").kind == "rebound"
+    assert [one.finding.kind for one in library.check(trace)] == ["rebound"]
