@@ -1,5 +1,6 @@
 import importlib.util
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -7,19 +8,33 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share `recording.py`
 
-TORCH_REQUIRED = os.environ.get("GVIZ_REQUIRE_TORCH", "0") not in ("", "0")
+
+def _has(module):
+    return importlib.util.find_spec(module) is not None
+
+
+NEEDED = {
+    "torch": ("PyTorch", lambda: _has("torch")),
+    "browser": ("a browser", lambda: _has("selenium") and all(map(shutil.which, ("chromium", "chromedriver")))),
+    "notebook": ("a notebook's kernel", lambda: all(map(_has, ("nbformat", "nbconvert", "ipykernel")))),
+}
+"""What a test with such a mark needs, and whether it is there. GVIZ_REQUIRE_TORCH=1 demands that it is, and so on."""
+
+REQUIRED = {mark for mark in NEEDED if os.environ.get(f"GVIZ_REQUIRE_{mark.upper()}", "0") not in ("", "0")}
 
 
 def pytest_runtest_setup(item):
-    if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
-        pytest.skip("not run: PyTorch is not installed")
+    for mark, (name, is_there) in NEEDED.items():
+        if item.get_closest_marker(mark) and not is_there():
+            pytest.skip(f"not run: {name} is not installed")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """With GVIZ_REQUIRE_TORCH=1 a test against PyTorch that did not run has failed."""
+    """A test that did not run for want of what is required has failed."""
     report = yield
-    if TORCH_REQUIRED and report.skipped and item.get_closest_marker("torch") and not hasattr(report, "wasxfail"):
+    demanded = [mark for mark in sorted(REQUIRED) if item.get_closest_marker(mark)]
+    if report.skipped and demanded and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} did not run, and GVIZ_REQUIRE_TORCH is set: {report.longrepr}"
+        report.longrepr = f"{item.nodeid} did not run, and GVIZ_REQUIRE_{demanded[0].upper()} is set: {report.longrepr}"
     return report

@@ -13,7 +13,8 @@ let selected = 0;
 let shown = null;
 let zoom = 0;
 let timer = 0;
-let matches = [];
+let still = 0;
+let sought = "";
 
 /** The graph of a moment, drawn when it is first asked for. */
 function graphAt(n) {
@@ -66,9 +67,7 @@ function show() {
   const box = graph.select(selected);
   if (box) reveal(box.group);
   const node = page.nodes[selected];
-  const rows = graph.panel(selected, now);
-  const nothing = [["muted", "", node ? "not in this part of the recording" : "n or s goes on to the first one"]];
-  showPanel(find("panel"), node ? node.title : "No node yet", rows.length ? rows : nothing, page.nodes);
+  showPanel(find("panel"), node ? node.title : "No node yet", panelRows(graph), page.nodes);
   table.show(now);
   find("slider").value = now;
   find("slider").setAttribute("aria-valuetext", `event ${now} of ${page.count}`);
@@ -76,15 +75,25 @@ function show() {
   remember();
 }
 
-/** Keep the address in step, so that it can be sent to somebody. */
+/** What is known of the selected node: now, or when the last iteration that has it ended. */
+function panelRows(graph) {
+  const rows = graph.panel(selected, now);
+  if (rows.length) return rows;
+  const older = page.graphs.findLast((each) => each.high < now && each.panels.some(([node]) => node === selected));
+  if (older) return [["muted", "", `as it was at event ${older.high}`], ...graphAt(older.high).panel(selected, older.high)];
+  return [["muted", "", selected ? "not in this part of the recording" : "s goes on to the first event, n to the first node"]];
+}
+
+/** Keep the address in step, so that it can be sent to somebody; once time stands still, as browsers count such calls. */
 function remember() {
-  const address = `#e${now}${selected ? `n${selected}` : ""}`;
-  if (location.hash === address) return;
-  try {
-    history.replaceState(null, "", address);
-  } catch {
-    // inside the frame of a notebook there is no address to keep
-  }
+  clearTimeout(still);
+  still = setTimeout(() => {
+    try {
+      history.replaceState(null, "", `#e${now}${selected ? `n${selected}` : ""}`);
+    } catch {
+      // inside the frame of a notebook there is no address to keep
+    }
+  }, 250);
 }
 
 /** Go where the address says: `#e12`, `#n4`, `#e12n4`. */
@@ -144,11 +153,12 @@ function pause() {
 }
 
 /** Select the next node (in the order of their making) that fits the text, or the one before. */
-function search(step, text = find("search").value.trim()) {
+function search(step, text = sought) {
+  sought = text;
   const moment = /^@(\d+)$/.exec(text);
   if (moment) return go(Number(moment[1]));
   const wanted = text.toLowerCase();
-  matches = numbers.filter((node) => wanted && fits(page.nodes[node], node, wanted));
+  const matches = numbers.filter((node) => wanted && fits(page.nodes[node], node, wanted));
   const place = matches.findIndex((node) => node >= selected + (step > 0 ? 1 : 0));
   const next = step > 0 ? place : (place < 0 ? matches.length : place) - 1;
   const found = matches.at(next < 0 && step > 0 ? 0 : next);
@@ -222,8 +232,11 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || find("help").open) return;
   const { tagName, type } = event.target;
   if (tagName === "INPUT" && type === "search") {
-    if (event.key === "Enter") search(event.shiftKey ? -1 : 1);
-    if (event.key === "Escape") event.target.blur();
+    if (event.key === "Enter") search(event.shiftKey ? -1 : 1, event.target.value.trim());
+    if (event.key === "Escape") {
+      event.preventDefault(); // which would empty it
+      event.target.blur();
+    }
     return;
   }
   if (tagName === "SELECT") return;
@@ -246,7 +259,7 @@ find("slider").addEventListener("input", (event) => {
   go(Number(event.target.value));
 });
 find("speed").addEventListener("change", () => timer && (pause(), play()));
-find("search").addEventListener("change", () => (find("found").textContent = ""));
+find("search").addEventListener("input", () => (find("found").textContent = ""));
 find("iteration").append(...page.graphs.map((graph, place) => new Option(`iteration ${graph.nr}`, place)));
 find("iteration").hidden = page.graphs.length < 2;
 find("iteration").addEventListener("change", (event) => go(page.graphs[event.target.value].low));

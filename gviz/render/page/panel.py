@@ -8,8 +8,8 @@ from pathlib import PurePath
 from gviz.events import GradFlowed, NodeCreated, StepStarted
 from gviz.explain.accumulation import accumulation
 from gviz.explain.arithmetic import Operand, Share, computation, shares
-from gviz.explain.kinds import as_at
 from gviz.explain.contributions import contribution
+from gviz.explain.kinds import as_at
 from gviz.explain.names import label, why_untracked
 from gviz.numbers import bad_text, full, grad, share, short
 from gviz.plain_text import clipped, shown
