@@ -46,11 +46,12 @@ def say(found: list[Finding], kind: str) -> None:
 
 
 def _failure(timeline: Timeline, *, asked: bool) -> list[Finding]:
+    from gviz.events import BackwardFinished
     from gviz.explain.check import check
     from gviz.explain.trouble import troubles
     from gviz.explain.why import why_failed
 
-    found = [why_failed(trouble) for trouble in troubles(timeline)]
+    found = [why_failed(trouble) for trouble in troubles(timeline, timeline.select([BackwardFinished]))]
     if asked and not found:
         raise GvizError("no error in this recording", exit_code=2)
     return found[-1:] or [one.finding for one in check(timeline)]

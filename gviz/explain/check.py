@@ -58,7 +58,7 @@ def _level(finding: Finding) -> Checked | None:
 
 def _everything(survey: Survey, progress: Callable[[str], object]) -> Iterator[Finding]:
     progress("errors")
-    yield from map(why_failed, troubles(survey.timeline))
+    yield from map(why_failed, troubles(survey.timeline, survey.select(BackwardFinished)))
     progress("leaves")
     yield from _of_leaves(survey)
     for kind in KINDS:
@@ -73,8 +73,8 @@ def _of_leaves(survey: Survey) -> Iterator[Finding]:
         return
     timeline, end = survey.timeline, survey.timeline.at(survey.end)
     last = {event.node: (seq, event) for seq, event in survey.accumulated}
-    leaves = [made.node for made in survey.nodes.values() if made.created.kind != "op" and made.created.requires_grad]
-    leaves = [leaf for leaf in leaves if survey.is_alive(leaf, survey.passes[-1][0])]
+    alive = survey.alive(survey.passes[-1][0])
+    leaves = [made.node for made in alive if made.created.kind != "op" and made.created.requires_grad]
     failed = _before_failed_passes(survey)
     for node in [node for node in leaves if node not in last and node not in failed][:MOST_ASKED]:
         found = why(timeline, end, node, "grad")

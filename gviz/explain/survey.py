@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import merge
+from operator import itemgetter
 
 from gviz import events as e
 from gviz.site import Frame
@@ -41,21 +43,44 @@ class Made:
         return self.value.shape if self.value is not None else ()
 
 
-class Survey:
-    """All nodes and passes of a timeline, up to event `end` (0: all)."""
+_READ: tuple[type[e.Event], ...] = (
+    e.NodeCreated, e.BackwardStarted, e.BackwardFinished, e.GradAccumulated, e.GradSet, e.GradRetained,
+    e.OptimizerStepped, e.StorageWritten, e.ScopeEntered,
+)  # fmt: skip
+"""What is read in one go: to read it kind by kind would be to read the file as often."""
 
-    def __init__(self, timeline: Timeline, end: int = 0) -> None:
+_Events = list[tuple[int, e.Event]]
+
+
+class Survey:
+    """All nodes and passes of a timeline."""
+
+    def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.end = end or len(timeline)
+        self.end = len(timeline)
+
+    @cached_property
+    def _events(self) -> dict[type[e.Event], _Events]:
+        found: dict[type[e.Event], _Events] = {kind: [] for kind in _READ}
+        for seq, event in self.timeline.select(_READ):
+            found[type(event)].append((seq, event))
+        return found
+
+    def select(self, *kinds: type[e.Event]) -> Iterator[tuple[int, e.Event]]:
+        """The events of these classes, which are of `_READ`, in order."""
+        return merge(*(self._events[kind] for kind in kinds), key=itemgetter(0))
 
     @cached_property
     def nodes(self) -> dict[int, Made]:
         """Every node, in order of creation."""
-        op = self.timeline.op
+        names: dict[int, str] = {}
         found: dict[int, Made] = {}
-        for seq, event in self.select(e.NodeCreated):
+        for seq, event in self._events[e.NodeCreated]:
             assert isinstance(event, e.NodeCreated)
-            found[event.node] = Made(seq, op(event.op).name.rstrip("_"), event)
+            name = names.get(event.op)
+            if name is None:
+                name = names[event.op] = self.timeline.op(event.op).name.rstrip("_")
+            found[event.node] = Made(seq, name, event)
         return found
 
     @cached_property
@@ -89,19 +114,10 @@ class Survey:
         entered = (event for _, event in self.select(e.ScopeEntered))
         return {event.scope: event for event in entered if isinstance(event, e.ScopeEntered)}
 
-    @cached_property
-    def freed(self) -> dict[int, int]:
-        """By node: the event since which nothing refers to it any more."""
-        return {event.node: seq for seq, event in self.select(e.NodeFreed) if isinstance(event, e.NodeFreed)}
-
-    def is_alive(self, node: int, n: int) -> bool:
-        """Whether something still refers to a node at moment `n`."""
-        return not 0 < self.freed.get(node, 0) <= n
-
-    @cached_property
-    def saved_freed(self) -> frozenset[int]:
-        """The nodes whose saved tensors were released."""
-        return frozenset(event.node for _, event in self.select(e.SavedFreed) if isinstance(event, e.SavedFreed))
+    def alive(self, n: int) -> Iterator[Made]:
+        """The nodes that something still refers to at moment `n`."""
+        freed = self.timeline.freed(n)
+        return (made for made in self.nodes.values() if made.seq <= n and made.node not in freed)
 
     def ops(self, *names: str) -> Iterator[Made]:
         """The nodes of some operations."""
@@ -121,7 +137,3 @@ class Survey:
     def at(self, made: Made) -> Frame | None:
         """The line that made a node."""
         return next(iter(self.timeline.stack(made.created.stack)), None)
-
-    def select(self, *kinds: type[e.Event]) -> Iterator[tuple[int, e.Event]]:
-        """The events of these classes."""
-        return self.timeline.select(kinds, 1, self.end + 1)

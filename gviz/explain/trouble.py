@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gviz.events import BackwardFinished, BackwardStarted, Failed
+from gviz.events import BackwardFinished, BackwardStarted, Event, Failed
 from gviz.site import Frame
 from gviz.trace.timeline import Timeline
 
@@ -50,14 +50,12 @@ def trouble_at(timeline: Timeline, seq: int) -> Trouble | None:
     return None
 
 
-def troubles(timeline: Timeline) -> Iterator[Trouble]:
-    """All errors in order; that of a pass only where the program did not fail with it."""
+def troubles(timeline: Timeline, finished: Iterable[tuple[int, Event]]) -> Iterator[Trouble]:
+    """All errors: those that ended one of the `finished` passes, then those with which the program failed."""
     uncaught = {event.message for n in timeline.failures if isinstance(event := timeline.event(n), Failed)}
-    for seq, event in timeline.select((BackwardFinished, Failed)):
-        if isinstance(event, BackwardFinished) and event.error in {"", *uncaught}:
-            continue
-        if (found := trouble_at(timeline, seq)) is not None:
-            yield found
+    caught = (seq for seq, event in finished if getattr(event, "error", "") not in {"", *uncaught})
+    found = (trouble_at(timeline, seq) for seq in (*caught, *timeline.failures))
+    return (trouble for trouble in found if trouble is not None)
 
 
 def _of_a_pass(timeline: Timeline, seq: int, event: BackwardFinished) -> Trouble:

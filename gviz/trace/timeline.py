@@ -104,6 +104,10 @@ class Timeline:
         stop = min(stop or len(self) + 1, len(self) + 1)
         return self._log.select(start, stop, frozenset(KIND_NUMBERS[kind] for kind in kinds))
 
+    def freed(self, n: int) -> frozenset[int]:
+        """The nodes that nothing referred to any more at moment `n`."""
+        return frozenset(self._index.lists["freed"].keys_between(1, n + 1).tolist())
+
     def op(self, number: int) -> e.OpSeen:
         """An operation by its number."""
         return self._log.ops.get(number, _UNKNOWN_OP)

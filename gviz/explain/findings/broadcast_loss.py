@@ -18,6 +18,8 @@ _MEETING = ("sub", "mul", "add", "div", "pow", "mse_loss", "smooth_l1_loss", "hu
 def found(survey: Survey) -> Iterator[Finding]:
     """Operations element by element of which neither input has the shape of the result."""
     for made in survey.ops(*_MEETING):
+        if len(made.shape) == 2 and made.shape[0] != made.shape[1]:
+            continue
         pair = [survey.unwrapped(source) if source.op == "expand" else source for source in survey.sources(made)][:2]
         shapes = [source.shape for source in pair]
         if len(pair) == 2 and _column_and_row(*shapes) and made.created.requires_grad:

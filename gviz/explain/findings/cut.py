@@ -17,6 +17,8 @@ from gviz.trace.timeline import Timeline
 
 MOST_CUTS = 5
 _COPIES_LOOKED_AT = 20
+_NEAR = 200
+"""Parameters of one model are made within so many nodes."""
 
 
 def no_way(asked: Question) -> Finding:
@@ -58,10 +60,11 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
 
 
 def _like(asked: Question) -> NodeInfo | None:
-    """The first operation since the node was made that used a leaf of the same shape, which requires a gradient."""
+    """The first operation that used another leaf of the same shape, made nearby, which requires a gradient."""
     timeline, made = asked.timeline, asked.info.created
     shape = made.outputs[0].value.shape if made.outputs and made.outputs[0].value is not None else None
-    for other in timeline.nodes:
+    place = timeline.place_of(asked.node)
+    for other in timeline.nodes[max(place - _NEAR, 0) : place + _NEAR]:
         info = timeline.info(other) if other != asked.node else None
         if info is None or info.created.kind == "op" or not info.created.requires_grad or not info.created.outputs:
             continue

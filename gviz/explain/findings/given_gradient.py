@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
@@ -30,7 +31,7 @@ def explain(trouble: Trouble) -> Finding | None:
 
 def _several(trouble: Trouble) -> Finding:
     timeline, names = trouble.timeline, trouble.names_on_its_line()
-    infos = (timeline.info(node) for node in reversed(timeline.nodes))
+    infos = (timeline.info(node) for node in islice(reversed(timeline.nodes), 1000))
     root = next((info for info in infos if info.name in names and info.created.requires_grad), None)
     value = root.created.outputs[0].value if root is not None else None
     shape = f" of shape {shape_text(value.shape)}" if value is not None else ""

@@ -17,21 +17,16 @@ MOST_ALIVE = 3
 
 def found(survey: Survey) -> Iterator[Finding]:
     """Lines of which tracked results of more iterations are alive at the end than any loop needs."""
-    if not survey.freed or len(survey.timeline.iterations) <= MOST_ALIVE:
+    if not survey.timeline.freed(survey.end) or len(survey.timeline.iterations) <= MOST_ALIVE:
         return  # a recording that does not tell when nodes go says nothing about who stays
     last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # later the program takes everything down
-    nodes = (made for made in survey.nodes.values() if _is_graph(made))
-    alive = [made for made in nodes if survey.is_alive(made.node, last_pass)]
+    alive = [made for made in survey.alive(last_pass) if made.created.kind == "op" and made.created.requires_grad]
     by_line: defaultdict[int, dict[int, Made]] = defaultdict(dict)
     for made in alive:
         by_line[made.created.stack][survey.timeline.iteration_at(made.seq).index] = made
     last = max((one for one in by_line.values() if len(one) > MOST_ALIVE), key=_latest, default=None)
     if last is not None:
         yield _finding(survey, list(last.values()), alive)
-
-
-def _is_graph(made: Made) -> bool:
-    return made.created.kind == "op" and made.created.requires_grad
 
 
 def _latest(line: dict[int, Made]) -> int:
@@ -41,7 +36,8 @@ def _latest(line: dict[int, Made]) -> int:
 def _finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Finding:
     timeline = survey.timeline
     first, last = roots[0], roots[-1]
-    saved = [made for made in alive if timeline.op(made.created.op).saved and made.node not in survey.saved_freed]
+    states = timeline.at(last.seq).states([made.node for made in alive])
+    saved = [state for state in states if state is not None and state.saved == "held"]
     size = sum(made.value.nbytes for made in alive if made.value is not None)
     info = timeline.info(last.node)
     text = (

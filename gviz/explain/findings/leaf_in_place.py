@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gviz.events import NodeCreated
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import label, label_at
@@ -15,8 +16,9 @@ def explain(trouble: Trouble) -> Finding | None:
     if not trouble.says(PATTERN):
         return None
     timeline, names = trouble.timeline, trouble.names_on_its_line()
-    infos = (timeline.info(node) for node in reversed(timeline.nodes))
-    leaf = next((i for i in infos if i.name in names and i.created.kind != "op" and i.created.requires_grad), None)
+    created = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
+    leaves = [event.node for event in created if event.kind != "op" and event.requires_grad]
+    leaf = next((info for node in reversed(leaves) if (info := timeline.info(node)).name in names), None)
     view = "a view of " if trouble.says("a view of") else ""
     at = f" at {trouble.at.path.rpartition('/')[2]}:{trouble.at.line}" if trouble.at else ""
     what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from gviz.explain.finding import Finding
 from gviz.explain.findings.tracked import CUT_FIXES
 from gviz.explain.kind import Kind
@@ -11,6 +13,7 @@ from gviz.explain.ways import ancestors
 from gviz.trace.timeline import Timeline
 
 PATTERN = r"does not require grad and does not have a grad_fn"
+_LOOKED_AT = 1000
 _LOSING = {"no_grad", "detach", "data", "dtype"}
 
 
@@ -45,7 +48,8 @@ def _fix(timeline: Timeline, lost: int) -> str:
 def _root(trouble: Trouble) -> int:
     """The tensor on whose line backward was called: by its name there, else the last one that was made."""
     timeline, names = trouble.timeline, trouble.names_on_its_line()
-    made = [node for node in reversed(timeline.nodes) if timeline.born(node) < trouble.seq]
+    before = (node for node in reversed(timeline.nodes) if timeline.born(node) < trouble.seq)
+    made = list(islice(before, _LOOKED_AT))
     named = (node for node in made if timeline.info(node).name in names)
     return next(named, made[0] if made else 0)
 
