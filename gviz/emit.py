@@ -42,7 +42,8 @@ class Channel:
         self, listener: Listener, *, limit: int = INLINE_BYTES, read_source: Callable[[str], str | None] | None = None
     ) -> None:
         self._listener = listener
-        self.value: Callable[[Array | np.generic], Value] = partial(capture, limit=max(limit, INLINE_BYTES))
+        self.limit = max(limit, INLINE_BYTES)
+        self.value: Callable[[Array | np.generic], Value] = partial(capture, limit=self.limit)
         """Captures an array or numpy scalar under this recording's limit."""
         self._read_source = read_source or (lambda path: None)
         self._freed: deque[_End] = deque()

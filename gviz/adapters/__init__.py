@@ -1,0 +1,1 @@
+"""Other frameworks under the same debugger: each says the events of `gviz.events`."""

@@ -1,0 +1,1 @@
+"""Real PyTorch under the debugger; the one package that imports it."""

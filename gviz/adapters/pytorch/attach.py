@@ -1,0 +1,154 @@
+"""Puts gviz into PyTorch for the length of a recording, and takes it out again.
+
+Every private name is looked for first. What is missing disables only what needs it, and is said.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import wraps
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from gviz import emit, site
+from gviz.adapters.pytorch import modules, passes
+from gviz.adapters.pytorch.calls import Listening, observe
+from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.values import Keep
+from gviz.emit import Channel
+from gviz.events import Warned
+
+site.hide(torch.__path__[0] + "/")
+
+
+class Attached:
+    """PyTorch while it is listened to: a context manager, left at the latest when the recording ends.
+
+    The thread that enters it is listened to, and every thread started from then on.
+    """
+
+    def __init__(self, channel: Channel, *, values: Keep = "whole", model: torch.nn.Module | None = None) -> None:
+        self.session = Session(channel, values)
+        self._model = model
+        self._open = ExitStack()
+
+    def __enter__(self) -> Attached:
+        for name, put_in in _PARTS.items():
+            try:
+                put_in(self.session, self._open)
+            except AttributeError as missing:
+                self._say_missing(name, missing)
+        if self._model is not None:
+            modules.name_parameters(self.session, self._model)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def _say_missing(self, name: str, missing: AttributeError) -> None:
+        text = f"PyTorch {torch.__version__} is not the version gviz knows: {name} will be missing ({missing})"
+        self.session.channel.say(Warned("GvizWarning", text, 0))
+        warnings.warn(f"gviz: {text}", stacklevel=3)
+
+
+def _put_in_mode(session: Session, leaving: ExitStack) -> None:
+    leaving.enter_context(Listening(session))
+
+
+def _put_in_threads(session: Session, leaving: ExitStack) -> None:
+    """A function mode belongs to one thread: give every new thread its own."""
+    begin = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]  # private, and looked for here
+
+    @wraps(begin)
+    def listening(thread: threading.Thread) -> None:
+        if not session.is_heard or thread.name.startswith("gviz"):
+            return begin(thread)
+        with Listening(session):
+            return begin(thread)
+
+    _replace(threading.Thread, "_bootstrap_inner", listening, leaving)
+
+
+def _put_in_engine(session: Session, leaving: ExitStack) -> None:
+    engine = torch.autograd.graph._engine_run_backward
+
+    @wraps(engine)
+    def listened(roots: Any, *args: Any, **options: Any) -> Any:
+        return passes.run(session, engine, roots, args, options)
+
+    for home in (torch.autograd.graph, torch.autograd):
+        _replace(home, "_engine_run_backward", listened, leaving)
+
+
+def _put_in_functions(session: Session, leaving: ExitStack) -> None:
+    """``Function.apply`` asks no mode."""
+    apply = torch.autograd.Function.__dict__["apply"].__func__
+
+    @wraps(apply)
+    def listened(cls: Any, *args: Any, **options: Any) -> Any:
+        result = apply(cls, *args, **options)
+        outputs = (result,) if isinstance(result, torch.Tensor) else result
+        if session.is_heard and isinstance(outputs, (tuple, list)):
+            tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
+            with torch._C.DisableTorchFunction():
+                observe(session, cls, args, options, tensors, False)
+        return result
+
+    _replace(torch.autograd.Function, "apply", classmethod(listened), leaving)
+
+
+def _put_in_modules(session: Session, leaving: ExitStack) -> None:
+    def before(module: torch.nn.Module, args: Any) -> None:
+        if session.is_heard:
+            modules.enter(session, module)
+
+    def after(module: torch.nn.Module, args: Any, result: Any) -> None:
+        if session.is_heard:
+            modules.leave(session)
+
+    hooks = torch.nn.modules.module
+    leaving.callback(hooks.register_module_forward_pre_hook(before).remove)
+    leaving.callback(hooks.register_module_forward_hook(after, always_call=True).remove)
+
+
+def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
+    def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if session.is_heard:
+            modules.stepped(session, optimizer)
+
+    leaving.callback(torch.optim.optimizer.register_optimizer_step_post_hook(after).remove)
+
+
+_PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
+    "backward passes": _put_in_engine,
+    "custom functions": _put_in_functions,
+    "module calls": _put_in_modules,
+    "optimizer steps": _put_in_optimizers,
+    "what other threads compute": _put_in_threads,
+    "operations": _put_in_mode,
+}
+
+
+def _replace(home: Any, name: str, value: Any, leaving: ExitStack) -> None:
+    before = vars(home)[name]
+    setattr(home, name, value)
+
+    def put_back() -> None:
+        if vars(home).get(name) is value:
+            setattr(home, name, before)
+
+    leaving.callback(put_back)
+
+
+def attach(channel: Channel | None = None, *, values: Keep = "whole", model: torch.nn.Module | None = None) -> Attached:
+    """Listen to PyTorch for the recording in progress (or `channel`), from the ``with`` block this opens."""
+    to = channel or emit.channel
+    assert to is not None, "there is no recording in progress"
+    return Attached(to, values=values, model=model)

@@ -1,0 +1,302 @@
+"""Sees what a program calls: a function mode, which PyTorch asks before every operation of the thread it is active in.
+
+What a call made is read off its result afterwards; only a few functions need more than that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from types import CodeType
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gviz.adapters.pytorch import operations, writes
+from gviz.adapters.pytorch.graph import NO_CALL, Attrs, Call, edge_of, enter, mark_of, untracked, version_of, visit
+from gviz.adapters.pytorch.session import Session
+from gviz.events import GradSet, HookRan, RequiresGradSet
+
+_Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+_FOLDER = torch.__path__[0]
+_SILENT = tuple(
+    f"{_FOLDER}/{part}"
+    for part in (
+        "utils/data", "optim", "nn/init.py", "nn/modules", "nn/parameter.py", "distributed", "_tensor_str.py",
+        "serialization.py", "autograd",
+    )
+)  # fmt: skip
+"""Parts of PyTorch whose own untracked operations are no step of the program."""
+
+_silent_codes: dict[CodeType, bool] = {}
+_NO_KEYWORDS: dict[str, Any] = {}
+
+
+class Listening(TorchFunctionMode):
+    """Announces what the calls of a thread made, as long as its recording is the one in progress."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        session = self._session
+        plan = _plans.get(function)
+        if plan is None:
+            plan = _plan(function)
+        if plan is _pass_on or not session.is_heard:
+            return function(*args, **kwargs) if kwargs else function(*args)
+        if plan is not _observe:
+            return plan(session, function, args, kwargs or _NO_KEYWORDS)
+        first = args[0] if args else None
+        before = first._version if isinstance(first, torch.Tensor) and not first.is_inference() else 0
+        result = function(*args, **kwargs) if kwargs else function(*args)
+        if isinstance(result, torch.Tensor):
+            if result is not first:
+                observe(session, function, args, kwargs or _NO_KEYWORDS, (result,), _is_silent(sys._getframe(1)))
+                return result
+        elif isinstance(result, (tuple, list)):
+            outputs = tuple(_tensors(result))
+            if outputs:
+                observe(session, function, args, kwargs or _NO_KEYWORDS, outputs, _is_silent(sys._getframe(1)))
+        if isinstance(first, torch.Tensor) and version_of(first) != before:
+            silent = _is_silent(sys._getframe(1))
+            call = call_of(function, args, kwargs or _NO_KEYWORDS, in_place=True)
+            writes.wrote(session, first, call, silent=silent)
+        return result
+
+
+def observe(
+    session: Session, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
+    outputs: Sequence[torch.Tensor], silent: bool,
+) -> None:  # fmt: skip
+    """Announce what a call gave: the nodes it made, its untracked results, the memory it was told to write to."""
+    target = kwargs.get("out")
+    if isinstance(target, torch.Tensor):
+        writes.wrote(session, target, call_of(function, args, kwargs, in_place=True), silent=silent)
+        return
+    made: dict[Any, dict[int, torch.Tensor]] = {}
+    loose: list[torch.Tensor] = []
+    for tensor in outputs:
+        node = tensor.grad_fn
+        if node is not None:
+            if session.marks.of_node(node) is None:
+                made.setdefault(node, {})[tensor.output_nr] = tensor
+        elif session.marks.of_tensor(tensor) is None:
+            loose.append(tensor)
+    if not made and (silent or not loose):
+        return
+    call = call_of(function, args, kwargs)
+    for node, its_outputs in made.items():
+        visit(session, node, its_outputs, call)
+    if loose and not silent:
+        _announce_loose(session, call, loose)
+
+
+def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> Call:
+    """A call as events describe it."""
+    name = operations.called(function)
+    operands: list[torch.Tensor | float] = []
+    attrs: list[tuple[str, Any]] = []
+    names = operations.argument_names(function, len(args)) if len(args) > 1 or kwargs else ()
+    for place, value in enumerate(args):
+        if isinstance(value, torch.Tensor):
+            operands.append(value)
+        elif isinstance(value, (tuple, list)) and any(True for _ in _tensors(value)):
+            operands.extend(_tensors(value))
+        elif place == 1 and len(args) == 2 and isinstance(value, (int, float)) and name.rstrip("_") in _WITH_NUMBERS:
+            operands.append(value)
+        else:
+            attrs.append((names[place] if place < len(names) else f"argument{place}", plain(value)))
+    for key, value in kwargs.items():
+        if isinstance(value, torch.Tensor):
+            operands.append(value)
+        elif key not in ("_stacklevel",):
+            attrs.append((key, plain(value)))
+    return Call(name, operands, tuple(attrs), in_place)
+
+
+_WITH_NUMBERS = {"add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder"}
+
+
+def plain(value: Any) -> Any:
+    """An argument as plain data."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple(plain(item) for item in value)
+    if isinstance(value, slice):
+        return ("slice", plain(value.start), plain(value.stop), plain(value.step))
+    if isinstance(value, torch.Tensor):
+        return f"tensor of shape {tuple(value.shape)}"
+    return getattr(value, "__name__", None) or str(value)[:200]
+
+
+def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor]) -> None:
+    """Announce results that autograd does not track."""
+    tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
+    fresh = [tensor for tensor in outputs if not any(tensor is operand for operand in tensors)]
+    if not tensors or any(tensor.requires_grad for tensor in fresh):
+        for tensor in fresh:
+            enter(session, tensor)
+        return
+    if fresh:
+        mark = untracked(session, call, fresh, _why(call.name, tensors, fresh[0]))
+        for tensor in fresh:
+            session.marks.remember(tensor, mark)
+
+
+def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str:
+    """Why autograd does not track an operation."""
+    if name in ("detach", "data"):
+        return name
+    if not any(tensor.requires_grad for tensor in inputs):
+        return "inputs"
+    if not torch.is_grad_enabled():
+        return "no_grad"
+    return "dtype" if not (result.is_floating_point() or result.is_complex()) else "no_grad"
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from _tensors(value)
+
+
+def _is_silent(frame: Any) -> bool:
+    """Whether the caller is a part of PyTorch whose untracked operations are not shown."""
+    code = frame.f_code
+    known = _silent_codes.get(code)
+    if known is None:
+        known = _silent_codes[code] = code.co_filename.startswith(_SILENT)
+    return known
+
+
+def _get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    grad = function(*args)
+    if grad is not None and args[0].is_leaf:
+        session.marks.own(grad, args[0])
+    return grad
+
+
+def _set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    result = function(*args)
+    tensor = args[0]
+    grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+    known = session.marks.of_tensor(tensor) if tensor.grad_fn is None else session.marks.of_node(tensor.grad_fn)
+    if grad is not None:
+        session.marks.own(grad, tensor)
+    if known is not None:
+        value = None if grad is None else session.value(grad)
+        how = "none" if grad is None else "assigned"
+        session.channel.say(GradSet(known.node, tensor.output_nr, how, value))
+    return result
+
+
+def _set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    before = args[0].requires_grad
+    result = function(*args, **kwargs)
+    known = session.marks.of_tensor(args[0])
+    if known is not None and args[0].requires_grad != before:
+        session.channel.say(RequiresGradSet(known.node, args[0].requires_grad))
+    return result
+
+
+def _retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    result = function(*args, **kwargs)
+    tensor = args[0]
+    if tensor.grad_fn is not None:
+        mark = mark_of(session, tensor)
+        mark.retained = (mark.retained or set()) | {tensor.output_nr}
+    return result
+
+
+def _register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    tensor, hook, *rest = args if len(args) > 1 else (args[0], kwargs.pop("hook"))
+    when = "tensor" if operations.called(function) == "register_hook" else "post accumulate"
+    if not (callable(hook) and tensor.requires_grad):
+        return function(tensor, hook, *rest, **kwargs)
+    node, output_nr = edge_of(session, tensor)
+    return function(tensor, _heard(session, hook, node, output_nr, when), *rest, **kwargs)
+
+
+def _heard(session: Session, hook: Any, node: int, output_nr: int, when: str) -> Any:
+    """A hook that says it ran, and what it gave."""
+    name = getattr(hook, "__name__", type(hook).__name__)
+
+    def heard(given: torch.Tensor) -> Any:
+        before = version_of(given)
+        result = hook(given)
+        current = session.current_pass() if session.is_heard else None
+        if current is not None:
+            changed = isinstance(result, torch.Tensor) or (when == "tensor" and version_of(given) != before)
+            shown = result if isinstance(result, torch.Tensor) else given
+            value = session.value(shown) if changed else None
+            if changed:
+                current.arrived.pop((node, output_nr), None)
+            session.channel.say(HookRan(current.number, node, output_nr, when, name, value))
+        return result
+
+    return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
+
+
+def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    result = function(*args, **kwargs)
+    silent = _is_silent(sys._getframe(2))
+    for tensor in args[0]:
+        writes.wrote(session, tensor, NO_CALL, silent=silent)
+    return result
+
+
+def _pass_on(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The plan for functions that make no tensors."""
+    raise AssertionError("recognized before it is called")
+
+
+def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The plan for all others: look at what they gave."""
+    raise AssertionError("recognized before it is called")
+
+
+_SPECIAL: dict[str, _Special] = {
+    "register_hook": _register_hook,
+    "register_post_accumulate_grad_hook": _register_hook,
+    "requires_grad_": _set_requires_grad,
+    "retain_grad": _retain_grad,
+}
+_VIEWS = {"data", "T", "mT", "H", "mH", "real", "imag"}
+_TELLING = {
+    "size", "dim", "numel", "stride", "item", "tolist", "numpy", "is_floating_point", "is_complex", "is_contiguous",
+    "__len__", "__bool__", "__repr__", "__format__", "__float__", "__int__", "__index__", "__array__", "__hash__",
+    "backward", "storage", "untyped_storage", "data_ptr", "storage_offset", "__deepcopy__", "__reduce_ex__", "__contains__",
+    "get_device", "element_size", "is_nonzero", "equal", "allclose", "is_same_size", "__dir__", "ndimension", "type",
+    "result_type", "can_cast", "promote_types", "__iter__", "is_shared", "share_memory_", "pin_memory", "nelement",
+}  # fmt: skip
+_plans: dict[Any, _Special] = {}
+
+
+def _plan(function: Any) -> _Special:
+    """What to do about calls of a function; decided once."""
+    name = getattr(function, "__name__", "")
+    plan: _Special = _observe
+    if name == "__get__":
+        attribute = operations.called(function)
+        plan = _get_grad if attribute == "grad" else _observe if attribute in _VIEWS else _pass_on
+    elif name in ("__set__", "__delete__"):
+        attribute = getattr(getattr(function, "__self__", None), "__name__", "")
+        setters = {"grad": _set_grad, "requires_grad": _set_requires_grad, "data": writes.set_data}
+        plan = setters.get(attribute, _pass_on)
+    elif name.startswith("_foreach_") and name.endswith("_"):
+        plan = _foreach
+    elif name in _TELLING:
+        plan = _pass_on
+    else:
+        plan = _SPECIAL.get(name, _observe)
+    _plans[function] = plan
+    return plan

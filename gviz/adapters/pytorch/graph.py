@@ -1,0 +1,298 @@
+"""Turns tensors and graph nodes of PyTorch into the nodes of a trace.
+
+A node is announced after what it depends on. One call may make several: those within it are found by walking back from
+the result, and their values are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch import operations
+from gviz.adapters.pytorch.marks import KEY, Mark
+from gviz.adapters.pytorch.operations import Operation
+from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.values import name_of
+from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
+from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output
+from gviz.values import Value
+
+Attrs = tuple[tuple[str, Attr], ...]
+UNKNOWN: Edge = (0, 0)
+_TENSOR = OpSeen(0, "tensor", "", (), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that made nodes: what it is called, its tensors and numbers in order, its other arguments by name."""
+
+    name: str
+    operands: Sequence[torch.Tensor | float]
+    attrs: Attrs = ()
+    in_place: bool = False
+
+
+NO_CALL = Call("", ())
+
+
+def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
+    """A tensor as an input: its node, announced now if nobody has, and which of its outputs it is."""
+    node = tensor.grad_fn
+    if node is None:
+        return (session.marks.of_tensor(tensor) or enter(session, tensor)).node, 0
+    mark = session.marks.of_node(node) or visit(session, node, {tensor.output_nr: tensor}, NO_CALL)
+    return mark.node, tensor.output_nr
+
+
+def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
+    """The mark of a tensor's node, which is announced now if nobody has."""
+    edge_of(session, tensor)
+    found = session.marks.of_tensor(tensor) if tensor.grad_fn is None else session.marks.of_node(tensor.grad_fn)
+    assert found is not None
+    return found
+
+
+def enter(session: Session, tensor: torch.Tensor) -> Mark:
+    """Announce a tensor that no recorded operation made, and the ``.grad`` it already has."""
+    channel = session.channel
+    owner = session.marks.owner_of(tensor)
+    base = tensor._base if tensor._is_view() else None
+    origin = edge_of(session, base)[0] if base is not None else 0
+    attrs: list[tuple[str, Attr]] = [] if owner is None else [("grad_of", edge_of(session, owner)[0])]
+    kind: NodeKind = "constant"
+    if tensor.requires_grad:
+        kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "leaf"
+    mark = Mark(channel.next_node())
+    outputs = (output(session, tensor, origin, new=False),)
+    _say_created(
+        session, mark, "tensor", _TENSOR, kind=kind, inputs=(), outputs=outputs,
+        attrs=(*attrs, *_oddities(tensor)), requires_grad=tensor.requires_grad,
+    )  # fmt: skip
+    session.marks.remember(tensor, mark)
+    if tensor.requires_grad and tensor.is_leaf and tensor.grad is not None:
+        session.marks.own(tensor.grad, tensor)
+        channel.say(GradSet(mark.node, 0, "assigned", session.value(tensor.grad)))
+    return mark
+
+
+def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
+    """Announce a Python number that became an operand."""
+    mark = Mark(session.channel.next_node())
+    held = session.value(torch.tensor(value, dtype=dtype))
+    outputs = (Output(held, session.channel.next_storage()),)
+    _say_created(
+        session, mark, "tensor", _TENSOR, kind="constant", inputs=(), outputs=outputs,
+        attrs=(("number", True),), requires_grad=False,
+    )  # fmt: skip
+    return mark
+
+
+def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
+    """Announce a graph node that `call` made, with those of its `outputs` that are at hand, and all it depends on."""
+    marks = session.marks
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        if marks.of_node(top) is not None:
+            stack.pop()
+            continue
+        waiting = [before for before, _ in top.next_functions if before is not None and marks.of_node(before) is None]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        if is_accumulator(top):
+            _enter_accumulator(session, top)
+        elif top == node:
+            _made(session, top, outputs, call)
+        else:
+            _made(session, top, {}, NO_CALL)
+    mark = marks.of_node(node)
+    assert mark is not None
+    return mark
+
+
+def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
+    """Announce an operation that autograd does not track, whose results are new tensors."""
+    tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
+    operation = operations.untracked(call.name, len(call.operands), call.in_place)
+    inputs, numbers = [], []
+    for operand in call.operands:
+        if isinstance(operand, torch.Tensor):
+            inputs.append(edge_of(session, operand))
+        else:
+            made = number(session, operand, _dtype_beside(outputs[0]))
+            numbers.append(made)
+            inputs.append((made.node, 0))
+    origin = inputs[0][0] if tensors and why in ("detach", "data") else 0
+    mark = Mark(session.channel.next_node())
+    described = tuple(_untracked_output(session, tensor, inputs, origin, call) for tensor in outputs)
+    _say_created(
+        session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
+        attrs=(*call.attrs, *_oddities(outputs[0])), requires_grad=False, why=why,
+    )  # fmt: skip
+    return mark
+
+
+def output(session: Session, tensor: torch.Tensor, origin: int, *, new: bool) -> Output:
+    """A tensor as an output of a node, which is a view of the node `origin` unless that is 0."""
+    value = session.value(tensor)
+    number = session.marks.storage(tensor, new=new)
+    version = version_of(tensor)
+    if tensor.layout is not torch.strided or (not origin and tensor.is_contiguous()):
+        return Output(value, number, version)
+    offset, strides = tensor.storage_offset(), tuple(tensor.stride())
+    return Output(value, number, version, origin, offset, strides)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often a tensor's memory was written; 0 for those that do not count."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _untracked_output(
+    session: Session, tensor: torch.Tensor, inputs: Sequence[Edge], origin: int, call: Call
+) -> Output:
+    if call.in_place:
+        return output(session, tensor, 0, new=False)
+    is_view = tensor._is_view()
+    return output(session, tensor, (origin or inputs[0][0]) if (is_view or origin) and inputs else 0,
+                  new=not (is_view or origin))  # fmt: skip
+
+
+def _made(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
+    """Announce a graph node whose inputs are announced."""
+    edges = node.next_functions
+    operation = operations.of_node(node.name(), call.name, len(edges), call.in_place)
+    kept_names = operations.saved_names(node)
+    if kept_names and not operation.saved:
+        operation = replace(operation, saved=kept_names)
+    places, kept, used = _inputs(session, edges, operation, call, outputs)
+    described = _outputs(session, node, outputs, places, in_place=call.in_place)
+    mark = Mark(session.channel.next_node())
+    attrs = call.attrs if not used else tuple(pair for pair in call.attrs if pair[0] not in used)
+    first = next(iter(outputs.values()), None)
+    shown = replace(operation, slots=operation.slots[: len(places)], rules=operation.rules[: len(places)])
+    _say_created(
+        session, mark, (operation, len(places)), shown, kind="op", inputs=tuple(places), outputs=described,
+        attrs=(*attrs, *(() if first is None else _oddities(first))), requires_grad=True,
+    )  # fmt: skip
+    mark.kept = kept
+    node.metadata[KEY] = mark
+    watch_node(session, node, mark, operation, keeps=bool(kept_names))
+    return mark
+
+
+def _inputs(
+    session: Session, edges: Sequence[tuple[Any, int]], operation: Operation, call: Call,
+    outputs: Mapping[int, torch.Tensor],
+) -> tuple[list[Edge], tuple[Mark, ...], set[str]]:  # fmt: skip
+    """The inputs of a node by slot: its edges, and in their gaps the operands that need no gradient."""
+    width = len(edges) if operation.places is None else max(len(operation.slots), len(edges))
+    found = [UNKNOWN] * width
+    for place, (before, output_nr) in enumerate(edges):
+        if before is not None:
+            mark = session.marks.of_node(before)
+            assert mark is not None
+            found[operation.slot(place)] = mark.node, output_nr
+    gaps = [slot for slot, edge in enumerate(found) if edge == UNKNOWN]
+    kept: list[Mark] = []
+    rest = [o for o in call.operands if not (isinstance(o, torch.Tensor) and o.requires_grad)]
+    for slot, operand in zip(gaps, rest, strict=False):
+        if isinstance(operand, torch.Tensor):
+            found[slot] = edge_of(session, operand)
+        else:
+            kept.append(number(session, operand, _dtype_beside(next(iter(outputs.values())))))
+            found[slot] = kept[-1].node, 0
+    ruled = len(edges) if operation.places is None else max((*operation.places, -1)) + 1
+    while len(found) > ruled and found[-1] == UNKNOWN:
+        found.pop()
+    return found, tuple(kept), {"other"} if kept else set()
+
+
+def _outputs(
+    session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool
+) -> tuple[Output, ...]:
+    """The outputs of a node: those at hand with their values, of the others shape and dtype."""
+    made = getattr(node, "_input_metadata", ())
+    described = []
+    for output_nr in range(max(len(made), *(nr + 1 for nr in outputs), 1)):
+        tensor = outputs.get(output_nr)
+        if tensor is not None:
+            is_view = tensor._is_view()
+            origin = inputs[0][0] if is_view and inputs and not in_place else 0
+            described.append(output(session, tensor, origin, new=not (is_view or in_place)))
+        elif node.name() == "TBackward0" and (whole := _transposed(node)) is not None:
+            described.append(output(session, whole, inputs[0][0], new=False))
+        else:
+            described.append(_unseen(session, made[output_nr] if output_nr < len(made) else None))
+    return tuple(described)
+
+
+def _transposed(node: Any) -> torch.Tensor | None:
+    """What the transposition of a leaf gave: the weight of a linear layer, within its call."""
+    before = node.next_functions[0][0]
+    return before.variable.detach().t() if before is not None and is_accumulator(before) else None
+
+
+def _unseen(session: Session, made: Any) -> Output:
+    """An output of which only the shape is known, if that."""
+    shape = getattr(made, "shape", None)
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        return Output(None, session.channel.next_storage())
+    return Output(Value(name_of(made.dtype), tuple(shape)), session.channel.next_storage())
+
+
+def _enter_accumulator(session: Session, node: Any) -> None:
+    """A graph ends at a leaf: its accumulator, which lives as long as the graph, is the leaf's node."""
+    leaf = node.variable
+    mark = session.marks.of_tensor(leaf) or enter(session, leaf)
+    mark.uses = 0
+    node.metadata[KEY] = mark
+    watch_accumulator(session, node, mark, leaf)
+
+
+def _oddities(tensor: torch.Tensor) -> Attrs:
+    """What is unusual about where a tensor's numbers lie."""
+    if tensor.is_cpu and tensor.layout is torch.strided and not tensor.is_quantized:
+        return ()
+    found: list[tuple[str, Attr]] = [] if tensor.is_cpu else [("device", str(tensor.device))]
+    if tensor.layout is not torch.strided:
+        found.append(("layout", str(tensor.layout).removeprefix("torch.")))
+    if tensor.is_quantized:
+        found.append(("quantized", True))
+    return tuple(found)
+
+
+def is_accumulator(node: Any) -> bool:
+    """Whether a graph node is the end of a graph at a leaf."""
+    return type(node).__name__ == "AccumulateGrad"
+
+
+def _dtype_beside(result: torch.Tensor) -> torch.dtype:
+    """The dtype in which a number took part."""
+    return result.dtype if result.is_floating_point() else torch.get_default_dtype()
+
+
+def _say_created(
+    session: Session, mark: Mark, key: object, op: OpSeen | Operation, *, kind: NodeKind, inputs: tuple[Edge, ...],
+    outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
+) -> None:  # fmt: skip
+    channel, thread = session.channel, session.thread
+    number = channel.op(key, lambda number: _numbered(op, number))
+    scope = thread.scopes[-1] if thread.scopes else 0
+    stack = channel.stack(3)
+    channel.say(
+        NodeCreated(mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, thread.during)
+    )
+    mark.said(channel)
+
+
+def _numbered(op: OpSeen | Operation, number: int) -> OpSeen:
+    if isinstance(op, Operation):
+        return op.describe(number)
+    return OpSeen(number, op.name, op.grad_fn, op.slots, op.rules, op.saved, op.formula)

@@ -1,0 +1,103 @@
+"""Which node of the trace a tensor or a graph node of PyTorch is.
+
+A tracked tensor is an output of its ``grad_fn``, and the C++ node carries the number in its `metadata`, so that both
+have one lifetime. Any other tensor is known by its identity, in a table that refers to it weakly. What has died is
+taken out when the next one comes: no Python code runs in a destructor.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from typing import Any
+
+import torch
+
+from gviz.emit import Channel, Seen
+
+KEY = "gviz"
+"""Where a graph node's `metadata` holds its mark."""
+
+
+class Mark(Seen):
+    """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does."""
+
+    __slots__ = ("kept", "named", "retained", "uses")
+
+    def __init__(self, node: int) -> None:
+        super().__init__(node)
+        self.uses = 0
+        self.named = False
+        self.kept: tuple[Seen, ...] = ()
+        self.retained: set[int] | None = None
+
+
+class _Known(weakref.ref[torch.Tensor]):
+    """A weak reference to a tensor, with what is known of it."""
+
+    __slots__ = ("key", "mark", "owner")
+    key: int
+    mark: Mark | None
+    owner: weakref.ref[torch.Tensor] | None
+
+
+class Marks:
+    """The marks of one recording: of tensors without a graph node, of graph nodes, and the numbers of memories."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self._known: dict[int, _Known] = {}
+        self._dead: deque[weakref.ref[torch.Tensor]] = deque()
+        self._bury = self._dead.append
+        self._storages: dict[int, int] = {}
+
+    def of_node(self, node: Any) -> Mark | None:
+        """The mark of a graph node, if it was announced."""
+        mark = node.metadata.get(KEY)
+        return mark if mark is not None and mark.channel is self.channel else None
+
+    def of_tensor(self, tensor: torch.Tensor) -> Mark | None:
+        """The mark of a tensor that has no graph node, if it was announced."""
+        known = self._known.get(id(tensor))
+        return known.mark if known is not None and known() is tensor else None
+
+    def remember(self, tensor: torch.Tensor, mark: Mark) -> None:
+        """From now on this tensor, while it has no graph node, is that node."""
+        self._entry(tensor).mark = mark
+
+    def owner_of(self, grad: torch.Tensor) -> torch.Tensor | None:
+        """The leaf whose ``.grad`` this tensor was when it was last looked at."""
+        known = self._known.get(id(grad))
+        if known is None or known.owner is None or known() is not grad:
+            return None
+        return known.owner()
+
+    def own(self, grad: torch.Tensor, owner: torch.Tensor) -> None:
+        """Remember whose ``.grad`` a tensor is."""
+        self._entry(grad).owner = weakref.ref(owner)
+
+    def storage(self, tensor: torch.Tensor, *, new: bool) -> int:
+        """The number of a tensor's memory; `new` says that it cannot have been seen before."""
+        try:
+            address = tensor.untyped_storage()._cdata
+        except (NotImplementedError, RuntimeError):  # no memory of its own: sparse, or a wrapper
+            return self.channel.next_storage()
+        number = None if new else self._storages.get(address)
+        if number is None:
+            number = self._storages[address] = self.channel.next_storage()
+        return number
+
+    def _entry(self, tensor: torch.Tensor) -> _Known:
+        self._clear()
+        known = self._known.get(id(tensor))
+        if known is None or known() is not tensor:
+            known = _Known(tensor, self._bury)
+            known.key, known.mark, known.owner = id(tensor), None, None
+            self._known[known.key] = known
+        return known
+
+    def _clear(self) -> None:
+        while self._dead:
+            known = self._dead.popleft()
+            if isinstance(known, _Known) and self._known.get(known.key) is known:
+                del self._known[known.key]

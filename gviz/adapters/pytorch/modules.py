@@ -1,0 +1,58 @@
+"""Module calls as scopes, parameters' names, and what optimizers changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch.graph import mark_of
+from gviz.adapters.pytorch.session import Session, without_overrides
+from gviz.adapters.pytorch.writes import say_written
+from gviz.events import Named, OptimizerStepped, ScopeEntered, ScopeLeft
+
+
+def enter(session: Session, module: torch.nn.Module) -> None:
+    """A module's forward begins."""
+    thread, channel = session.thread, session.channel
+    kind = type(module).__name__
+    path = next((f"{root}.{names[id(module)]}" for names, root in reversed(thread.modules) if id(module) in names), "")
+    if not path:
+        path = kind
+        name_parameters(session, module)
+        thread.modules.append(({id(inner): name for name, inner in module.named_modules() if name}, kind))
+    else:
+        thread.modules.append(({}, path))
+    scope = channel.next_scope()
+    channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
+    thread.scopes.append(scope)
+
+
+def leave(session: Session) -> None:
+    """A module's forward ended, be it by an exception."""
+    thread = session.thread
+    if thread.scopes:  # else it began before the recording
+        thread.modules.pop()
+        session.channel.say(ScopeLeft(thread.scopes.pop()))
+
+
+def name_parameters(session: Session, root: torch.nn.Module) -> None:
+    """Say each parameter's path in the model, once per recording."""
+    with without_overrides():
+        for name, parameter in root.named_parameters():
+            mark = mark_of(session, parameter)
+            if not mark.named:
+                mark.named = True
+                session.channel.say(Named(mark.node, name))
+
+
+def stepped(session: Session, optimizer: Any) -> None:
+    """An optimizer's step is over: the parameters with a gradient have new values."""
+    with without_overrides():
+        groups = optimizer.param_groups
+        updated = [p for group in groups for p in group["params"] if p.grad is not None]
+        marks = [mark_of(session, parameter) for parameter in updated]
+        for parameter, mark in zip(updated, marks, strict=True):
+            say_written(session, parameter, mark.node)
+        numbers = tuple(mark.node for mark in marks)
+        session.channel.say(OptimizerStepped(type(optimizer).__name__, numbers, session.channel.stack()))

@@ -1,0 +1,136 @@
+"""What PyTorch's operations are called, and what is known of their rules.
+
+A backward node's name (``MulBackward0``) is the same in gviz's own engine, whose declared operations say which of the
+arguments can have a gradient and what that is; for any other node PyTorch's schemas give the names of arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from gviz.events import OpSeen
+
+_TABLE = Path(__file__).parents[1] / "operations.json"
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PYTHON_NAMES = {"truediv": "div", "itruediv": "div_", "matmul": "matmul", "invert": "bitwise_not", "rpow": "pow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation as events describe it.
+
+    `places` gives the slot of each entry of ``next_functions``; None if they are the slots.
+    """
+
+    name: str
+    grad_fn: str = ""
+    slots: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    saved: tuple[str, ...] = ()
+    formula: str = ""
+    places: tuple[int, ...] | None = None
+
+    def describe(self, number: int) -> OpSeen:
+        """This operation as an event."""
+        return OpSeen(number, self.name, self.grad_fn, self.slots, self.rules, self.saved, self.formula)
+
+    def slot(self, place: int) -> int:
+        """The slot of an entry of ``next_functions``."""
+        return place if self.places is None else self.places[place]
+
+
+_Row = tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...], str, tuple[int, ...], bool]
+
+
+@cache
+def _declared() -> tuple[dict[str, list[Operation]], dict[str, Operation]]:
+    """The declared operations by the name of their node, and by their own."""
+    by_node: dict[str, list[Operation]] = {}
+    by_name: dict[str, Operation] = {}
+    for name, grad_fn, slots, rules, saved, formula, places, variadic in msgspec.json.decode(
+        _TABLE.read_bytes(), type=list[_Row]
+    ):
+        ours = Operation(name, grad_fn, slots, rules, saved, formula, None if variadic else places)
+        by_node.setdefault(grad_fn, []).append(ours)
+        by_name.setdefault(name, ours)
+    return by_node, by_name
+
+
+@cache
+def of_node(grad_fn: str, called: str, edges: int, in_place: bool = False) -> Operation:
+    """The operation behind a backward node, which was made by calling the function `called` (empty: not known)."""
+    for ours in sorted(_declared()[0].get(grad_fn, ()), key=lambda ours: ours.name != called):
+        if ours.places is None or len(ours.places) == edges:
+            return replace(ours, name=ours.name.rstrip("_") + "_") if in_place else ours
+    name = called or _words(grad_fn)
+    return Operation(name, grad_fn, ("input",) * edges, ("",) * edges)
+
+
+@cache
+def untracked(called: str, tensors: int, in_place: bool = False) -> Operation:
+    """An operation that autograd does not track."""
+    ours = _declared()[1].get(called.rstrip("_"))
+    name = called.rstrip("_") + "_" if in_place else called
+    if ours is not None and (len(ours.slots) == tensors or ours.places is None):
+        return replace(ours, name=name)
+    return Operation(name, slots=("input",) * min(tensors, 1))
+
+
+def called(function: Callable[..., Any]) -> str:
+    """What a user calls a function: ``add`` for ``Tensor.__radd__``."""
+    name = getattr(function, "__name__", type(function).__name__)
+    if name == "__get__":
+        return str(getattr(getattr(function, "__self__", None), "__name__", name))
+    bare = name.strip("_") if name.startswith("__") else name
+    return _PYTHON_NAMES.get(bare) or _of_operator(bare)
+
+
+def _of_operator(bare: str) -> str:
+    for prefix in ("r", "i"):
+        if bare.startswith(prefix) and bare[1:] in _OPERATORS:
+            return bare[1:] if prefix == "r" else bare[1:] + "_"
+    return bare
+
+
+_OPERATORS = {"add", "sub", "mul", "matmul", "div", "floordiv", "mod"}
+
+
+def _words(grad_fn: str) -> str:
+    """``native_layer_norm`` for ``NativeLayerNormBackward0``."""
+    return _CAMEL.sub("_", re.sub(r"Backward\d*$", "", grad_fn.rpartition("::")[2])).lower() or grad_fn
+
+
+_saved_by: dict[str, tuple[str, ...]] = {}
+
+
+def saved_names(node: Any) -> tuple[str, ...]:
+    """What tensors a node keeps for its rule. Only names are looked at: reading a saved tensor runs its hooks."""
+    name = node.name()
+    known = _saved_by.get(name)
+    if known is None:
+        custom = isinstance(node, torch.autograd.function.BackwardCFunction)
+        raw = [part.removeprefix("_raw_saved_") for part in dir(type(node)) if part.startswith("_raw_saved_")]
+        known = _saved_by[name] = ("saved_tensors",) if custom else tuple(sorted(raw))
+    return known
+
+
+@cache
+def argument_names(function: Callable[..., Any], given: int) -> Sequence[str]:
+    """The names of a function's positional arguments; none where they cannot be known."""
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        pass
+    name = called(function)
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name}") if name.isidentifier() else []
+    fitting = [schema for schema in schemas if len(schema.arguments) >= given]
+    return tuple(argument.name for argument in fitting[0].arguments) if fitting else ()

@@ -1,0 +1,114 @@
+"""Backward passes: the one function through which ``backward``, ``autograd.grad`` and checkpoints enter the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch.calls import Listening
+from gviz.adapters.pytorch.graph import edge_of, visit
+from gviz.adapters.pytorch.graph import NO_CALL, is_accumulator
+from gviz.adapters.pytorch.session import Pass, Session, without_overrides
+from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
+
+_TRACING = {"FakeTensor", "FunctionalTensor"}
+
+
+def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args: Sequence[Any], options: Any) -> Any:
+    """Run PyTorch's engine and say that it runs. The arguments are those of ``_engine_run_backward``."""
+    if not session.is_heard or any(type(root).__name__ in _TRACING for root in roots):
+        return engine(roots, *args, **options)
+    seeds, retain_graph, create_graph, inputs = (*args[:4],) if len(args) > 3 else (*args[:3], ())
+    captures = bool(inputs) and not options.get("accumulate_grad", args[5] if len(args) > 5 else False)
+    with without_overrides():
+        current, wanted = _start(session, roots, seeds, bool(retain_graph), bool(create_graph), inputs or ())
+    thread = session.thread
+    thread.passes.append(current)
+    before = thread.during, thread.before
+    thread.before = []
+    error = "interrupted"
+    try:
+        with Listening(session):  # the caller's is off while ``Tensor.backward`` is handled
+            result = engine(roots, *args, **options)
+        error = ""
+        if captures and session.is_heard:
+            with without_overrides():
+                _say_captured(session, current, wanted, result)
+        return result
+    except BaseException as raised:
+        error = str(raised) or type(raised).__name__
+        raise
+    finally:
+        thread.passes.pop()
+        thread.during, thread.before = before
+        session.forget(current)
+        if session.is_heard:
+            session.channel.say(BackwardFinished(current.number, error))
+
+
+def _start(
+    session: Session, roots: Sequence[Any], seeds: Sequence[Any], retain_graph: bool, create_graph: bool,
+    inputs: Sequence[Any],
+) -> tuple[Pass, list[Edge]]:  # fmt: skip
+    channel = session.channel
+    edges = [_edge(session, root) for root in roots]
+    wanted = [_edge(session, one) for one in inputs]
+    current = session.latest = Pass(channel.next_pass(), retain_graph, create_graph)
+    if wanted:
+        current.needed = _leading_to(roots, {node for node, _ in wanted}, session)
+    values = []
+    for root, edge, seed in zip(roots, edges, seeds, strict=True):
+        given = torch.ones_like(root) if seed is None and isinstance(root, torch.Tensor) else seed
+        values.append(session.value(given))
+        del root, edge
+    stack = channel.stack()
+    started = BackwardStarted(
+        current.number, tuple(edges), tuple(values), retain_graph, create_graph, tuple(wanted), stack
+    )
+    channel.say(started)
+    return current, wanted
+
+
+def _edge(session: Session, root: Any) -> Edge:
+    """A root or input of a pass: a tensor, or an edge of the graph."""
+    if isinstance(root, torch.Tensor):
+        return edge_of(session, root)
+    mark = session.marks.of_node(root.node) or visit(session, root.node, {}, NO_CALL)
+    return mark.node, root.output_nr
+
+
+def _leading_to(roots: Sequence[Any], wanted: set[int], session: Session) -> set[int]:
+    """The nodes on a way from the roots to the wanted ones, these included."""
+    users: dict[int, list[int]] = {}
+    stack = [root.grad_fn if isinstance(root, torch.Tensor) else root.node for root in roots]
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        if node is None or is_accumulator(node):
+            continue
+        mark = session.marks.of_node(node)
+        for before, _ in node.next_functions:
+            its = None if before is None else session.marks.of_node(before)
+            if before is None or its is None or mark is None:
+                continue
+            users.setdefault(its.node, []).append(mark.node)
+            if before not in seen:
+                seen.add(before)
+                stack.append(before)
+    found, waiting = set(wanted), list(wanted)
+    while waiting:
+        fresh = [user for user in users.get(waiting.pop(), ()) if user not in found]
+        found.update(fresh)
+        waiting.extend(fresh)
+    return found
+
+
+def _say_captured(session: Session, current: Pass, wanted: Sequence[Edge], grads: Sequence[Any]) -> None:
+    for (node, output_nr), grad in zip(wanted, grads, strict=True):
+        if isinstance(grad, torch.Tensor):
+            value = session.value(grad)
+            session.channel.say(GradCaptured(current.number, node, output_nr, value))
+            if grad.grad_fn is not None:
+                edge_of(session, grad)

@@ -1,0 +1,87 @@
+"""What one recording of a PyTorch program knows, and what it knows of each thread."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gviz import emit
+from gviz.adapters.pytorch.marks import Marks
+from gviz.adapters.pytorch.values import Capture, Keep
+from gviz.emit import Channel
+from gviz.values import Value
+
+Place = tuple[int, int]
+"""An output of a node: ``(node, output_nr)``."""
+
+without_overrides: Any = torch._C.DisableTorchFunction
+"""A context in which what gviz itself computes is seen by no mode, not even its own."""
+
+
+@dataclass(slots=True)
+class Pass:
+    """One backward pass. `arrived` are the values that wait at a place, each with the address it was captured at.
+
+    `sums` holds the sum so far where several contributions are expected. `needed` are the nodes to which a limited
+    pass goes (None: to all).
+    """
+
+    number: int
+    retain_graph: bool
+    create_graph: bool
+    needed: set[int] | None = None
+    arrived: dict[Place, tuple[Value, int]] = field(default_factory=dict)
+    sums: dict[Place, torch.Tensor] = field(default_factory=dict)
+
+
+class ThreadState(threading.local):
+    """Where a thread is: the module calls it is in, the backward passes, the step that runs."""
+
+    def __init__(self) -> None:
+        self.scopes: list[int] = []
+        self.modules: list[tuple[dict[int, str], str]] = []
+        self.passes: list[Pass] = []
+        self.during: Place = (0, 0)
+        self.before: list[Place] = []
+
+
+class Session:
+    """One recording: the channel, what was announced on it, and the threads that speak."""
+
+    def __init__(self, channel: Channel, keep: Keep) -> None:
+        self.channel = channel
+        self.marks = Marks(channel)
+        self.value = Capture(channel, keep)
+        self.thread = ThreadState()
+        self.named: set[int] = set()
+        self.latest: Pass | None = None
+        self._by_task: dict[int, Pass] = {}
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether this recording is still the one in progress."""
+        return emit.channel is self.channel
+
+    def current_pass(self) -> Pass | None:
+        """The pass that the running step belongs to.
+
+        On the CPU it is the innermost one of this thread. On a device's thread PyTorch's task number tells, which is
+        new when the first step of a pass runs.
+        """
+        passes = self.thread.passes
+        if passes:
+            return passes[-1]
+        task = torch._C._current_graph_task_id()
+        if task not in self._by_task and self.latest is not None:
+            self._by_task[task] = self.latest
+        return self._by_task.get(task)
+
+    def forget(self, ended: Pass) -> None:
+        """A pass is over."""
+        for task in [task for task, known in self._by_task.items() if known is ended]:
+            del self._by_task[task]
+        if self.latest is ended:
+            self.latest = None

@@ -1,0 +1,109 @@
+"""PyTorch tensors as `Value`s: copied at the event, never referred to."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from gviz.emit import Channel
+from gviz.values import Array, Stats, Value, capture, statistics
+
+Keep = Literal["none", "stats", "whole"]
+
+_NAMES: dict[torch.dtype, str] = {}
+_WIDENED = {torch.bfloat16: torch.float32}
+_FEW_BYTES = 64
+_BLOCK = 1 << 22
+"""So many elements of a large tensor are widened at once."""
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """A dtype as events name it."""
+    name = _NAMES.get(dtype)
+    if name is None:
+        name = _NAMES[dtype] = str(dtype).removeprefix("torch.")
+    return name
+
+
+class Capture:
+    """Turns tensors into values as one recording wants them.
+
+    `keep` is ``whole`` (arrays up to the channel's limit, of larger ones the statistics), ``stats`` (statistics of all
+    but a few numbers), or ``none`` (shape and dtype alone).
+    """
+
+    def __init__(self, channel: Channel, keep: Keep) -> None:
+        self._nothing = keep == "none"
+        self._limit = _FEW_BYTES if keep == "stats" else channel.limit
+
+    def __call__(self, tensor: torch.Tensor) -> Value:
+        """The value of a tensor now. Wrappers, meta, sparse and quantized tensors keep shape and dtype alone."""
+        if self._nothing or not _has_numbers(tensor):
+            return Value(name_of(tensor.dtype), tuple(tensor.shape))
+        flat = tensor.detach()
+        if not flat.is_cpu:
+            flat = flat.cpu()
+        if flat.dtype in _WIDENED:
+            return self._widened(flat)
+        if flat.is_conj() or flat.is_neg():
+            flat = flat.resolve_conj().resolve_neg()
+        try:
+            array = flat.numpy()
+        except (TypeError, RuntimeError):  # a dtype that numpy has not
+            return Value(name_of(tensor.dtype), tuple(tensor.shape))
+        return self._of_array(array)
+
+    def _of_array(self, array: Array) -> Value:
+        if array.nbytes <= self._limit:
+            return capture(array, self._limit)
+        return Value(str(array.dtype), array.shape, None, _statistics(array))
+
+    def _widened(self, flat: torch.Tensor) -> Value:
+        shape = tuple(flat.shape)
+        if flat.numel() * flat.element_size() <= self._limit:
+            return Value("bfloat16", shape, flat.contiguous().view(torch.uint16).numpy().tobytes())
+        return Value("bfloat16", shape, None, _statistics(flat.float().numpy()))
+
+
+def _has_numbers(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie in memory as they are, where they can be read."""
+    if tensor.layout is not torch.strided or tensor.is_meta or tensor.is_quantized:
+        return False
+    kind = tensor.__class__
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter and not _is_plain(kind):
+        return False
+    return not is_wrapped(tensor)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a subclass of `torch.Tensor` computes as its base does, so that its memory holds its elements."""
+    dispatch = getattr(kind, "__torch_dispatch__", None)
+    return dispatch is None or dispatch is getattr(torch.Tensor, "__torch_dispatch__", None)
+
+
+is_wrapped: Any = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda tensor: False)
+"""Whether a tensor belongs to a `torch.func` transform, which gives it no numbers of its own."""
+
+
+def _statistics(array: Array) -> Stats:
+    """Statistics, in blocks where widening the whole array would cost as much memory again."""
+    if array.size <= _BLOCK:
+        return statistics(array)
+    flat = array.reshape(-1)
+    parts = [statistics(flat[start : start + _BLOCK]) for start in range(0, flat.size, _BLOCK)]
+    sizes = [min(_BLOCK, flat.size - start) for start in range(0, flat.size, _BLOCK)]
+    finite = np.array([size - part.nan - part.inf for size, part in zip(sizes, parts, strict=True)], np.float64)
+    known = [(part, count) for part, count in zip(parts, finite, strict=True) if count]
+    counts = (sum(p.nan for p in parts), sum(p.inf for p in parts), sum(p.zero for p in parts))
+    if not known:
+        return Stats(parts[0].min, parts[0].max, parts[0].mean, parts[0].rms, *counts)
+    total = float(finite.sum())
+    return Stats(
+        min(part.min for part, _ in known),
+        max(part.max for part, _ in known),
+        float(sum(part.mean * count for part, count in known) / total),
+        float(sum(part.rms**2 * count for part, count in known) / total) ** 0.5,
+        *counts,
+    )

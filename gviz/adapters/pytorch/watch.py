@@ -1,0 +1,167 @@
+"""Hooks on every graph node: what arrives there, what its rule gives, what a leaf accumulates.
+
+The hooks live in the C++ node and refer to marks alone, never to the node, which would then never die. They run on
+the thread that PyTorch's engine uses, hold no lock while they speak, and give nothing back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch.marks import Mark
+from gviz.adapters.pytorch.operations import Operation
+from gviz.adapters.pytorch.session import Pass, Place, Session, without_overrides
+from gviz.events import GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
+from gviz.values import Value
+
+Grads = tuple[torch.Tensor | None, ...]
+_Target = tuple[int, Mark, int]
+"""Where one gradient of a rule goes: ``(slot, mark, output_nr)``."""
+
+
+class NodeWatch:
+    """The hooks of one node."""
+
+    __slots__ = ("_keeps", "_mark", "_session", "targets")
+
+    def __init__(self, session: Session, mark: Mark, targets: tuple[_Target | None, ...], keeps: bool) -> None:
+        self._session = session
+        self._mark = mark
+        self._keeps = keeps
+        self.targets = targets
+
+    def before(self, grads: Grads) -> None:
+        """All gradients have arrived, and the rule runs now."""
+        session = self._session
+        if not session.is_heard or (current := session.current_pass()) is None:
+            return
+        node, mark = self._mark.node, self._mark
+        with without_overrides():
+            values = tuple([
+                None if grad is None else _arrived(session, current, (node, nr), grad) for nr, grad in enumerate(grads)
+            ])  # fmt: skip
+            say_retained(session, mark, current, values)
+            thread = session.thread
+            thread.before.append(thread.during)
+            thread.during = (current.number, node)
+            session.channel.say(StepStarted(current.number, node, values))
+
+    def after(self, given: Grads, grads: Grads) -> None:
+        """The rule has run."""
+        session = self._session
+        if not session.is_heard or (current := session.current_pass()) is None:
+            return
+        say, node = session.channel.say, self._mark.node
+        with without_overrides():
+            for target, grad in zip(self.targets, given, strict=False):
+                if target is not None and grad is not None:
+                    _flow(session, current, node, target, grad)
+            if self._keeps and not current.retain_graph:
+                say(SavedFreed(node))
+            say(StepFinished(current.number, node))
+            thread = session.thread
+            thread.during = thread.before.pop() if thread.before else (0, 0)
+
+
+class LeafWatch:
+    """The hooks of a leaf's accumulator."""
+
+    __slots__ = ("_is_first", "_leaf", "_mark", "_session")
+
+    def __init__(self, session: Session, mark: Mark, leaf: torch.Tensor) -> None:
+        self._session = session
+        self._mark = mark
+        self._leaf = leaf
+        self._is_first = False
+
+    def before(self, grads: Grads) -> None:
+        """A gradient is about to be added."""
+        with without_overrides():
+            self._is_first = self._leaf.grad is None
+
+    def after(self, given: Grads, grads: Grads) -> None:
+        """It was added."""
+        session, (grad,) = self._session, grads
+        if grad is None or not session.is_heard or (current := session.current_pass()) is None:
+            return
+        with without_overrides():
+            part = _arrived(session, current, (self._mark.node, 0), grad)
+            total = self._leaf.grad
+            if total is not None:
+                session.marks.own(total, self._leaf)
+            value = None if self._is_first or total is None else session.value(total)
+            session.channel.say(GradAccumulated(current.number, self._mark.node, part, value))
+
+
+def watch_node(session: Session, node: Any, mark: Mark, operation: Operation, *, keeps: bool) -> None:
+    """Attach the hooks of an announced node whose inputs are announced."""
+    targets: list[_Target | None] = []
+    for place, (before, output_nr) in enumerate(node.next_functions):
+        target = None if before is None else session.marks.of_node(before)
+        if target is None:
+            targets.append(None)
+        else:
+            target.uses += 1
+            targets.append((operation.slot(place), target, output_nr))
+    hooks = NodeWatch(session, mark, tuple(targets), keeps)
+    node.register_prehook(hooks.before)
+    node.register_hook(hooks.after)
+
+
+def watch_accumulator(session: Session, node: Any, mark: Mark, leaf: torch.Tensor) -> None:
+    """Attach the hooks of a leaf's accumulator."""
+    hooks = LeafWatch(session, mark, leaf)
+    node.register_prehook(hooks.before)
+    node.register_hook(hooks.after)
+
+
+def say_retained(session: Session, mark: Mark, current: Pass, values: tuple[Value | None, ...]) -> None:
+    """Say which outputs keep their gradient."""
+    for output_nr in mark.retained or ():
+        value = values[output_nr]
+        if value is not None:
+            session.channel.say(GradRetained(current.number, mark.node, output_nr, value))
+
+
+def _flow(session: Session, current: Pass, source: int, target: _Target, grad: torch.Tensor) -> None:
+    """Say that one contribution arrived, and keep what the next one, or the node it arrives at, will ask for."""
+    slot, mark, output_nr = target
+    if current.needed is not None and mark.node not in current.needed:
+        return
+    place = (mark.node, output_nr)
+    part = session.value(grad)
+    total = _sum(session, current, place, grad, mark.uses > 1)
+    current.arrived[place] = (part, address(grad)) if total is None else (total, 0)
+    session.channel.say(GradFlowed(current.number, source, slot, mark.node, output_nr, part, total))
+
+
+def _sum(session: Session, current: Pass, place: Place, grad: torch.Tensor, several: bool) -> Value | None:
+    """The sum so far, None for the first contribution; kept where more are to come, as the engine keeps its own."""
+    before = current.sums.get(place)
+    if before is not None:
+        total = current.sums[place] = before + grad.detach()
+        return session.value(total)
+    if place in current.arrived:  # a consumer that was never announced: its part is not known
+        return Value(str(grad.dtype).removeprefix("torch."), tuple(grad.shape))
+    if several:
+        current.sums[place] = grad.detach().clone()
+    return None
+
+
+def _arrived(session: Session, current: Pass, place: Place, grad: torch.Tensor) -> Value:
+    """The value of a complete gradient: as captured when it arrived, unless it is another one by now."""
+    current.sums.pop(place, None)
+    known = current.arrived.pop(place, None)
+    if known is not None and known[1] in (0, address(grad)):
+        return known[0]
+    return session.value(grad)
+
+
+def address(tensor: torch.Tensor) -> int:
+    """Where a tensor's elements begin; -1 where they are nowhere."""
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:
+        return -1

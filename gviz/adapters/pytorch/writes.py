@@ -1,0 +1,82 @@
+"""Writes in place: into memory that is shown, into a ``.grad``, through ``.data``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, version_of, visit
+from gviz.adapters.pytorch.session import Session
+from gviz.events import GradSet, StorageWritten
+from gviz.values import Value
+
+
+def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: bool = False) -> None:
+    """An operation wrote to the memory of `target`; `silent` ones are PyTorch's own and get no node."""
+    grad_changed(session, target)
+    node = target.grad_fn
+    if node is not None and session.marks.of_node(node) is None:
+        _tracked_write(session, target, call)
+        return
+    origin = target._base if target._is_view() else target
+    if origin is None or (origin.grad_fn is None and session.marks.of_tensor(origin) is None):
+        return  # it was not shown yet, and will be as it is then
+    if silent or not call.name:
+        say_written(session, target, edge_of(session, origin)[0])
+        return
+    why = "inputs"
+    tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
+    if any(tensor.requires_grad for tensor in tensors):
+        why = "no_grad"
+    mark = untracked(session, call, (target,), why)
+    say_written(session, target, mark.node)
+
+
+def grad_changed(session: Session, grad: torch.Tensor) -> None:
+    """If a tensor is some leaf's ``.grad``, say what that is now."""
+    owner = session.marks.owner_of(grad)
+    if owner is None or owner.grad is not grad:
+        return
+    mark = session.marks.of_tensor(owner)
+    if mark is not None:
+        how = "in place" if grad.is_sparse or bool(grad.any()) else "zero"
+        session.channel.say(GradSet(mark.node, 0, how, session.value(grad)))
+
+
+def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
+    """Say what a tensor's memory holds now."""
+    number = session.marks.storage(tensor, new=False)
+    session.channel.say(StorageWritten(number, node, version_of(tensor), whole(session, tensor)))
+
+
+def whole(session: Session, tensor: torch.Tensor) -> Value:
+    """All elements of a tensor's memory, in a row."""
+    flat = tensor.detach()
+    try:
+        size = flat.untyped_storage().nbytes() // flat.element_size()
+        return session.value(torch.as_strided(flat, (size,), (1,), 0))
+    except (NotImplementedError, RuntimeError):  # sparse, or a wrapper: no memory of its own
+        return session.value(flat)
+
+
+def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``tensor.data = value``: the tensor's node has another memory from now on, told as a write."""
+    tensor = args[0]
+    known = session.marks.of_tensor(tensor)
+    before = session.marks.storage(tensor, new=False) if known is not None else 0
+    result = function(*args)
+    if known is not None:
+        session.channel.say(StorageWritten(before, known.node, version_of(tensor), whole(session, tensor)))
+    return result
+
+
+def _tracked_write(session: Session, target: torch.Tensor, call: Call) -> None:
+    """A tracked write made the tensor, or the base it is a view of, an output of the operation."""
+    base = target._base if target._is_view() else None
+    if base is not None and base.grad_fn is not None and session.marks.of_node(base.grad_fn) is None:
+        mark = visit(session, base.grad_fn, {base.output_nr: base}, call)
+    else:
+        mark = visit(session, target.grad_fn, {target.output_nr: target}, call)
+    say_written(session, target, mark.node)
+    mark_of(session, target)

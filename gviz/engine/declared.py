@@ -1,0 +1,31 @@
+"""Writes what the declared operations are called and how they differentiate, as a table that adapters read.
+
+``python -m gviz.engine.declared`` renews it. PyTorch's nodes have the names of the engine's, so the rule texts of the
+one explain the other, and an adapter need not import the engine for them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from gviz.engine import functions as functions  # declares every operation
+from gviz.engine.op import REGISTRY, Op
+
+PATH = Path(__file__).parents[1] / "adapters" / "operations.json"
+
+
+def text() -> str:
+    """The table as it should be: one line for each operation."""
+    rows = [json.dumps(_row(op), ensure_ascii=False) for op in REGISTRY]
+    return "[\n" + ",\n".join(rows) + "\n]\n"
+
+
+def _row(op: Op) -> list[object]:
+    said = op.describe(0)
+    ruled = list(range(len(op.slots))) if op.variadic else [op.slots.index(slot) for slot in op.ruled]
+    return [said.name, said.grad_fn, said.slots, said.rules, said.saved, said.formula, ruled, op.variadic]
+
+
+if __name__ == "__main__":
+    PATH.write_text(text())
