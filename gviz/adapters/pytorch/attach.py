@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import wraps
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from gviz import emit, site
 from gviz.adapters.pytorch import modules, passes
 from gviz.adapters.pytorch.calls import Listening, observe
+from gviz.adapters.pytorch.graph import edge_of
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.values import Keep
 from gviz.emit import Channel
@@ -34,6 +35,7 @@ class Attached:
 
     def __init__(self, channel: Channel, *, values: Keep = "whole", model: torch.nn.Module | None = None) -> None:
         self.session = Session(channel, values)
+        self.session.edge_of = partial(edge_of, self.session)
         self._model = model
         self._open = ExitStack()
 
@@ -41,7 +43,7 @@ class Attached:
         for name, put_in in _PARTS.items():
             try:
                 put_in(self.session, self._open)
-            except AttributeError as missing:
+            except (AttributeError, ImportError, KeyError) as missing:
                 self._say_missing(name, missing)
         if self._model is not None:
             modules.name_parameters(self.session, self._model)
@@ -52,7 +54,7 @@ class Attached:
     ) -> None:
         self._open.close()
 
-    def _say_missing(self, name: str, missing: AttributeError) -> None:
+    def _say_missing(self, name: str, missing: Exception) -> None:
         text = f"PyTorch {torch.__version__} is not the version gviz knows: {name} will be missing ({missing})"
         self.session.channel.say(Warned("GvizWarning", text, 0))
         warnings.warn(f"gviz: {text}", stacklevel=3)
@@ -69,9 +71,10 @@ def _put_in_threads(session: Session, leaving: ExitStack) -> None:
     @wraps(begin)
     def listening(thread: threading.Thread) -> None:
         if not session.is_heard or thread.name.startswith("gviz"):
-            return begin(thread)
+            begin(thread)
+            return
         with Listening(session):
-            return begin(thread)
+            begin(thread)
 
     _replace(threading.Thread, "_bootstrap_inner", listening, leaving)
 
@@ -98,7 +101,7 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
         if session.is_heard and isinstance(outputs, (tuple, list)):
             tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
             with torch._C.DisableTorchFunction():
-                observe(session, cls, args, options, tensors, False)
+                observe(session, cls, args, options, tensors, "")
         return result
 
     _replace(torch.autograd.Function, "apply", classmethod(listened), leaving)
@@ -123,7 +126,9 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
         if session.is_heard:
             modules.stepped(session, optimizer)
 
-    leaving.callback(torch.optim.optimizer.register_optimizer_step_post_hook(after).remove)
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    leaving.callback(register_optimizer_step_post_hook(after).remove)
 
 
 _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {

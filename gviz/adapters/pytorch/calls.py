@@ -6,6 +6,7 @@ What a call made is read off its result afterwards; only a few functions need mo
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from types import CodeType
@@ -15,8 +16,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import operations, writes
-from gviz.adapters.pytorch.graph import NO_CALL, Attrs, Call, edge_of, enter, mark_of, untracked, version_of, visit
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.graph import NO_CALL, Call, edge_of, enter, mark_of, untracked, version_of, visit
+from gviz.adapters.pytorch.session import Session, without_overrides
 from gviz.events import GradSet, HookRan, RequiresGradSet
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -30,7 +31,8 @@ _SILENT = tuple(
 )  # fmt: skip
 """Parts of PyTorch whose own untracked operations are no step of the program."""
 
-_silent_codes: dict[CodeType, bool] = {}
+_OPTIMIZERS = f"{_FOLDER}/optim"
+_silent_codes: dict[CodeType, str] = {}
 _NO_KEYWORDS: dict[str, Any] = {}
 
 
@@ -65,6 +67,8 @@ class Listening(TorchFunctionMode):
                 observe(session, function, args, kwargs or _NO_KEYWORDS, outputs, _is_silent(sys._getframe(1)))
         if isinstance(first, torch.Tensor) and version_of(first) != before:
             silent = _is_silent(sys._getframe(1))
+            if silent == "optimizer" and isinstance(first, torch.nn.Parameter):
+                return result  # it says itself what it changed, when its step is over
             call = call_of(function, args, kwargs or _NO_KEYWORDS, in_place=True)
             writes.wrote(session, first, call, silent=silent)
         return result
@@ -72,7 +76,7 @@ class Listening(TorchFunctionMode):
 
 def observe(
     session: Session, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
-    outputs: Sequence[torch.Tensor], silent: bool,
+    outputs: Sequence[torch.Tensor], silent: str,
 ) -> None:  # fmt: skip
     """Announce what a call gave: the nodes it made, its untracked results, the memory it was told to write to."""
     target = kwargs.get("out")
@@ -108,7 +112,7 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
             operands.append(value)
         elif isinstance(value, (tuple, list)) and any(True for _ in _tensors(value)):
             operands.extend(_tensors(value))
-        elif place == 1 and len(args) == 2 and isinstance(value, (int, float)) and name.rstrip("_") in _WITH_NUMBERS:
+        elif isinstance(value, (int, float)) and _is_operand(name, place, len(args)):
             operands.append(value)
         else:
             attrs.append((names[place] if place < len(names) else f"argument{place}", plain(value)))
@@ -121,6 +125,11 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
 
 
 _WITH_NUMBERS = {"add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder"}
+
+
+def _is_operand(name: str, place: int, given: int) -> bool:
+    """Whether a Python number at this place takes part as a tensor would."""
+    return ((place, given) == (1, 2) and name.rstrip("_") in _WITH_NUMBERS) or (place, name) == (2, "setitem")
 
 
 def plain(value: Any) -> Any:
@@ -169,12 +178,14 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors(value)
 
 
-def _is_silent(frame: Any) -> bool:
-    """Whether the caller is a part of PyTorch whose untracked operations are not shown."""
+def _is_silent(frame: Any) -> str:
+    """Which part of PyTorch calls, if it is one whose untracked operations are not shown."""
     code = frame.f_code
     known = _silent_codes.get(code)
     if known is None:
-        known = _silent_codes[code] = code.co_filename.startswith(_SILENT)
+        path = code.co_filename
+        known = "optimizer" if path.startswith(_OPTIMIZERS) else "other" if path.startswith(_SILENT) else ""
+        _silent_codes[code] = known
     return known
 
 
@@ -213,7 +224,7 @@ def _retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs:
     tensor = args[0]
     if tensor.grad_fn is not None:
         mark = mark_of(session, tensor)
-        mark.retained = (mark.retained or set()) | {tensor.output_nr}
+        mark.retained = {**(mark.retained or {}), tensor.output_nr: weakref.ref(tensor)}
     return result
 
 
@@ -228,27 +239,42 @@ def _register_hook(session: Session, function: Any, args: tuple[Any, ...], kwarg
 
 def _heard(session: Session, hook: Any, node: int, output_nr: int, when: str) -> Any:
     """A hook that says it ran, and what it gave."""
-    name = getattr(hook, "__name__", type(hook).__name__)
 
     def heard(given: torch.Tensor) -> Any:
-        before = version_of(given)
-        result = hook(given)
         current = session.current_pass() if session.is_heard else None
-        if current is not None:
-            changed = isinstance(result, torch.Tensor) or (when == "tensor" and version_of(given) != before)
-            shown = result if isinstance(result, torch.Tensor) else given
-            value = session.value(shown) if changed else None
-            if changed:
-                current.arrived.pop((node, output_nr), None)
-            session.channel.say(HookRan(current.number, node, output_nr, when, name, value))
+        if current is None:
+            return hook(given)
+        thread = session.thread
+        outside, thread.during = thread.during, (current.number, node)
+        before = version_of(given)
+        try:
+            result = hook(given)
+        finally:
+            thread.during = outside
+        replaced = isinstance(result, torch.Tensor) and result is not given
+        changed = replaced or (when == "tensor" and version_of(given) != before)
+        _say_ran(session, hook, HookRan(current.number, node, output_nr, when, "", None), result if replaced else given,
+                 changed)  # fmt: skip
         return result
 
     return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
 
 
+def _say_ran(session: Session, hook: Any, ran: HookRan, grad: torch.Tensor, changed: bool) -> None:
+    current = session.current_pass()
+    with without_overrides():
+        value = session.value(grad) if changed else None
+    if changed and current is not None:
+        current.arrived.pop((ran.node, ran.output_nr), None)
+    name = getattr(hook, "__name__", type(hook).__name__)
+    session.channel.say(HookRan(ran.pass_nr, ran.node, ran.output_nr, ran.when, name, value))
+
+
 def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     result = function(*args, **kwargs)
     silent = _is_silent(sys._getframe(2))
+    if silent == "optimizer":
+        return result
     for tensor in args[0]:
         writes.wrote(session, tensor, NO_CALL, silent=silent)
     return result
@@ -274,9 +300,10 @@ _VIEWS = {"data", "T", "mT", "H", "mH", "real", "imag"}
 _TELLING = {
     "size", "dim", "numel", "stride", "item", "tolist", "numpy", "is_floating_point", "is_complex", "is_contiguous",
     "__len__", "__bool__", "__repr__", "__format__", "__float__", "__int__", "__index__", "__array__", "__hash__",
-    "backward", "storage", "untyped_storage", "data_ptr", "storage_offset", "__deepcopy__", "__reduce_ex__", "__contains__",
+    "backward", "storage", "untyped_storage", "data_ptr", "storage_offset", "__deepcopy__", "__reduce_ex__",
     "get_device", "element_size", "is_nonzero", "equal", "allclose", "is_same_size", "__dir__", "ndimension", "type",
     "result_type", "can_cast", "promote_types", "__iter__", "is_shared", "share_memory_", "pin_memory", "nelement",
+    "__contains__",
 }  # fmt: skip
 _plans: dict[Any, _Special] = {}
 

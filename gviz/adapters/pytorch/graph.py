@@ -145,7 +145,7 @@ def output(session: Session, tensor: torch.Tensor, origin: int, *, new: bool) ->
     version = version_of(tensor)
     if tensor.layout is not torch.strided or (not origin and tensor.is_contiguous()):
         return Output(value, number, version)
-    offset, strides = tensor.storage_offset(), tuple(tensor.stride())
+    offset, strides = int(tensor.storage_offset()), tuple(tensor.stride())
     return Output(value, number, version, origin, offset, strides)
 
 
@@ -167,14 +167,16 @@ def _untracked_output(
 def _made(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
     """Announce a graph node whose inputs are announced."""
     edges = node.next_functions
-    operation = operations.of_node(node.name(), call.name, len(edges), call.in_place)
+    settings = operations.settings(node)
+    scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
+    operation = operations.of_node(node.name().rpartition("::")[2], call.name, len(edges), call.in_place, scaled)
     kept_names = operations.saved_names(node)
     if kept_names and not operation.saved:
         operation = replace(operation, saved=kept_names)
-    places, kept, used = _inputs(session, edges, operation, call, outputs)
+    places, kept = _inputs(session, edges, operation, call, outputs)
     described = _outputs(session, node, outputs, places, in_place=call.in_place)
     mark = Mark(session.channel.next_node())
-    attrs = call.attrs if not used else tuple(pair for pair in call.attrs if pair[0] not in used)
+    attrs = (settings | dict(call.attrs)).items()
     first = next(iter(outputs.values()), None)
     shown = replace(operation, slots=operation.slots[: len(places)], rules=operation.rules[: len(places)])
     _say_created(
@@ -190,7 +192,7 @@ def _made(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
 def _inputs(
     session: Session, edges: Sequence[tuple[Any, int]], operation: Operation, call: Call,
     outputs: Mapping[int, torch.Tensor],
-) -> tuple[list[Edge], tuple[Mark, ...], set[str]]:  # fmt: skip
+) -> tuple[list[Edge], tuple[Mark, ...]]:  # fmt: skip
     """The inputs of a node by slot: its edges, and in their gaps the operands that need no gradient."""
     width = len(edges) if operation.places is None else max(len(operation.slots), len(edges))
     found = [UNKNOWN] * width
@@ -211,7 +213,7 @@ def _inputs(
     ruled = len(edges) if operation.places is None else max((*operation.places, -1)) + 1
     while len(found) > ruled and found[-1] == UNKNOWN:
         found.pop()
-    return found, tuple(kept), {"other"} if kept else set()
+    return found, tuple(kept)
 
 
 def _outputs(

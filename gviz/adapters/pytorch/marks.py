@@ -29,7 +29,7 @@ class Mark(Seen):
         self.uses = 0
         self.named = False
         self.kept: tuple[Seen, ...] = ()
-        self.retained: set[int] | None = None
+        self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
 
 
 class _Known(weakref.ref[torch.Tensor]):

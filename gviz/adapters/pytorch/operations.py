@@ -66,9 +66,16 @@ def _declared() -> tuple[dict[str, list[Operation]], dict[str, Operation]]:
 
 
 @cache
-def of_node(grad_fn: str, called: str, edges: int, in_place: bool = False) -> Operation:
-    """The operation behind a backward node, which was made by calling the function `called` (empty: not known)."""
-    for ours in sorted(_declared()[0].get(grad_fn, ()), key=lambda ours: ours.name != called):
+def of_node(grad_fn: str, called: str, edges: int, in_place: bool = False, scaled: bool = False) -> Operation:
+    """The operation behind a backward node, which was made by calling the function `called` (empty: not known).
+
+    `scaled` says that it was given a factor other than one, `alpha` or `beta`.
+    """
+
+    def unlike(ours: Operation) -> tuple[bool, bool]:
+        return ours.name != called, ("alpha" in ours.formula) != scaled
+
+    for ours in sorted(_declared()[0].get(grad_fn, ()), key=unlike):
         if ours.places is None or len(ours.places) == edges:
             return replace(ours, name=ours.name.rstrip("_") + "_") if in_place else ours
     name = called or _words(grad_fn)
@@ -121,6 +128,29 @@ def saved_names(node: Any) -> tuple[str, ...]:
         raw = [part.removeprefix("_raw_saved_") for part in dir(type(node)) if part.startswith("_raw_saved_")]
         known = _saved_by[name] = ("saved_tensors",) if custom else tuple(sorted(raw))
     return known
+
+
+_settings: dict[str, tuple[str, ...]] = {}
+
+
+def settings(node: Any) -> dict[str, Any]:
+    """The plain numbers a node keeps for its rule, by the name its rule gives them: ``dim``, ``alpha``."""
+    name = node.name()
+    known = _settings.get(name)
+    if known is None:
+        tensors = {f"_saved_{part}" for part in saved_names(node)}
+        parts = [p for p in dir(type(node)) if p.startswith("_saved_") and p not in tensors and "sym" not in p]
+        known = _settings[name] = () if tensors == {"_saved_saved_tensors"} else tuple(parts)
+    return {part.removeprefix("_saved_"): _signed(getattr(node, part)) for part in known}
+
+
+def _signed(value: Any) -> Any:
+    """PyTorch keeps a negative dimension as an unsigned number."""
+    if isinstance(value, int) and value >= 1 << 63:
+        return value - (1 << 64)
+    if isinstance(value, (tuple, list)):
+        return tuple(_signed(item) for item in value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
 @cache

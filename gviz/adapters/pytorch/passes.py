@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch.calls import Listening
-from gviz.adapters.pytorch.graph import edge_of, visit
-from gviz.adapters.pytorch.graph import NO_CALL, is_accumulator
+from gviz.adapters.pytorch.graph import NO_CALL, edge_of, is_accumulator, visit
 from gviz.adapters.pytorch.session import Pass, Session, without_overrides
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
 

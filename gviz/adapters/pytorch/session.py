@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +13,8 @@ from gviz import emit
 from gviz.adapters.pytorch.marks import Marks
 from gviz.adapters.pytorch.values import Capture, Keep
 from gviz.emit import Channel
+from gviz.events import Edge
 from gviz.values import Value
-
-Place = tuple[int, int]
-"""An output of a node: ``(node, output_nr)``."""
 
 without_overrides: Any = torch._C.DisableTorchFunction
 """A context in which what gviz itself computes is seen by no mode, not even its own."""
@@ -33,8 +32,8 @@ class Pass:
     retain_graph: bool
     create_graph: bool
     needed: set[int] | None = None
-    arrived: dict[Place, tuple[Value, int]] = field(default_factory=dict)
-    sums: dict[Place, torch.Tensor] = field(default_factory=dict)
+    arrived: dict[Edge, tuple[Value, int]] = field(default_factory=dict)
+    sums: dict[Edge, torch.Tensor] = field(default_factory=dict)
 
 
 class ThreadState(threading.local):
@@ -44,8 +43,8 @@ class ThreadState(threading.local):
         self.scopes: list[int] = []
         self.modules: list[tuple[dict[int, str], str]] = []
         self.passes: list[Pass] = []
-        self.during: Place = (0, 0)
-        self.before: list[Place] = []
+        self.during: Edge = (0, 0)
+        self.before: list[Edge] = []
 
 
 class Session:
@@ -56,7 +55,8 @@ class Session:
         self.marks = Marks(channel)
         self.value = Capture(channel, keep)
         self.thread = ThreadState()
-        self.named: set[int] = set()
+        self.edge_of: Callable[[torch.Tensor], Edge]
+        """Announces a tensor if nobody has; given by who knows how, which builds on this."""
         self.latest: Pass | None = None
         self._by_task: dict[int, Pass] = {}
 

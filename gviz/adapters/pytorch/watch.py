@@ -12,8 +12,8 @@ import torch
 
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
-from gviz.adapters.pytorch.session import Pass, Place, Session, without_overrides
-from gviz.events import GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
+from gviz.adapters.pytorch.session import Pass, Session, without_overrides
+from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
 from gviz.values import Value
 
 Grads = tuple[torch.Tensor | None, ...]
@@ -42,7 +42,7 @@ class NodeWatch:
             values = tuple([
                 None if grad is None else _arrived(session, current, (node, nr), grad) for nr, grad in enumerate(grads)
             ])  # fmt: skip
-            say_retained(session, mark, current, values)
+            say_retained(session, mark, current)
             thread = session.thread
             thread.before.append(thread.during)
             thread.during = (current.number, node)
@@ -55,6 +55,8 @@ class NodeWatch:
             return
         say, node = session.channel.say, self._mark.node
         with without_overrides():
+            if current.create_graph:
+                self._announce(given)
             for target, grad in zip(self.targets, given, strict=False):
                 if target is not None and grad is not None:
                     _flow(session, current, node, target, grad)
@@ -63,6 +65,12 @@ class NodeWatch:
             say(StepFinished(current.number, node))
             thread = session.thread
             thread.during = thread.before.pop() if thread.before else (0, 0)
+
+    def _announce(self, given: Grads) -> None:
+        """The rule built a graph: its nodes belong to this step."""
+        for grad in given:
+            if grad is not None and grad.grad_fn is not None:
+                self._session.edge_of(grad)
 
 
 class LeafWatch:
@@ -117,12 +125,12 @@ def watch_accumulator(session: Session, node: Any, mark: Mark, leaf: torch.Tenso
     node.register_hook(hooks.after)
 
 
-def say_retained(session: Session, mark: Mark, current: Pass, values: tuple[Value | None, ...]) -> None:
-    """Say which outputs keep their gradient."""
-    for output_nr in mark.retained or ():
-        value = values[output_nr]
-        if value is not None:
-            session.channel.say(GradRetained(current.number, mark.node, output_nr, value))
+def say_retained(session: Session, mark: Mark, current: Pass) -> None:
+    """Say which outputs have kept their gradient."""
+    for output_nr, reference in (mark.retained or {}).items():
+        tensor = reference()
+        if tensor is not None and tensor.grad is not None:
+            session.channel.say(GradRetained(current.number, mark.node, output_nr, session.value(tensor.grad)))
 
 
 def _flow(session: Session, current: Pass, source: int, target: _Target, grad: torch.Tensor) -> None:
@@ -137,7 +145,7 @@ def _flow(session: Session, current: Pass, source: int, target: _Target, grad: t
     session.channel.say(GradFlowed(current.number, source, slot, mark.node, output_nr, part, total))
 
 
-def _sum(session: Session, current: Pass, place: Place, grad: torch.Tensor, several: bool) -> Value | None:
+def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor, several: bool) -> Value | None:
     """The sum so far, None for the first contribution; kept where more are to come, as the engine keeps its own."""
     before = current.sums.get(place)
     if before is not None:
@@ -150,7 +158,7 @@ def _sum(session: Session, current: Pass, place: Place, grad: torch.Tensor, seve
     return None
 
 
-def _arrived(session: Session, current: Pass, place: Place, grad: torch.Tensor) -> Value:
+def _arrived(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Value:
     """The value of a complete gradient: as captured when it arrived, unless it is another one by now."""
     current.sums.pop(place, None)
     known = current.arrived.pop(place, None)

@@ -12,7 +12,7 @@ from gviz.events import GradSet, StorageWritten
 from gviz.values import Value
 
 
-def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: bool = False) -> None:
+def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "") -> None:
     """An operation wrote to the memory of `target`; `silent` ones are PyTorch's own and get no node."""
     grad_changed(session, target)
     node = target.grad_fn
