@@ -175,7 +175,11 @@ class Reading:
         """The view that the next operation writes through."""
         later = (e for e in log[place + 1 :] if isinstance(e, NodeCreated) and e.kind == "op")
         after = next(later, None)
-        return after is not None and self.ops.get(after.op, NOTHING).grad_fn == "CopySlices"
+        return (
+            bool(event.outputs[0].view_of)
+            and after is not None
+            and self.ops.get(after.op, NOTHING).grad_fn == "CopySlices"
+        )
 
     def label(self, event):
         op = self.ops[event.op]
