@@ -7,7 +7,7 @@ scene's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -97,6 +97,19 @@ def fold(graph: Graph, wanted: Filter) -> Folded:
 def closed_call(calls: Sequence[Call], closed: Collection[str]) -> Call | None:
     """The outermost of the calls that is closed."""
     return next((call for call in calls if call.path in closed), None)
+
+
+def around(graph: Graph, node: int) -> tuple[Call, ...]:
+    """The calls a node lies in, the outermost first; for a loose node a call of each module that all users share."""
+    if node not in graph.loose:
+        return graph.calls.get(node, ())
+    users = [graph.calls.get(user, ()) for user in graph.nodes if node in graph.inputs.get(user, ())]
+    return shared(users)
+
+
+def shared(chains: Iterable[tuple[Call, ...]]) -> tuple[Call, ...]:
+    """The calls of the modules that several nodes lie in."""
+    return tuple(calls[0] for calls in zip(*chains, strict=False) if len({call.path for call in calls}) == 1)
 
 
 def modules(graph: Graph) -> dict[str, str]:

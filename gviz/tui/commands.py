@@ -6,18 +6,28 @@ The parser, the help, completion, the palette, line mode and the screen all read
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from gviz.trace import navigation
-from gviz.tui import asking, looking, stopping
+from gviz.trace.timeline import Timeline
+from gviz.tui import asking, folding, looking, stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.command import Command, Look, Run, Said, Spec, Wish
 from gviz.tui.cursor import Arrival, Cursor, Move
+from gviz.tui.folds import Folds
 from gviz.tui.session import Session
 
 
 def _moves(move: Move, reason: str, *, backward: bool = False) -> Run:
     return lambda session, command: session.cursor.travel(move, reason, command.count, backward=backward)
+
+
+def _nodes(move: Callable[[Folds, Timeline, int], int], *, backward: bool = False) -> Run:
+    """By whole nodes, of which a closed module is one."""
+    return lambda session, command: session.cursor.travel(
+        partial(move, session.folds), "next", command.count, backward=backward
+    )
 
 
 def _cursor(act: Callable[[Cursor, str], Arrival]) -> Run:
@@ -34,7 +44,7 @@ def _sets(change: Callable[[Breakpoints, str, int], Iterator[str]]) -> Run:
     )
 
 
-def _looks(look: Callable[[Session, str], Look]) -> Run:
+def _looks(look: Callable[[Session, str], Look | Said]) -> Run:
     return lambda session, command: look(session, command.argument)
 
 
@@ -56,9 +66,9 @@ _TIME = (
     Spec("reverse-step", ("rs",), "[N]", "one event back",
          _moves(navigation.reverse_step, "step", backward=True), repeats=True),
     Spec("next", ("n",), "[N]", "one whole node forward: its backward with all its additions",
-         _moves(navigation.next_node, "next"), repeats=True),
+         _nodes(Folds.next_node), repeats=True),
     Spec("reverse-next", ("rn",), "[N]", "one whole node back",
-         _moves(navigation.reverse_next_node, "next", backward=True), repeats=True),
+         _nodes(Folds.reverse_next_node, backward=True), repeats=True),
     Spec("finish", ("f", "return", "r"), "[N]", "to the end of the current module call, else of the current pass",
          _moves(navigation.finish, "finish"), repeats=True),
     Spec("reverse-finish", ("rf",), "[N]", "to the start of the current module call, else of the current pass",
@@ -111,6 +121,17 @@ _SHOWN = (
     Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it", _asks(asking.unwatch)),
 )  # fmt: skip
 
+_GRAPH = (
+    Spec("modules", (), "", "the modules of this iteration, with the length of their gradients",
+         _looks(folding.modules)),
+    Spec("close", (), "[MODULE|all]", "one box for a module, and one step of next", _looks(folding.close)),
+    Spec("open", (), "[MODULE|all]", "the nodes of a module again", _looks(folding.open_)),
+    Spec("ancestors", (), "[PLACE]", "only what a node was made from in the graph; all again if it was so",
+         _looks(folding.ancestors)),
+    Spec("near", (), "[LINES]", "only the nodes within so many lines of the selected one; near 0 shows all",
+         _looks(folding.near)),
+)  # fmt: skip
+
 _STOPS = (
     Spec("break", ("b",), "[PLACE]",
          "stop at a place (x, #4, demo.py:4, Mul, net.*), on EVENT [PLACE], or at change x.grad; each: if COND",
@@ -136,7 +157,7 @@ _OTHER = (
     Spec("quit", ("q", "exit"), "", "leave", lambda _, __: Wish("quit")),
 )  # fmt: skip
 
-SPECS: tuple[Spec, ...] = (*_TIME, *_LOOK, *_SHOWN, *_STOPS, *_OTHER)
+SPECS: tuple[Spec, ...] = (*_TIME, *_LOOK, *_SHOWN, *_GRAPH, *_STOPS, *_OTHER)
 """In the order of the help."""
 
 BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}

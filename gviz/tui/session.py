@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
+from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 
 
@@ -16,6 +17,10 @@ class Session:
 
     cursor: Cursor
     glyphs: Glyphs
+    folds: Folds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folds = Folds(self.timeline)
 
     @property
     def timeline(self) -> Timeline:

@@ -84,7 +84,9 @@ class DebuggerScreen(LookKeys):
         with Horizontal(id="body"):
             with Vertical(id="main"):
                 stops = self.cursor.breakpoints
-                yield GraphCanvas(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks)
+                yield GraphCanvas(timeline, glyphs, stops, self.session.folds).data_bind(
+                    here.moment, here.selected, here.breaks, here.wanted
+                )
                 yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks)
                 yield SourcePane(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.frame, here.breaks)
                 yield OutputPanel(timeline, glyphs).data_bind(here.moment)
@@ -132,6 +134,7 @@ class DebuggerScreen(LookKeys):
         """Let the panels know the breakpoints and what is watched."""
         self.breaks += 1
         self.watched = tuple(self.cursor.asker.watched)
+        self.wanted = self.session.folds.wanted(self.timeline.iteration_at(self.cursor.position))
 
     def show_arrival(self, stop: Arrival) -> None:
         """Let every panel follow the cursor."""

@@ -6,9 +6,13 @@ from pathlib import PurePath
 
 from textual.reactive import reactive
 
+from gviz.render.fold import ALL, Filter
+from gviz.tui import folding
+from gviz.tui.command import Command
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed
 from gviz.tui.screens.cursor_keys import CursorKeys
+from gviz.tui.session import Session
 from gviz.where import stop
 
 
@@ -18,6 +22,8 @@ class LookKeys(CursorKeys):
     selected: reactive[int] = reactive(0)
     frame: reactive[int] = reactive(0)
     breaks: reactive[int] = reactive(0)
+    wanted: reactive[Filter] = reactive(ALL)
+    session: Session
 
     def say(self, remark: str) -> None:
         """Say something in the bottom row."""
@@ -27,6 +33,19 @@ class LookKeys(CursorKeys):
         """Look at a caller further up or down in the source."""
         frames = self.timeline.info(self.selected).frames if self.selected else ()
         self.frame = max(0, min(self.frame + steps, len(frames) - 1))
+
+    def action_fold(self, name: str) -> None:
+        """Open or close the module of the selected node."""
+        self.run_command(Command(name))
+
+    def action_focus_part(self) -> None:
+        """Only what the selected node was made from, only what is near it, all."""
+        self._attempt(self._next_focus)
+
+    def _next_focus(self) -> None:
+        said = folding.next_focus(self.session)
+        self.wanted = self.session.folds.wanted(self.timeline.iteration_at(self.cursor.position))
+        self.say(said.lines[0])
 
     def action_break(self) -> None:
         """Set a breakpoint at the selected node, or take it away."""

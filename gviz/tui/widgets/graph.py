@@ -14,21 +14,21 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from gviz.render.cells.moments import Moments
+from gviz.render.fold import ALL, Filter
 from gviz.render.layout import Place
-from gviz.render.selection import Parts
-from gviz.render.structure import structure
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed
+from gviz.tui.widgets.drawings import Drawings
 
 STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient",
     "leaf", "parameter", "chip", "constant", "op", "root",
 )  # fmt: skip
 AHEAD = 8
-KEPT_DRAWINGS = 4
 KEPT_STRIPS = 2000
 
 
@@ -64,13 +64,19 @@ class GraphCanvas(ScrollView, can_focus=True):
     selected: reactive[int] = reactive(0, repaint=False)
     breaks: reactive[int] = reactive(0, repaint=False)
 
-    def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints | None = None) -> None:
+    wanted: reactive[Filter] = reactive(ALL, repaint=False)
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        glyphs: Glyphs,
+        breakpoints: Breakpoints | None = None,
+        folds: Folds | None = None,
+    ) -> None:
         super().__init__(id="graph")
         self._timeline = timeline
         self._breakpoints = breakpoints or Breakpoints(timeline)
-        self._glyphs = glyphs
-        self._drawings: dict[tuple[int, int], Moments] = {}
-        self._parts: dict[int, Parts] = {}
+        self._drawings = Drawings(timeline, folds or Folds(timeline), glyphs)
         self._drawing: Moments | None = None
         self._dressed = range(0)
         self._strips: dict[int, Strip] = {}
@@ -89,11 +95,11 @@ class GraphCanvas(ScrollView, can_focus=True):
         """Whether the whole graph of the moment could be seen in an area."""
         if self.moment is None or not self._timeline.iterations:
             return False
-        key = self._shown_part(self.moment.n, 0)
-        parts = self._parts[key[0]]
+        shown = self._drawings.shown(self.moment.n, 0)
+        parts = self._drawings.parts(shown)
         if len(parts) > 1 or len(parts.nodes) * 16 > width * height:
             return False  # no need to lay out what cannot fit
-        layout = self._drawing_of(key).canvas.layout
+        layout = self._drawings.get(shown).canvas.layout
         return 0 < layout.width <= width and layout.height <= height
 
     def watch_moment(self, before: Moment | None, moment: Moment | None) -> None:
@@ -103,6 +109,10 @@ class GraphCanvas(ScrollView, can_focus=True):
     def watch_selected(self, selected: int) -> None:
         """Mark the selection and bring it into view."""
         self._follow_soon(selected)
+
+    def watch_wanted(self) -> None:
+        """Modules were opened or closed, or another part is asked for."""
+        self._follow_soon(self.selected)
 
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""
@@ -239,12 +249,12 @@ class GraphCanvas(ScrollView, can_focus=True):
         """Follow the moment and the selection, and redraw the rows that look different."""
         if self.moment is None or not self.size or not self._timeline.iterations:
             return
-        index, part = self._shown_part(self.moment.n, self.selected or self.moment.actor)
-        drawing = self._drawing_of((index, part))
+        shown = self._drawings.shown(self.moment.n, self.selected or self.moment.actor)
+        drawing = self._drawings.get(shown)
         if drawing is not self._drawing:
             self._drawing, self._remark = drawing, "" if drawing.shape.places else " no nodes were recorded"
-            parts = len(self._parts[index])
-            self.border_title = "5 Graph" if parts == 1 else f"5 Graph, part {part + 1} of {parts}"
+            said = self._drawings.title(shown)
+            self.border_title = f"5 Graph, {said}" if said else "5 Graph"
             self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
             self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
             self._strips.clear()
@@ -269,26 +279,6 @@ class GraphCanvas(ScrollView, can_focus=True):
             self._dressed = range(max(top - AHEAD, 0), top + self.size.height + AHEAD)
             stops = self._breakpoints.at_node if self._breakpoints.listed else None
             self._drawing.show(self.moment, self.selected, self._dressed, stops)
-
-    def _shown_part(self, n: int, node: int) -> tuple[int, int]:
-        """The iteration of a moment, and the part of its graph that holds a node (that was shown last, for no node)."""
-        iteration = self._timeline.iteration_at(n)
-        parts = self._parts.get(iteration.index)
-        if parts is None:
-            parts = self._parts[iteration.index] = Parts(self._timeline.nodes_of(iteration))
-        return iteration.index, parts.holding(node) if node else 0
-
-    def _drawing_of(self, key: tuple[int, int]) -> Moments:
-        drawing = self._drawings.get(key)
-        if drawing is None:
-            if len(self._drawings) >= KEPT_DRAWINGS:
-                self._drawings.pop(next(iter(self._drawings)))
-            index, part = key
-            parts = self._parts[index]
-            nodes = parts.part(part) if len(parts) > 1 else None
-            shape = structure(self._timeline, self._timeline.iterations[index], part=nodes)
-            drawing = self._drawings[key] = Moments(self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii)
-        return drawing
 
     def _strip(self, drawing: Moments, row: int, left: int, width: int) -> Strip:
         margin = self._margin

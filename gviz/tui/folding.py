@@ -1,0 +1,69 @@
+"""The commands that open and close modules and limit the graph to a part; they answer what is left of it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped, shown
+from gviz.tui.command import Look, Said
+from gviz.tui.drawing.modules import module_lines
+from gviz.tui.session import Session
+
+
+def modules(session: Session, _: str) -> Look:
+    """``modules``."""
+    return Look("Modules", partial(module_lines, session.folds, session.moment, session.glyphs), panel="modules")
+
+
+def close(session: Session, path: str) -> Said:
+    """``close [MODULE|all]``."""
+    if path == "all":
+        session.folds.close_all(session.timeline.iteration_at(session.cursor.position))
+        return _left(session, "every module is closed")
+    return _left(session, f"{shown(session.folds.close(session.cursor.selected, path))} is closed")
+
+
+def open_(session: Session, path: str) -> Said:
+    """``open [MODULE|all]``."""
+    if path == "all":
+        session.folds.open_all()
+        return _left(session, "every module is open")
+    return _left(session, f"{shown(session.folds.open(session.cursor.selected, path))} is open")
+
+
+def ancestors(session: Session, place: str) -> Said:
+    """``ancestors [PLACE]``."""
+    node = session.cursor.node_at(place)
+    shown_already = session.folds.told() == f"what #{node} was made from"
+    session.folds.focus(0 if shown_already else _some(node), ancestors=not shown_already)
+    return _left(session, session.folds.told() or "the whole graph")
+
+
+def near(session: Session, text: str) -> Said:
+    """``near [LINES]``."""
+    if text and not (text.isdigit() and len(text) < 4):
+        raise GvizError(f"near takes a number of lines, not {clipped(text, 20)}", hint="near 2", exit_code=2)
+    radius = int(text or 2)
+    session.folds.focus(_some(session.cursor.selected) if radius else 0, radius=radius)
+    return _left(session, session.folds.told() or "the whole graph")
+
+
+def next_focus(session: Session) -> Said:
+    """What the key does: ancestors, neighbourhood, all."""
+    session.folds.next_focus(_some(session.cursor.selected))
+    return _left(session, session.folds.told() or "the whole graph")
+
+
+def _some(node: int) -> int:
+    if not node:
+        raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+    return node
+
+
+def _left(session: Session, done: str) -> Said:
+    """What was done, and how many boxes the graph has now."""
+    folded = session.folds.folded(session.timeline.iteration_at(session.cursor.position))
+    boxes = len(folded.shown) + len(folded.groups)
+    hidden = f", {len(folded.groups)} for closed module calls" if folded.groups else ""
+    return Said((f"{done}: {boxes} box{'' if boxes == 1 else 'es'}{hidden}",))

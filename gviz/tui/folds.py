@@ -1,0 +1,155 @@
+"""Which modules are closed and what part of the graph is looked at; a closed module counts as one node for a step."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.render.calls import graph_of
+from gviz.render.fold import Filter, Folded, Graph, around, closed_to_fit, fold, modules
+from gviz.render.selection import shown_nodes
+from gviz.trace.state import Iteration
+from gviz.trace.timeline import Timeline
+
+LARGE = 2000
+"""A graph of so many nodes opens with modules closed."""
+
+FEW_BOXES = 200
+"""So many boxes are left of it, if closing modules can do that."""
+
+NEAR = 2
+"""Lines between a node and its neighbourhood."""
+
+
+class Folds:
+    """What is closed, for all iterations alike. Until somebody opens or closes a module, large graphs close theirs."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self._wanted = Filter()
+        self._seen: set[int] = set()
+        self._graphs: dict[tuple[int, int], Graph] = {}
+        self._folded: tuple[tuple[int, int, frozenset[str]], dict[int, int]] | None = None
+
+    def wanted(self, iteration: Iteration) -> Filter:
+        """What is asked for in an iteration."""
+        unseen = len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
+        if unseen and len(self.graph(iteration).nodes) >= LARGE:
+            self._close(closed_to_fit(self.graph(iteration), FEW_BOXES))
+        self._seen.add(iteration.index)
+        return self._wanted
+
+    def graph(self, iteration: Iteration) -> Graph:
+        """The nodes and module calls of an iteration, which may still grow."""
+        key = iteration.index, iteration.end
+        if key not in self._graphs:
+            infos, _ = shown_nodes(self.timeline, iteration, optimizer=False)
+            self._graphs = {key: graph_of(self.timeline, infos.values())}
+        return self._graphs[key]
+
+    def folded(self, iteration: Iteration) -> Folded:
+        """The boxes of an iteration."""
+        return fold(self.graph(iteration), self.wanted(iteration))
+
+    def open(self, node: int, path: str = "") -> str:
+        """Open a module: the outermost closed one that the node is in, or the one named; its path is the answer."""
+        chosen = path or next((call for call in self._paths(node) if call in self._wanted.closed), "")
+        self._require(chosen in self._wanted.closed, path, "is not closed", "the selected node is in no closed module")
+        self._wanted = replace(self._wanted, closed=self._wanted.closed - {chosen})
+        return chosen
+
+    def close(self, node: int, path: str = "") -> str:
+        """Close a module: the innermost open one that the node is in, or the one named; its path is the answer."""
+        paths = self._paths(node)
+        first = next((at for at, known in enumerate(paths) if known in self._wanted.closed), len(paths))
+        chosen = path or (paths[first - 1] if first else "")
+        known = chosen in modules(self.graph(self._iteration_of(node))) if path else bool(chosen)
+        self._require(known, path, "is no module that was called", "the selected node is in no open module")
+        self._close(frozenset({chosen}))
+        return chosen
+
+    def close_all(self, iteration: Iteration) -> None:
+        """Close every module."""
+        self._close(frozenset(modules(self.graph(iteration))))
+
+    def open_all(self) -> None:
+        """Open every module."""
+        self._wanted = replace(self._wanted, closed=frozenset())
+
+    def focus(self, node: int = 0, *, ancestors: bool = False, radius: int = 0) -> None:
+        """Show only what a node was made from, or what is near it; without a node all."""
+        self._wanted = replace(self._wanted, focus=node, ancestors=ancestors, radius=radius)
+
+    def next_focus(self, node: int) -> None:
+        """Ancestors of the node, its neighbourhood, all: one after the other."""
+        now = self._wanted
+        if not now.focus:
+            self.focus(node, ancestors=True)
+        elif now.ancestors:
+            self.focus(now.focus, radius=NEAR)
+        else:
+            self.focus()
+
+    def told(self) -> str:
+        """What the graph is limited to, empty if nothing hides nodes."""
+        now = self._wanted
+        if now.ancestors:
+            return f"what #{now.focus} was made from"
+        return f"within {now.radius} of #{now.focus}" if now.focus else ""
+
+    def next_node(self, timeline: Timeline, n: int) -> int:
+        """One node on; a closed module counts as one."""
+        return self._through(timeline, n, 1)
+
+    def reverse_next_node(self, timeline: Timeline, n: int) -> int:
+        """One node back."""
+        return self._through(timeline, n, -1)
+
+    def _through(self, timeline: Timeline, n: int, way: int) -> int:
+        """To the next moment at which a node is through and the one after it is not of the same closed call."""
+        ends = timeline.node_ends
+        at = bisect_right(ends, n) if way > 0 else bisect_right(ends, n - 1) - 1
+        while 0 <= at < len(ends) - 1 and self._together(ends[at], ends[at + 1]):
+            at += way
+        return ends[at] if 0 <= at < len(ends) else len(timeline) if way > 0 else 0
+
+    def _together(self, one: int, other: int) -> bool:
+        groups = self._groups(one)
+        group = groups.get(self._node_at(one), 0)
+        return bool(group) and groups.get(self._node_at(other), 0) == group
+
+    def _node_at(self, n: int) -> int:
+        return int(self.timeline.columns(n, n + 1).node[0])
+
+    def _groups(self, n: int) -> dict[int, int]:
+        """The closed call of every node that is in one, in the iteration of a moment."""
+        if not self._wanted.closed and len(self.timeline.nodes) < LARGE:
+            return {}
+        iteration = self.timeline.iteration_at(n)
+        closed = self.wanted(iteration).closed
+        key = iteration.index, iteration.end, closed
+        if self._folded is None or self._folded[0] != key:
+            groups = fold(self.graph(iteration), Filter(closed)).groups
+            inside = {node: group.call.scope for group in groups for node in (*group.inner, *group.parameters)}
+            self._folded = key, inside
+        return self._folded[1]
+
+    def _close(self, paths: frozenset[str]) -> None:
+        self._wanted = replace(self._wanted, closed=self._wanted.closed | paths)
+
+    def _iteration_of(self, node: int) -> Iteration:
+        born = self.timeline.info(node).born if node else 0
+        return self.timeline.iteration_at(born)
+
+    def _paths(self, node: int) -> list[str]:
+        """The modules around a node, the outermost first."""
+        if not node:
+            return []
+        return [call.path for call in around(self.graph(self._iteration_of(node)), node)]
+
+    def _require(self, holds: bool, path: str, named: str, otherwise: str) -> None:
+        if not holds:
+            hint = "modules lists them" if path else "j and k select another"
+            raise GvizError(f"{clipped(path, 40)} {named}" if path else otherwise, hint=hint, exit_code=2)

@@ -1,0 +1,84 @@
+"""The drawings of a recording's graphs, made when they are first looked at: of an iteration, or of a part of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gviz.render.cells.moments import Moments
+from gviz.render.fold import ALL, Filter
+from gviz.render.options import Options
+from gviz.render.selection import PART, Parts
+from gviz.render.structure import structure
+from gviz.trace.state import Iteration
+from gviz.trace.timeline import Timeline
+from gviz.tui.folds import Folds
+from gviz.tui.glyphs import Glyphs
+
+KEPT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Which drawing: the part of an iteration, under a filter. Its boxes may be spread over several parts."""
+
+    iteration: int
+    part: int
+    wanted: Filter
+
+
+class Drawings:
+    """Finds and keeps them; the last few stay."""
+
+    def __init__(self, timeline: Timeline, folds: Folds, glyphs: Glyphs) -> None:
+        self._timeline = timeline
+        self._folds = folds
+        self._glyphs = glyphs
+        self._kept: dict[Shown, Moments] = {}
+        self._parts: dict[tuple[int, Filter], Parts] = {}
+
+    def shown(self, n: int, node: int) -> Shown:
+        """The drawing of a moment with a node in it (the one that was shown last, for no node)."""
+        iteration = self._timeline.iteration_at(n)
+        wanted = self._folds.wanted(iteration)
+        return Shown(iteration.index, self._of(iteration, wanted).holding(node) if node else 0, wanted)
+
+    def parts(self, shown: Shown) -> Parts:
+        """All boxes of the iteration, cut into parts."""
+        return self._of(self._timeline.iterations[shown.iteration], shown.wanted)
+
+    def get(self, shown: Shown) -> Moments:
+        """The drawing itself."""
+        drawing = self._kept.get(shown)
+        if drawing is None:
+            if len(self._kept) >= KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            parts = self.parts(shown)
+            nodes = parts.part(shown.part) if len(parts) > 1 else None
+            iteration = self._timeline.iterations[shown.iteration]
+            shape = structure(self._timeline, iteration, Options(wanted=shown.wanted), part=nodes)
+            drawing = self._kept[shown] = Moments(self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii)
+        return drawing
+
+    def title(self, shown: Shown) -> str:
+        """What a drawing is of, where it is not the whole graph."""
+        parts, limit, closed = len(self.parts(shown)), self._folds.told(), len(shown.wanted.closed)
+        words = [
+            f"part {shown.part + 1} of {parts}" if parts > 1 else "",
+            limit,
+            f"{closed} module{'' if closed == 1 else 's'} closed" if closed else "",
+        ]
+        return ", ".join(filter(None, words))
+
+    def _of(self, iteration: Iteration, wanted: Filter) -> Parts:
+        key = iteration.index, wanted
+        if key not in self._parts:
+            self._parts[key] = Parts(self._boxes(iteration, wanted))
+        return self._parts[key]
+
+    def _boxes(self, iteration: Iteration, wanted: Filter) -> tuple[int, ...]:
+        """A node for each box, in order of creation; all nodes of a graph that stays too large."""
+        if wanted == ALL:
+            return self._timeline.nodes_of(iteration)
+        folded = self._folds.folded(iteration)
+        boxes = tuple(sorted((*folded.shown, *(group.inner[-1] for group in folded.groups))))
+        return boxes if len(boxes) <= PART else self._timeline.nodes_of(iteration)
