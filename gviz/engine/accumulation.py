@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import messages
+from gviz.engine import messages, watching
 from gviz.engine.node import Grad
 from gviz.engine.ops.strided import overlaps_itself
 from gviz.engine.tensor import Tensor, new_tensor
@@ -29,7 +29,9 @@ def accumulate(leaf: Tensor, arrived: list[Grad | None], create_graph: bool) -> 
     `arrived` is the gradient, and an entry more for every addition that wrote to it (see `adds_in_place`).
     """
     before = leaf._grad
-    if create_graph:
+    if watching.is_recording():
+        _accumulate_recorded(leaf, arrived[0])
+    elif create_graph:
         grad: Grad = arrived[0]
         leaf._set_grad(_recorded_copy(leaf, grad) if before is None else before + grad)
     elif before is None:
@@ -37,6 +39,15 @@ def accumulate(leaf: Tensor, arrived: list[Grad | None], create_graph: bool) -> 
         leaf._set_grad(_taken(leaf, arrived[0], shared, len(arrived) - 1))
     else:
         _add(before, arrived[0])
+
+
+def _accumulate_recorded(leaf: Tensor, grad: Tensor) -> None:
+    """As a pass without a graph does it, with operations: a copy the first time, then writes to its memory."""
+    part = grad._alias()
+    if leaf._grad is None:
+        leaf._set_grad(_recorded_copy(leaf, part))
+    else:
+        leaf._grad.add_(part)
 
 
 def adds_in_place(before: Grad, parts: Sequence[Grad | None]) -> bool:

@@ -78,7 +78,8 @@ def operation(
         tensor._seen = mark
         tensor._output_nr = output_nr
         tensor._storage = inputs[0]._storage if shared else Storage(channel)
-        described.append(output(channel, tensor, inputs_before[0][0] if shared else 0))
+        view_of = inputs_before[0][0] if shared else 0
+        described.append(output(channel, tensor, view_of, has_value=not thread.is_building))
     if node is not None:
         node.seen = mark
     number = channel.op(op, op.describe)
@@ -119,7 +120,7 @@ def in_place(
         written._seen = node.seen = mark
         written._output_nr = 0
     number = channel.op((op, written is target), op.describe_in_place if written is target else op.describe_slices)
-    described = (output(channel, written, 0),)
+    described = (output(channel, written, 0, has_value=not thread.is_building),)
     made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
         node.made_at = made_at
@@ -159,6 +160,8 @@ def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node
 
 def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | None = None) -> None:
     """The memory of `tensor` was changed by `node`, and with it every ``.grad`` that lies there, but that of `told`."""
+    if thread.is_building:
+        return
     for written in (tensor, *tensor._storage.others(tensor._array)):
         storage, array = written._storage, written._array
         value = channel.value(storage.elements(array))
@@ -209,7 +212,7 @@ def _enter(channel: Channel, tensor: Tensor) -> Seen:
     kind: NodeKind = "constant"
     if tensor._requires_grad:
         kind = "parameter" if tensor._is_parameter else "leaf"
-    described = (output(channel, tensor, origin),)
+    described = (output(channel, tensor, origin, has_value=not tensor._is_placeholder),)
     number, scope = channel.op("tensor", _tensor_op), thread.scopes[-1] if thread.scopes else 0
     stack, during = channel.stack(), thread.during
     channel.say(

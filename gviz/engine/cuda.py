@@ -1,9 +1,13 @@
-"""``torch.cuda``, of a PyTorch that was built without it."""
+"""``torch.cuda``, of a PyTorch that was built without it; where ``cuda`` stands for the CPU, its streams and graphs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
 
+from gviz.engine import graphs
+from gviz.engine.device import CPU, say_what_cuda_means
 from gviz.engine.missing import lookup_in
 
 
@@ -59,6 +63,63 @@ def _refused(*args: Any, **options: Any) -> NoReturn:
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
-current_device = get_device_name = get_device_properties = init = synchronize = set_device = _refused
+class CUDAGraph(graphs.Graph):
+    """A `gviz.engine.graphs.Graph`."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        say_what_cuda_means()
+        super().__init__(keep_graph)
+
+
+def graph(cuda_graph: graphs.Graph, pool: Any = None, stream: Any = None, **_: Any) -> AbstractContextManager[Any]:
+    """Capture into `cuda_graph`, see `gviz.engine.graphs.capture`."""
+    say_what_cuda_means()
+    return graphs.capture(cuda_graph)
+
+
+class Stream:
+    """A queue of work. Here work is done when it is called, so that there is nothing to wait for."""
+
+    def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+        say_what_cuda_means()
+        self.device = CPU
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Nothing to wait for."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def query(self) -> bool:
+        """Whether all is done: always."""
+        return True
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def stream(stream: Stream | None) -> Iterator[None]:
+    """What runs inside runs as ever."""
+    yield
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The one queue there is."""
+    return Stream()
+
+
+default_stream = current_stream
+
+
+def synchronize(device: Any = None) -> None:
+    """Nothing to wait for."""
+    say_what_cuda_means()
+
+
+current_device = get_device_name = get_device_properties = init = set_device = _refused
 
 __getattr__ = lookup_in(__name__)

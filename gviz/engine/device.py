@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from typing import Any
+
+from gviz.site import is_hidden
 
 _TYPES = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
     "privateuseone"
 )
-_COMPILED_FOR = {"cuda": "CUDA", "xpu": "XPU", "hip": "HIP"}
+_COMPILED_FOR = {"xpu": "XPU", "hip": "HIP"}
 _CALLS = (
     "device() received an invalid combination of arguments - got ({got}), but expected one of:\n"
     " * (torch.device device)\n{why} * (str type, int index = -1)\n"
@@ -84,9 +88,40 @@ def _parsed(kind: object, index: int | None) -> tuple[str, int | None]:
 CPU = device("cpu")
 
 
+class _Cuda:
+    """What device ``cuda`` means: an error, as in a PyTorch without it, or, `stands_for_cpu`, the CPU; said once."""
+
+    stands_for_cpu = False
+    was_said = False
+
+
+cuda_here = _Cuda()
+
+NO_GPU = (
+    "gviz's built-in engine has no GPU: device 'cuda' means the CPU here, and a CUDA graph is one that is captured and "
+    "replayed on fixed buffers of the CPU"
+)
+
+
+def say_what_cuda_means() -> None:
+    """Warn, the first time, that ``cuda`` is the CPU. AssertionError, in PyTorch's words, where it is not."""
+    if not cuda_here.stands_for_cpu:
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    if cuda_here.was_said:
+        return
+    cuda_here.was_said = True
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and is_hidden(frame.f_code.co_filename):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(NO_GPU, stacklevel=depth + 1)
+
+
 def refuse(wanted: device) -> None:
-    """Do nothing for the CPU. Raise in PyTorch's words where it has some for a device it was not built for."""
+    """Do nothing for the CPU, and what stands for it. Raise in PyTorch's words for a device it was not built for."""
     if wanted.type == "cpu":
+        return
+    if wanted.type == "cuda":
+        say_what_cuda_means()
         return
     if wanted.type in _COMPILED_FOR:
         raise AssertionError(f"Torch not compiled with {_COMPILED_FOR[wanted.type]} enabled")

@@ -64,10 +64,10 @@ def _lies_in(tensor: Tensor, storage: Storage) -> bool:
     return tensor._seen is not None and tensor._storage is storage
 
 
-def output(channel: Channel, tensor: Tensor, view_of: int) -> Output:
+def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = True) -> Output:
     """A tensor as an output of the node that made it: its value, and which elements of its memory it shows."""
     array, storage, version = tensor._array, tensor._storage.number, max(tensor._counter[0], 0)
-    value = channel.value(array)
+    value = channel.value(array) if has_value else None
     if array.base is None and array.flags.c_contiguous:
         return Output(value, storage, version, view_of)
     owner = owner_of(array)

@@ -34,13 +34,14 @@ class ThreadState(threading.local):
     It is twenty times as cheap as ``np.errstate``, but refuses (`is_entered`) where it is running already: in the
     handler of a signal that came meanwhile.
 
-    `born` is told of the array of every tensor that is made; `replayed_from` is the call stack of an operation that is
-    run again from a static graph. `scopes` are the module calls it is in, outermost first, `modules` the modules
+    `born` is told of every tensor that is made; `replayed_from` is the call stack of an operation that is
+    run again from a static graph; while it `is_building` one, operations have no values. `scopes` are the module calls it is in, outermost first, `modules` the modules
     called, with their paths; `during` is the backward step it runs, as (pass, node).
     """
 
     grad_enabled: bool = True
     inference: bool = False
+    is_building: bool = False
     replayed_from: tuple[int, ...] | None = None
     born: Callable[[Any], None] | None = None
     during: tuple[int, int] = (0, 0)
@@ -71,7 +72,7 @@ thread = ThreadState()
 
 
 def watch_new(born: Callable[[Any], None] | None, change: int) -> None:
-    """Let `born` be told of the array of every tensor this thread makes; `change` is how many more threads record."""
+    """Let `born` be told of every tensor this thread makes; `change` is how many more threads record."""
     global marks_new
     thread.born = born
     marks_new += change

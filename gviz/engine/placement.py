@@ -8,6 +8,7 @@ from gviz.engine import dtypes, watching
 from gviz.engine.device import CPU
 from gviz.engine.device import check as check_device
 from gviz.engine.device import device as Device
+from gviz.engine.device import say_what_cuda_means
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import check as check_layout
 from gviz.engine.layout import layout as Layout
@@ -88,6 +89,7 @@ class Placement(Methods):
         return self  # type: ignore[return-value]  # it is a `Tensor`
 
     def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-        """Refused: there is only the CPU."""
+        """Refused, unless ``cuda`` stands for the CPU: then the tensor itself."""
         check_device("cuda" if device is None else device, "cuda")
-        raise AssertionError("Torch not compiled with CUDA enabled")
+        say_what_cuda_means()
+        return self  # type: ignore[return-value]  # it is a `Tensor`

@@ -67,6 +67,7 @@ class Tensor(Conversions):
     _retained: bool = False
     _is_parameter: ClassVar[bool] = False
     _is_number: ClassVar[bool] = False
+    _is_placeholder: ClassVar[bool] = False
     __array_priority__ = 1000  # numpy leaves mixed expressions to us
 
     def __new__(cls, *data: Any, **options: Any) -> Tensor:
@@ -292,7 +293,7 @@ def _mark_new(tensor: Tensor) -> None:
     if thread.inference:
         tensor._counter = [UNCOUNTED]
     if thread.born is not None:
-        thread.born(tensor._array)
+        thread.born(tensor)
 
 
 def _restored(array: Array, requires_grad: bool, cls: type[Tensor] | None) -> Tensor:

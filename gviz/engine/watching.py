@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gviz.engine.op import Op
     from gviz.engine.size import Size
     from gviz.engine.tensor import Tensor
-    from gviz.values import Array
 
 watchers = 0
 """How many there are, in all threads."""
@@ -50,8 +49,8 @@ class Recorder(Protocol):
     def copied(self, tensor: Tensor, copy: Tensor) -> None:
         """What a tensor is before it is written was copied for its backward rule."""
 
-    def born(self, array: Array) -> None:
-        """A tensor was made around an array."""
+    def born(self, tensor: Tensor) -> None:
+        """A tensor was made, by whatever means."""
 
     def read(self, tensor: Tensor, how: str) -> None:
         """The program looks at a tensor's elements or at its shape: `how` is a key of the recorder's."""

@@ -22,6 +22,7 @@ from gviz.engine.jit.buffers import Buffers
 from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
 from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor
+from gviz.values import Array
 
 UFUNCS: dict[Any, Any] = {
     operator.add: np.add,
@@ -144,10 +145,10 @@ class _Writing:
 
     def _operands(self, node: Node, op: Op) -> tuple[str, bool]:
         forms = [self.graph.form(ref) for ref in node.inputs]
-        casts = _casts(op, forms)
+        wanted = casts(op, forms)
         takes_scalars = op.is_operator or isinstance(op.forward, np.ufunc)
         given = []
-        for ref, form, cast in zip(node.inputs, forms, casts, strict=True):
+        for ref, form, cast in zip(node.inputs, forms, wanted, strict=True):
             text = self._scalar(ref) if takes_scalars and not form.shape else self._array(ref)
             if cast is not None:
                 self.names[f"d_{cast.name}"] = cast
@@ -182,7 +183,7 @@ def ufunc_of(op: Op) -> Callable[..., Any] | None:
     return ufunc
 
 
-def _casts(op: Op, forms: Sequence[Form]) -> list[np.dtype[Any] | None]:
+def casts(op: Op, forms: Sequence[Form | Array]) -> list[np.dtype[Any] | None]:
     """To which dtype each operand is brought first, None where it has that already."""
     arrays = [np.zeros((1,) * len(form.shape), form.dtype) for form in forms]
     if not op.promotes or not (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):

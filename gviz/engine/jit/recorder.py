@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from gviz import site
 from gviz.engine.jit import notices
-from gviz.engine.jit.graph import Effect, Form, Node, Ref, StaticGraph, needed, of_nodes
+from gviz.engine.jit.graph import Effect, Form, Kind, Node, Ref, StaticGraph, needed, of_nodes
 from gviz.engine.jit.sizes import plain, traced_shape
 from gviz.engine.memory import owner_of
 from gviz.engine.modes import thread
@@ -44,11 +45,12 @@ class GraphRecorder:
         self.warns = warns or (lambda text: None)
         self._names = names or {}
         self._keep = keep
+        self.tensors: dict[Ref, Tensor] = {}
         self._refs: dict[int, Ref] = {}
         self._alive: list[Any] = []  # no two arrays may have the same id while one is known
         self._storages: dict[int, int] = {}
         self._writers: dict[int, int] = {}
-        self._born: set[int] = set()
+        self._born: dict[int, ref[Tensor]] = {}
         self._switched: set[int] = set()
         self._grad_enabled = thread.grad_enabled
         self._written_inputs: set[int] = set()
@@ -56,7 +58,7 @@ class GraphRecorder:
 
     def input(self, name: str, tensor: Tensor) -> None:
         """The next input of the graph."""
-        self._add(Node("input", (self._form(tensor._array),), name), [tensor._array])
+        self._add(Node("input", (self._form(tensor._array),), name), [tensor])
 
     def graph(self, outputs: Sequence[Tensor]) -> StaticGraph:
         """What was recorded, as far as these outputs and writes depend on it."""
@@ -67,8 +69,8 @@ class GraphRecorder:
 
     def knows(self, tensor: Tensor) -> bool:
         """Whether it is an input, or was made by an operation that was recorded."""
-        ref = self._refs.get(id(tensor._array))
-        return ref is not None and self.nodes[ref.node].kind in ("input", "op")
+        place = self._refs.get(id(tensor._array))
+        return place is not None and self.nodes[place.node].kind in ("input", "op")
 
     # What `watching.Recorder` asks for
 
@@ -79,22 +81,22 @@ class GraphRecorder:
         for tensor in outputs:
             if id(tensor._array) in self._refs:  # the forward gave its operand: two tensors, one array
                 tensor._array = tensor._array.view()
-        self._operation(op, refs, attrs, [t._array for t in outputs], "new")
+        self._operation(op, refs, attrs, outputs, "new")
 
     def wrote(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], target: Tensor) -> None:
-        number = self._operation(op, refs, attrs, [target._array], "write")
+        number = self._operation(op, refs, attrs, [target], "write")
         storage = self.nodes[number].outputs[0].storage
         self._writers[storage] = number
         self._warn_of_write(storage)
 
     def became(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], target: Tensor) -> None:
-        self._operation(op, refs, attrs, [target._array], "become")
+        self._operation(op, refs, attrs, [target], "become")
 
     def copied(self, tensor: Tensor, copy: Tensor) -> None:
-        self._operation(clone, self.refs([tensor]), {}, [copy._array], "new")
+        self._operation(clone, self.refs([tensor]), {}, [copy], "new")
 
-    def born(self, array: Array) -> None:
-        self._born.add(self._known(array))
+    def born(self, tensor: Tensor) -> None:
+        self._born[id(tensor)] = ref(tensor)
 
     def read(self, tensor: Tensor, how: str) -> None:
         if self.knows(tensor):
@@ -121,11 +123,11 @@ class GraphRecorder:
     # How nodes are made
 
     def _operation(
-        self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], made: list[Array], effect: Effect
+        self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], made: Sequence[Tensor], effect: Effect
     ) -> int:
         node = Node(
             "op",
-            tuple([self._form(array) for array in made]),
+            tuple([self._form(tensor._array) for tensor in made]),
             op=op,
             attrs=plain(attrs),
             inputs=refs,
@@ -136,29 +138,33 @@ class GraphRecorder:
         )
         return self._add(node, made)
 
-    def _add(self, node: Node, arrays: Sequence[Array]) -> int:
+    def _add(self, node: Node, tensors: Sequence[Tensor]) -> int:
         number = len(self.nodes)
         self.nodes.append(node)
-        for output_nr, array in enumerate(arrays):
-            self._refs[id(array)] = Ref(number, output_nr)
-            self._alive.append(array)
+        for output_nr, tensor in enumerate(tensors):
+            place = self._refs[id(tensor._array)] = Ref(number, output_nr)
+            self.tensors[place] = tensor._alias()  # keeps the array, so that no other has its id
         if self._keep:
-            self.values.append([np.array(array) for array in arrays])
+            self.values.append([np.array(tensor._array) for tensor in tensors])
         return number
 
     def _enter(self, tensor: Tensor) -> Ref:
         """A tensor from outside. RuntimeError, as in PyTorch, for one whose gradient would leave the graph."""
         if tensor._grad_fn is not None:
             raise RuntimeError(notices.CONSTANT_WITH_HISTORY)
-        fresh = self._known(tensor._array) in self._born and not tensor._is_number
-        kind = "parameter" if tensor._is_parameter or tensor._requires_grad else "constant"
-        name = self._names.get(id(tensor), "")
-        held = new_tensor(tensor._array.copy(order="K")) if fresh and kind == "constant" else tensor
+        is_parameter = tensor._is_parameter or tensor._requires_grad
+        born = self._born.get(id(tensor))
+        is_fresh = born is not None and born() is tensor and not (tensor._is_number or is_parameter)
+        held = new_tensor(tensor._array.copy(order="K")) if is_fresh else tensor
         attrs = {"number": tensor.number} if tensor._is_number else {}  # type: ignore[attr-defined]  # numbers have it
-        form = (self._form(tensor._array),)
-        node = Node(kind, form, name, held, fresh and kind == "constant", attrs=attrs)  # type: ignore[arg-type]
-        self._add(node, [tensor._array])
-        return self._refs[id(tensor._array)]
+        kind: Kind = "parameter" if is_parameter else "constant"
+        name = self._names.get(id(tensor), "")
+        node = Node(kind, (self._form(tensor._array),), name, held, is_fresh, attrs=attrs)
+        self._entered(tensor, held if is_fresh else None)
+        return Ref(self._add(node, [tensor]))
+
+    def _entered(self, tensor: Tensor, snapshot: Tensor | None) -> None:
+        """A tensor came in from outside; `snapshot` is what it was if the program made it in this run."""
 
     def _inner(self, stack: site.StackKey) -> site.StackKey:
         """The part of a call stack within what is recorded."""

@@ -22,7 +22,7 @@ def code(graph: StaticGraph) -> str:
     width = min(max((len(left) for left, _ in rows), default=0), 60)
     lines += [f"    {left:<{width}}  # {right}".rstrip() for left, right in rows]
     results = [names.ref(ref) for ref in graph.outputs]
-    return "\n".join([*lines, f"    return {', '.join(results)}"])
+    return "\n".join([*lines, f"    return {', '.join(results)}"] if results else lines)
 
 
 def _inputs(graph: StaticGraph) -> list[tuple[int, Node]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from gviz.engine import dtypes
+from gviz.engine.device import say_what_cuda_means
 from gviz.engine.device import check
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.modes import no_grad
@@ -67,8 +68,9 @@ class Converted(Hooked):
         return self
 
     def cuda(self, device: Any = None) -> Self:
-        """AssertionError: there is only the CPU."""
-        raise AssertionError("Torch not compiled with CUDA enabled")
+        """Refused, unless ``cuda`` stands for the CPU: then nothing changes."""
+        say_what_cuda_means()
+        return self
 
     def share_memory(self) -> Self:
         """RuntimeError: the engine's tensors live in one process."""

@@ -1,0 +1,89 @@
+"""Capture and replay, the CUDA-graph way: operations on fixed buffers, run again without the program.
+
+    x = torch.zeros(3)                     # allocated before
+    g = graphs.Graph()
+    with graphs.capture(g):
+        y = w @ x
+    x.copy_(data)
+    g.replay()                             # y has changed in place
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gviz.engine import watching
+from gviz.engine.jit.captured import Captured, CaptureRecorder
+from gviz.engine.jit.graph import StaticGraph
+from gviz.engine.jit.interpreter import scope
+
+__all__ = ["Graph", "capture"]
+
+_NOTHING = "Called CUDAGraph::{what} without a preceding successful capture."
+_OWNS = (
+    "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance."
+)
+
+
+class Graph:
+    """A captured graph: empty until something was captured into it."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self._captured: Captured | None = None
+        self._graph: StaticGraph | None = None
+        self._capturing: Any = None
+
+    def replay(self) -> None:
+        """Run the captured operations again, on the same memory. RuntimeError if nothing was captured."""
+        if self._captured is None:
+            raise RuntimeError(_NOTHING.format(what="replay"))
+        self._captured.replay()
+
+    def reset(self) -> None:
+        """Forget what was captured; its memory stays as it is for those who have it."""
+        self._captured = self._graph = None
+
+    @property
+    def graph(self) -> StaticGraph:
+        """The captured operations as data; what they start from are its parameters and constants."""
+        if self._graph is None:
+            raise RuntimeError(_NOTHING.format(what="graph"))
+        return self._graph
+
+    def capture_begin(self, *_: Any, **__: Any) -> None:
+        """Capture from now on, until `capture_end`."""
+        self._capturing = capture(self)
+        self._capturing.__enter__()
+
+    def capture_end(self) -> None:
+        """The end of what `capture_begin` began."""
+        if self._capturing is None:
+            raise RuntimeError("capture_end() without capture_begin()")
+        capturing, self._capturing = self._capturing, None
+        capturing.__exit__(None, None, None)
+
+    def __repr__(self) -> str:
+        steps = "nothing" if self._graph is None else f"{len(list(self._graph.operations()))} operations"
+        return f"<captured graph of {steps}>"
+
+
+
+@contextmanager
+def capture(graph: Graph, *_: Any, **__: Any) -> Iterator[Graph]:
+    """Capture the operations inside; they run once meanwhile, so that their results are there.
+
+    RuntimeError, with the reason, for what a replay could not do again: reading a value, sizes that depend on data,
+    random numbers, custom Functions, giving a tensor other memory.
+    """
+    if graph._captured is not None:
+        raise RuntimeError(_OWNS)
+    if watching.is_recording():
+        raise RuntimeError("a capture within a capture or a trace: this one would not be seen by the other")
+    recorder = CaptureRecorder()
+    with watching.recording(recorder), scope("capture", "captured graph"):
+        yield graph
+    graph._captured = Captured(recorder.steps)
+    graph._graph = StaticGraph("captured", tuple(recorder.nodes), ())
+

@@ -1,0 +1,189 @@
+"""Operations on fixed memory: recorded once, run again in the same places, as a CUDA graph is.
+
+Every tensor keeps its array for good. A replay reads the inputs as they are now and writes every result to where it was
+when it was captured; views need nothing done, because their memory changes under them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce
+from gviz.engine.apply import compute
+from gviz.engine.jit import notices
+from gviz.engine.jit.graph import SIZED_BY_DATA, Ref
+from gviz.engine.jit.interpreter import scope
+from gviz.engine.jit.plan import casts, ufunc_of
+from gviz.engine.jit.recorder import GraphRecorder
+from gviz.engine.modes import thread
+from gviz.engine.op import Op
+from gviz.engine.tensor import Tensor
+from gviz.values import Array
+
+NOT_PERMITTED = "operation not permitted when stream is capturing: {why}"
+_READ = "{what} reads a value, and a replay, which runs operations only, would not read it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The operation of a node on fixed memory; without `op`, its operand is what its output is set to."""
+
+    node: int
+    op: Op | None
+    attrs: dict[str, Any]
+    operands: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+class CaptureRecorder(GraphRecorder):
+    """Collects steps, and refuses what a replay cannot do. Every refusal is a RuntimeError with its reason."""
+
+    def __init__(self) -> None:
+        super().__init__("captured")
+        self.steps: list[Step] = []
+
+    def ran(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
+        super().ran(op, refs, attrs, outputs)
+        self._refuse_dynamic(op, refs)
+        if op.memory == "new":
+            self._step(op, attrs, refs, outputs)
+
+    def wrote(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], target: Tensor) -> None:
+        super().wrote(op, refs, attrs, target)
+        self._step(op, attrs, refs, [target])
+
+    def copied(self, tensor: Tensor, copy: Tensor) -> None:
+        super().copied(tensor, copy)
+        self.steps.append(Step(len(self.nodes) - 1, None, {}, (tensor._alias(),), (copy._alias(),)))
+
+    def read(self, tensor: Tensor, how: str) -> None:
+        what = notices.READING[how].partition(" might")[0]
+        if how not in ("len", "iteration"):  # sizes cannot change
+            self._refuse(_READ.format(what=what[0].lower() + what[1:]))
+
+    def shape(self, tensor: Tensor) -> Any:
+        return tuple.__new__(type(super().shape(tensor)), tensor._array.shape)
+
+    def drew(self) -> None:
+        self._refuse("random numbers are drawn outside of operations, and a replay would repeat those of the capture")
+
+    def called(self, function: str) -> None:
+        self._refuse(f"{function} is a custom Function, whose forward is Python and cannot be run again")
+
+    def switched(self, tensor: Tensor, how: str) -> None:
+        if how != "requires_grad_()":
+            self._refuse(f"{how} changes where a tensor lies, and a replay writes to where it was")
+
+    def accumulated(self) -> None:
+        """A pass is made of operations here, and ``.grad`` is memory like any other."""
+
+    def _step(self, op: Op, attrs: dict[str, Any], refs: tuple[Ref, ...], outputs: Sequence[Tensor]) -> None:
+        operands = tuple([self.tensors[ref] for ref in refs])
+        made = tuple([t._alias() for t in outputs])
+        self.steps.append(Step(len(self.nodes) - 1, op, dict(attrs), operands, made))
+
+    def _entered(self, tensor: Tensor, snapshot: Tensor | None) -> None:
+        if snapshot is not None:
+            self.steps.append(Step(len(self.nodes), None, {}, (snapshot,), (tensor._alias(),)))
+
+    def _refuse_dynamic(self, op: Op, refs: tuple[Ref, ...]) -> None:
+        masked = op.name == "index" and any(self.tensors[ref]._array.dtype.kind == "b" for ref in refs[1:])
+        if masked or op.name in SIZED_BY_DATA:
+            how = "indexing by a mask" if masked else op.name
+            self._refuse(f"the size of what {how} gives depends on data, and buffers are of a fixed size")
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise RuntimeError(NOT_PERMITTED.format(why=why))
+
+
+class Captured:
+    """The steps of one capture, or some of them, ready to run again."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = steps
+        self._run = _compiled(steps)
+
+    def replay(self, name: str = "replay") -> None:
+        """Run all steps on the memory as it is now. Whoever listens sees what each wrote."""
+        channel = emit.channel
+        if channel is None:
+            thread.quietly(self._run)
+            return
+        with scope(name, "captured graph"):
+            for step in self._steps:
+                _run_step(step)
+                for tensor in step.outputs:
+                    announce.memory_written(channel, tensor, announce.seen(channel, tensor).node)
+
+
+def _run_step(step: Step) -> None:
+    if step.op is None:
+        step.outputs[0]._array[...] = step.operands[0]._array
+        return
+    result = compute(step.op, step.operands, step.attrs)
+    for tensor, array in zip(step.outputs, result if step.op.several else (result,), strict=True):
+        tensor._array[...] = array
+
+
+def _compiled(steps: Sequence[Step]) -> Callable[[], None]:
+    """The steps as one function, see `plan`: a line each, on arrays that are bound to names."""
+    names: dict[str, Any] = {}
+    lines = []
+    for number, step in enumerate(steps):
+        lines.append(_line(number, step, names))
+    exec(compile("\n ".join(["def run():", *lines, "return"]) + "\n", "<captured>", "exec"), names)
+    run: Callable[[], None] = names["run"]
+    return run
+
+
+def _line(number: int, step: Step, names: dict[str, Any]) -> str:
+    def bound(array: Array) -> str:
+        name = f"a{id(array)}"
+        names[name] = array
+        return name
+
+    out = bound(step.outputs[0]._array)
+    if step.op is None:
+        return f"{out}[...] = {bound(step.operands[0]._array)}"
+    op = step.op
+    ufunc = ufunc_of(op)
+    wanted = casts(op, [t._array for t in step.operands])
+    given = []
+    for tensor, cast in zip(step.operands, wanted, strict=True):
+        text = bound(tensor._array)
+        if (op.is_operator or ufunc is not None) and not tensor._array.ndim:
+            text = f"{text}[()]"
+        if cast is not None:
+            names[f"d_{cast.name}"] = cast
+            text = f"{text}.astype(d_{cast.name})"
+        given.append(text)
+    operands = ", ".join(given)
+    if ufunc is not None and step.outputs[0]._array.ndim and _fits(op, step):
+        names[f"u{number}"] = ufunc
+        return f"u{number}({operands}, {out})"
+    names[f"f{number}"] = partial(op.forward, **step.attrs) if step.attrs else op.forward
+    if not op.several:
+        return f"{out}[...] = f{number}({operands})"
+    places = ", ".join(f"{bound(tensor._array)}[...]" for tensor in step.outputs)
+    return f"{places}{',' if len(step.outputs) == 1 else ''} = f{number}({operands})"
+
+
+def _fits(op: Op, step: Step) -> bool:
+    """Whether a ufunc's result has the dtype and shape of where it goes; a write in place may be to another dtype."""
+    result = np.asarray(compute(op, [_tiny(t) for t in step.operands], step.attrs))
+    shape = np.broadcast_shapes(*[t._array.shape for t in step.operands])
+    array = step.outputs[0]._array
+    return result.dtype == array.dtype and shape == array.shape
+
+
+def _tiny(tensor: Tensor) -> Tensor:
+    """A tensor of one element with the dtype of another."""
+    alias = tensor._alias()
+    alias._array = np.ones((1,) * tensor._array.ndim, tensor._array.dtype)
+    return alias

@@ -1,0 +1,189 @@
+"""Define-and-run: a graph is built first, of nodes that have no values, and run later with a feed.
+
+    with static.Graph() as graph:
+        x = static.placeholder("x", (3,))
+        y = torch.sin(x) * 2               # nothing is computed: y is a node
+    graph.run(y, {x: torch.ones(3)})       # now it is
+
+Operations are the engine's own; shapes are known while building, values are not, and reading one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce, dtypes, watching
+from gviz.engine.arguments import kind_of
+from gviz.engine.jit.captured import Captured, CaptureRecorder
+from gviz.engine.jit.graph import Ref, StaticGraph, needed, of_nodes
+from gviz.engine.jit.text import kind
+from gviz.engine.modes import thread
+from gviz.engine.op import Op
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.events import Named
+from gviz.values import Array
+
+__all__ = ["Graph", "gradients", "placeholder"]
+
+NO_VALUE = "{what} has no value until its graph is run: give it to run() as what to fetch"
+
+
+class Symbolic(Tensor):
+    """A node of a graph that is being built: it has a shape and a dtype, and no value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{_title(self)}: {self._array.dtype.name}{list(self._array.shape)}, no value until the graph is run>"
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError(NO_VALUE.format(what=_title(self)))
+
+    __bool__ = __index__ = item = tolist = numpy = __array__ = _number = __format__ = __contains__ = _refuse
+
+
+class Placeholder(Symbolic):
+    """An input of a graph, which every run is fed with."""
+
+    __slots__ = ()
+    _is_placeholder = True
+
+
+class Graph:
+    """A graph: what is done in its ``with`` block is added to it and not run."""
+
+    def __init__(self) -> None:
+        self._recorder = _Builder()
+        self._building: AbstractContextManager[None] | None = None
+        self._runs: dict[tuple[Ref, ...], Captured] = {}
+
+    def __enter__(self) -> Graph:
+        if watching.is_recording():
+            raise RuntimeError("a graph cannot be built within a trace, a capture or another graph")
+        self._building = watching.recording(self._recorder)
+        self._building.__enter__()
+        thread.is_building = True
+        self._runs.clear()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        thread.is_building = False
+        if self._building is not None:
+            self._building.__exit__(*error)
+
+    def run(self, fetches: Any, feed: Mapping[Any, Any] | None = None) -> Any:
+        """Compute one node or several: only what they depend on runs. New tensors with their values.
+
+        `feed` gives a value for every placeholder needed, by itself or by its name. RuntimeError for one that is
+        missing or does not fit, and for what is no node of this graph.
+        """
+        several = isinstance(fetches, (tuple, list))
+        wanted = list(fetches) if several else [fetches]
+        refs = tuple([self._ref(node) for node in wanted])
+        kept = needed(self._recorder.nodes, refs)
+        self._feed(kept, feed or {})
+        if refs not in self._runs:
+            chosen = set(kept)
+            self._runs[refs] = Captured([step for step in self._recorder.steps if step.node in chosen])
+        self._runs[refs].replay("run")
+        results = [new_tensor(np.array(node._array)) for node in wanted]
+        return type(fetches)(results) if several else results[0]
+
+    def graph(self, *fetches: Tensor) -> StaticGraph:
+        """What these nodes depend on, as data."""
+        refs = tuple([self._ref(node) for node in fetches])
+        return of_nodes("graph", self._recorder.nodes, needed(self._recorder.nodes, refs), refs)
+
+    def _ref(self, node: Any) -> Ref:
+        if not isinstance(node, Tensor) or not self._recorder.knows(node):
+            raise RuntimeError(f"{_title(node)} is no node of this graph")
+        return self._recorder.refs([node])[0]
+
+    def _feed(self, kept: Sequence[int], feed: Mapping[Any, Any]) -> None:
+        named = {key.name if isinstance(key, Placeholder) else key: value for key, value in feed.items()}
+        unknown = [name for name in named if name not in self._recorder.placeholders]
+        if unknown:
+            raise RuntimeError(f"this graph has no placeholder {_title(unknown[0])}")
+        for name, holder in self._recorder.placeholders.items():
+            if name in named:
+                self._set(holder, named[name])
+            elif self._ref(holder).node in _used(self._recorder, kept):
+                text = kind(self._recorder.nodes[self._ref(holder).node].outputs[0])
+                raise RuntimeError(f"You must feed a value for placeholder '{name}' of {text}")
+
+    def _set(self, holder: Placeholder, value: Any) -> None:
+        array = value._array if isinstance(value, Tensor) else np.asarray(value)
+        own: Array = holder._array
+        if array.shape != own.shape:
+            raise RuntimeError(f"Cannot feed value of shape {list(array.shape)} for {_title(holder)} of {list(own.shape)}")
+        if not dtypes.castable(array.dtype, own.dtype):
+            raise RuntimeError(f"Cannot feed value of {array.dtype.name} for {_title(holder)} of {own.dtype.name}")
+        own[...] = array
+        channel = emit.channel
+        if channel is not None:
+            announce.memory_written(channel, holder, announce.seen(channel, holder).node)
+
+
+def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requires_grad: bool = False) -> Placeholder:
+    """An input of the graph that is being built. RuntimeError outside of one, or for a name it has already."""
+    builder = watching.recorder()
+    if not isinstance(builder, _Builder):
+        raise RuntimeError("a placeholder belongs to a graph: make it in the block of `with static.Graph()`")
+    if name in builder.placeholders:
+        raise RuntimeError(f"the graph has a placeholder '{name}' already")
+    wanted = kind_of("placeholder", {"dtype": dtype}) if dtype is not None else dtypes.get_default_dtype()
+    holder: Placeholder = new_tensor(np.ones(tuple(shape), wanted.numpy), Placeholder)  # type: ignore[assignment]
+    holder._requires_grad = requires_grad
+    holder.name = name  # type: ignore[attr-defined]
+    builder.add(name, holder)
+    channel = emit.channel
+    if channel is not None:
+        channel.say(Named(announce.seen(channel, holder).node, name))
+    return holder
+
+
+def gradients(of: Tensor, with_respect_to: Tensor | Sequence[Tensor]) -> list[Tensor]:
+    """The nodes that compute the gradients of `of`, added to the graph that is being built."""
+    from gviz.engine.autograd.grad import grad
+
+    if not isinstance(watching.recorder(), _Builder):
+        raise RuntimeError("gradients belong to a graph: ask for them in the block of `with static.Graph()`")
+    wanted = [with_respect_to] if isinstance(with_respect_to, Tensor) else list(with_respect_to)
+    return [gradient for gradient in grad(of, wanted) if gradient is not None]
+
+
+class _Builder(CaptureRecorder):
+    """Records operations on stand-ins, whose numbers nobody sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.placeholders: dict[str, Placeholder] = {}
+
+    def add(self, name: str, holder: Placeholder) -> None:
+        self.placeholders[name] = holder
+        self.input(name, holder)
+
+    def ran(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
+        super().ran(op, refs, attrs, outputs)
+        for tensor in outputs:
+            tensor.__class__ = Symbolic
+
+    def read(self, tensor: Tensor, how: str) -> None:
+        if how not in ("len", "iteration"):
+            raise RuntimeError(NO_VALUE.format(what=_title(tensor)))
+
+
+def _used(recorder: _Builder, kept: Sequence[int]) -> set[int]:
+    """The nodes that others of a run use; every placeholder is kept."""
+    return {ref.node for number in kept for ref in recorder.nodes[number].inputs}
+
+
+def _title(node: object) -> str:
+    if isinstance(node, Placeholder):
+        return f"placeholder '{node.name}'"  # type: ignore[attr-defined]
+    return "a node" if isinstance(node, Symbolic) else repr(node)[:60]
