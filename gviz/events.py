@@ -43,7 +43,8 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     `storage` is the memory it lives in and `version` that memory's counter. A view names the node it is a view of
     (`view_of`, else 0), with `offset` and `strides` in elements of the storage; they are None for a plain C-order array
-    that fills its storage. `value` is None for a graph found after it was made.
+    that fills its storage. `value` is None for a graph found after it was made, and for one that is built before it
+    runs: what it computes when it runs is said as `StorageWritten`.
     """
 
     value: Value | None
@@ -81,7 +82,8 @@ class NodeCreated(Event, frozen=True):
 
 
 class StorageWritten(Event, frozen=True):
-    """Memory was written in place by `node`; `value` is the whole storage afterwards (one-dimensional, in elements).
+    """Memory was written in place by `node`; `value` is the whole storage afterwards (one-dimensional, in elements; in
+    the shape of the output that fills it, where that output had no value before).
 
     One event per write, through whichever alias; every view of the storage derives its new value from it.
     """

@@ -19,10 +19,11 @@ FindArray = Callable[[Value], Array | None]
 def value_after(output: Output, written: Value, find_array: FindArray) -> Value | None:
     """The output's value once its storage holds `written`, derived through its offset and strides.
 
-    None if the output's shape was never known; a value with nothing stored if the elements were not kept.
+    An output that had no value before has the value of the whole storage, if it fills that; None if it does not. A
+    value with nothing stored if the elements were not kept.
     """
     if output.value is None:
-        return None
+        return written if output.strides is None else None
     dtype, shape = output.value.dtype, output.value.shape
     if ITEM_SIZES.get(dtype) != ITEM_SIZES.get(written.dtype):
         return Value(dtype, shape)
