@@ -41,7 +41,7 @@ def accumulate(leaf: Tensor, arrived: list[Grad | None], create_graph: bool) -> 
         _add(before, arrived[0])
 
 
-def _accumulate_recorded(leaf: Tensor, grad: Tensor) -> None:
+def _accumulate_recorded(leaf: Tensor, grad: Grad) -> None:
     """As a pass without a graph does it, with operations: a copy the first time, then writes to its memory."""
     part = grad._alias()
     if leaf._grad is None:

@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from gviz.emit import Channel, Seen
-from gviz.engine.memory import Storage, move, output
+from gviz.engine.memory import Storage, move, output, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Node
 from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
@@ -169,6 +169,15 @@ def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | N
         for owner in storage.owners():
             if owner is not told and owner._grad is not None:
                 grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero")
+
+
+def computed(channel: Channel, tensor: Tensor) -> None:
+    """An operation that was announced before computed its output, of which nobody but it has the memory, anew."""
+    node = seen(channel, tensor).node
+    if owner_of(tensor._array) is not tensor._array or tensor._storage.moved:
+        memory_written(channel, tensor, node)
+        return
+    channel.say(StorageWritten(tensor._storage.number, node, tensor._counter[0], channel.value(tensor._array)))
 
 
 def data_set(channel: Channel, tensor: Tensor, value: Tensor) -> None:

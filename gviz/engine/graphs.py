@@ -1,11 +1,11 @@
 """Capture and replay, the CUDA-graph way: operations on fixed buffers, run again without the program.
 
-    x = torch.zeros(3)                     # allocated before
-    g = graphs.Graph()
-    with graphs.capture(g):
-        y = w @ x
-    x.copy_(data)
-    g.replay()                             # y has changed in place
+x = torch.zeros(3)                     # allocated before
+g = graphs.Graph()
+with graphs.capture(g):
+    y = w @ x
+x.copy_(data)
+g.replay()                             # y has changed in place
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from gviz.engine.jit.interpreter import scope
 __all__ = ["Graph", "capture"]
 
 _NOTHING = "Called CUDAGraph::{what} without a preceding successful capture."
-_OWNS = (
-    "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance."
-)
+_OWNS = "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance."
 
 
 class Graph:
@@ -69,7 +67,6 @@ class Graph:
         return f"<captured graph of {steps}>"
 
 
-
 @contextmanager
 def capture(graph: Graph, *_: Any, **__: Any) -> Iterator[Graph]:
     """Capture the operations inside; they run once meanwhile, so that their results are there.
@@ -86,4 +83,3 @@ def capture(graph: Graph, *_: Any, **__: Any) -> Iterator[Graph]:
         yield graph
     graph._captured = Captured(recorder.steps)
     graph._graph = StaticGraph("captured", tuple(recorder.nodes), ())
-

@@ -8,7 +8,7 @@ from weakref import ref
 import numpy as np
 
 from gviz.events import Output
-from gviz.values import Array
+from gviz.values import Array, Value
 
 if TYPE_CHECKING:
     from gviz.emit import Channel
@@ -68,6 +68,8 @@ def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = 
     """A tensor as an output of the node that made it: its value, and which elements of its memory it shows."""
     array, storage, version = tensor._array, tensor._storage.number, max(tensor._counter[0], 0)
     value = channel.value(array) if has_value else None
+    # A view is drawn from its memory as soon as that has a value: its shape must be known.
+    unknown = value if has_value else Value(array.dtype.name, array.shape)
     if array.base is None and array.flags.c_contiguous:
         return Output(value, storage, version, view_of)
     owner = owner_of(array)
@@ -75,7 +77,7 @@ def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = 
         return Output(value, storage, version, view_of)
     offset = (address_of(array) - address_of(owner)) // array.itemsize
     strides = tuple(stride // array.itemsize for stride in array.strides)
-    return Output(value, storage, version, view_of, offset, strides)
+    return Output(unknown, storage, version, view_of, offset, strides)
 
 
 def owner_of(array: Array) -> Array:

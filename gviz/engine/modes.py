@@ -34,9 +34,10 @@ class ThreadState(threading.local):
     It is twenty times as cheap as ``np.errstate``, but refuses (`is_entered`) where it is running already: in the
     handler of a signal that came meanwhile.
 
-    `born` is told of every tensor that is made; `replayed_from` is the call stack of an operation that is
-    run again from a static graph; while it `is_building` one, operations have no values. `scopes` are the module calls it is in, outermost first, `modules` the modules
-    called, with their paths; `during` is the backward step it runs, as (pass, node).
+    `born` is told of every tensor that is made; `replayed_from` is the call stack of an operation that is run again
+    from a static graph; while it `is_building` one, operations have no values. `scopes` are the module calls it is in,
+    outermost first, `modules` the modules called, with their paths; `during` is the backward step it runs, as
+    (pass, node).
     """
 
     grad_enabled: bool = True

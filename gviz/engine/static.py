@@ -52,6 +52,7 @@ class Placeholder(Symbolic):
 
     __slots__ = ()
     _is_placeholder = True
+    name: str
 
 
 class Graph:
@@ -89,7 +90,7 @@ class Graph:
         self._feed(kept, feed or {})
         if refs not in self._runs:
             chosen = set(kept)
-            self._runs[refs] = Captured([step for step in self._recorder.steps if step.node in chosen])
+            self._runs[refs] = Captured([step for step in self._recorder.steps if step.node in chosen], counts=True)
         self._runs[refs].replay("run")
         results = [new_tensor(np.array(node._array)) for node in wanted]
         return type(fetches)(results) if several else results[0]
@@ -120,13 +121,16 @@ class Graph:
         array = value._array if isinstance(value, Tensor) else np.asarray(value)
         own: Array = holder._array
         if array.shape != own.shape:
-            raise RuntimeError(f"Cannot feed value of shape {list(array.shape)} for {_title(holder)} of {list(own.shape)}")
-        if not dtypes.castable(array.dtype, own.dtype):
+            shapes = f"shape {list(array.shape)} for {_title(holder)} of shape {list(own.shape)}"
+            raise RuntimeError(f"Cannot feed value of {shapes}")
+        if array.dtype.kind not in "buif" or not dtypes.castable(array.dtype, own.dtype):
             raise RuntimeError(f"Cannot feed value of {array.dtype.name} for {_title(holder)} of {own.dtype.name}")
         own[...] = array
         channel = emit.channel
         if channel is not None:
-            announce.memory_written(channel, holder, announce.seen(channel, holder).node)
+            announce.seen(channel, holder)
+            holder._counter[0] += 1
+            announce.computed(channel, holder)
 
 
 def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requires_grad: bool = False) -> Placeholder:
@@ -137,9 +141,10 @@ def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requ
     if name in builder.placeholders:
         raise RuntimeError(f"the graph has a placeholder '{name}' already")
     wanted = kind_of("placeholder", {"dtype": dtype}) if dtype is not None else dtypes.get_default_dtype()
-    holder: Placeholder = new_tensor(np.ones(tuple(shape), wanted.numpy), Placeholder)  # type: ignore[assignment]
+    stand_in = np.random.default_rng(len(builder.placeholders)).uniform(0.1, 1, tuple(shape)).astype(wanted.numpy)
+    holder: Placeholder = new_tensor(np.asarray(stand_in), Placeholder)  # type: ignore[assignment]
     holder._requires_grad = requires_grad
-    holder.name = name  # type: ignore[attr-defined]
+    holder.name = name
     builder.add(name, holder)
     channel = emit.channel
     if channel is not None:
@@ -185,5 +190,5 @@ def _used(recorder: _Builder, kept: Sequence[int]) -> set[int]:
 
 def _title(node: object) -> str:
     if isinstance(node, Placeholder):
-        return f"placeholder '{node.name}'"  # type: ignore[attr-defined]
+        return f"placeholder '{node.name}'"
     return "a node" if isinstance(node, Symbolic) else repr(node)[:60]

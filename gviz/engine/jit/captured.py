@@ -103,10 +103,13 @@ class CaptureRecorder(GraphRecorder):
 
 
 class Captured:
-    """The steps of one capture, or some of them, ready to run again."""
+    """The steps of one capture, or some of them, ready to run again.
 
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self._steps = steps
+    A replay `counts` as a write or, so that gradients of what was captured can still be computed, does not.
+    """
+
+    def __init__(self, steps: Sequence[Step], *, counts: bool = False) -> None:
+        self._steps, self._counts = steps, counts
         self._run = _compiled(steps)
 
     def replay(self, name: str = "replay") -> None:
@@ -119,7 +122,8 @@ class Captured:
             for step in self._steps:
                 _run_step(step)
                 for tensor in step.outputs:
-                    announce.memory_written(channel, tensor, announce.seen(channel, tensor).node)
+                    tensor._counter[0] += self._counts
+                    announce.computed(channel, tensor)
 
 
 def _run_step(step: Step) -> None:
@@ -179,7 +183,7 @@ def _fits(op: Op, step: Step) -> bool:
     result = np.asarray(compute(op, [_tiny(t) for t in step.operands], step.attrs))
     shape = np.broadcast_shapes(*[t._array.shape for t in step.operands])
     array = step.outputs[0]._array
-    return result.dtype == array.dtype and shape == array.shape
+    return bool(result.dtype == array.dtype) and shape == array.shape
 
 
 def _tiny(tensor: Tensor) -> Tensor:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from gviz.engine import dtypes
-from gviz.engine.device import say_what_cuda_means
-from gviz.engine.device import check
+from gviz.engine.device import check, say_what_cuda_means
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.hooks import Hooked

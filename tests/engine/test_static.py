@@ -1,0 +1,91 @@
+"""Define-and-run: nothing is computed while a graph is built, and what is run is what the same program gives eagerly."""
+
+import pytest
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.engine import static
+from gviz.events import NodeCreated
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+
+def built():
+    w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    with static.Graph() as graph:
+        x = static.placeholder("x", (3,))
+        loss = (torch.sin(x) * w).sum()
+        (gradient,) = static.gradients(loss, w)
+    return graph, x, w, loss, gradient
+
+
+def test_runs_with_a_feed():
+    graph, x, w, loss, gradient = built()
+    for feed in ({x: torch.ones(3)}, {"x": [0.0, 1.0, 2.0]}):
+        value = torch.tensor(next(iter(feed.values()))) if "x" in feed else next(iter(feed.values()))
+        expected = (torch.sin(value) * w).sum()
+        got, got_gradient = graph.run([loss, gradient], feed)
+        assert torch.equal(got, expected)
+        assert torch.equal(got_gradient, *torch.autograd.grad(expected, w))
+
+
+def test_nothing_has_a_value_before():
+    graph, x, _, loss, _ = built()
+    assert repr(x) == "<placeholder 'x': float32[3], no value until the graph is run>"
+    assert "no value until the graph is run" in repr(loss)
+    for read in (bool, float, int, lambda t: t.item(), lambda t: t.tolist(), lambda t: t.numpy(), "{:.2f}".format):
+        with pytest.raises(RuntimeError, match="no value until its graph is run"):
+            read(loss)
+    with pytest.raises(RuntimeError, match="no value until its graph is run"), graph:
+        bool(loss > 0)
+
+
+def test_only_what_is_fetched_runs():
+    with static.Graph() as graph:
+        x = static.placeholder("x", (2, 2))
+        y = x * 2
+        torch.linalg.inv(x)
+    assert graph.run(y, {x: torch.zeros(2, 2)}).sum() == 0  # which has no inverse
+
+
+REFUSED = {
+    "nothing fed": (lambda g, x, y: g.run(y), "You must feed a value for placeholder 'x' of float32\\[3\\]"),
+    "another shape": (lambda g, x, y: g.run(y, {x: torch.ones(4)}), "Cannot feed value of shape \\[4\\]"),
+    "another dtype": (lambda g, x, y: g.run(y, {x: [1j] * 3}), "Cannot feed value of complex128"),
+    "no node": (lambda g, x, y: g.run(torch.ones(1)), "is no node of this graph"),
+    "no placeholder": (lambda g, x, y: g.run(y, {"z": 1}), "no placeholder 'z'"),
+    "outside": (lambda g, x, y: static.placeholder("z"), "a placeholder belongs to a graph"),
+}
+
+
+@pytest.mark.parametrize(("call", "why"), REFUSED.values(), ids=REFUSED)
+def test_refused(call, why):
+    graph, x, _, loss, _ = built()
+    with pytest.raises(RuntimeError, match=why):
+        call(graph, x, loss)
+
+
+def test_names_are_used_once():
+    with static.Graph():
+        static.placeholder("x")
+        with pytest.raises(RuntimeError, match="has a placeholder 'x' already"):
+            static.placeholder("x")
+
+
+def test_nodes_have_values_from_the_run_on():
+    def program():
+        with static.Graph() as graph:
+            x = static.placeholder("x", (2, 2))
+            y = x.exp()
+            z = x.t() + y
+        graph.run(z, {x: torch.zeros(2, 2)})
+        return graph, x, y, z
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    names = {timeline.info(node).op.name: node for node in timeline.nodes if timeline.info(node).op.name != "tensor"}
+    made = max(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), NodeCreated) and n < 12)
+    before, after = ([timeline.at(n).state(node) for node in names.values()] for n in (made, len(timeline)))
+    assert all(state is None or not state.outputs[0].value or not state.outputs[0].value.data for state in before)
+    values = {name: state.outputs[0].value.array().tolist() for name, state in zip(names, after, strict=True)}
+    assert values["exp"] == values["add"] == [[1, 1], [1, 1]]
+    assert values["t"] == [[0, 0], [0, 0]]
