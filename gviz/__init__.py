@@ -1,8 +1,8 @@
 """gviz: an interactive computation-graph visualizer and debugger.
 
 `record` writes a trace of what happens in a ``with`` block, `mark` names a moment of it, `load` opens a trace to ask it
-questions, `why` and `check` answer them in words, `show` opens the debugger on one, `make_dot` draws
-one, or the graph behind a tensor. Everything is imported when it is first used.
+questions, `why` and `check` answer them in words, `show` opens the debugger on one, `make_dot` draws one, or the graph
+behind a tensor, and `export` writes pictures to files. Everything is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from gviz.version import __version__
 
 if TYPE_CHECKING:
     from gviz.digraph import make_dot
+    from gviz.pictures import export
     from gviz.questions import check, why
     from gviz.trace import load
     from gviz.trace.record import mark, record
     from gviz.trace.timeline import Timeline
 
-__all__ = ["__version__", "check", "load", "make_dot", "mark", "record", "show", "why"]
+__all__ = ["__version__", "check", "export", "load", "make_dot", "mark", "record", "show", "why"]
 
 _HOMES = {
     "check": "gviz.questions",
+    "export": "gviz.pictures",
     "load": "gviz.trace",
     "make_dot": "gviz.digraph",
     "mark": "gviz.trace.record",

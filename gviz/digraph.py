@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -25,31 +25,39 @@ Params = Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]
 
 
 def make_dot(
-    of: Timeline | Tensor,
+    var: Timeline | Tensor | tuple[Tensor, ...],
     params: Params | None = None,
+    show_attrs: bool = False,
+    show_saved: bool = False,
+    max_attr_chars: int = 50,
     *,
     at: int | None = None,
     options: Options | None = None,
 ) -> Graph:
     """The graph of a recording at event `at` (else before the program took it down), or the graph behind a tensor.
 
-    Of a tensor's graph only the leaves have values; `params` gives them names, as ``model.named_parameters()`` does.
+    Takes what ``torchviz.make_dot`` takes: `params` gives leaves their names, as ``model.named_parameters()`` does,
+    `show_attrs` says all that is known of every node, `show_saved` draws the tensors kept for backward. Of a tensor's
+    graph only the leaves have values.
     """
-    if isinstance(of, Timeline):
-        return digraph(moment_scene(of, last_moment(of) if at is None else at, options or Options()))
-    if not isinstance(of, Tensor):
-        raise GvizError(
-            f"gviz cannot draw a {type(of).__module__}.{type(of).__qualname__}",
-            hint="give it a tensor of gviz.engine, or what gviz.load answers",
-            exit_code=2,
-        )
-    timeline = late(of, params or ())
-    drawn = moment_scene(timeline, len(timeline), options or Options())
+    asked = options or Options(density="full" if show_attrs else "short", saved=show_saved)
+    if isinstance(var, Timeline):
+        return digraph(moment_scene(var, last_moment(var) if at is None else at, asked))
+    tensors = var if isinstance(var, tuple) else (var,)
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise GvizError(
+                f"gviz cannot draw a {type(tensor).__module__}.{type(tensor).__qualname__}",
+                hint="give it a tensor of gviz.engine, or what gviz.load answers",
+                exit_code=2,
+            )
+    timeline = late(tensors, params or ())
+    drawn = moment_scene(timeline, len(timeline), asked)
     return digraph(replace(drawn, caption=""))
 
 
-def late(tensor: Tensor, params: Params) -> Timeline:
-    """The graph behind a tensor that nobody recorded, as a recording that ends at a moment when nothing happens."""
+def late(tensors: Sequence[Tensor], params: Params) -> Timeline:
+    """The graph behind tensors that nobody recorded, as a recording that ends at a moment when nothing happens."""
     events: list[Event] = []
 
     def listen(event: Event) -> None:
@@ -57,8 +65,9 @@ def late(tensor: Tensor, params: Params) -> Timeline:
         events.append(msgspec.structs.replace(event, stack=0) if isinstance(event, NodeCreated) else event)
 
     named: Any = params.items() if isinstance(params, Mapping) else params
-    with _left_as_it_was(tensor), aside(Channel(listen)) as channel:
-        announce.seen(channel, tensor)
+    with _left_as_it_was(tensors), aside(Channel(listen)) as channel:
+        for tensor in tensors:
+            announce.seen(channel, tensor)
         for name, parameter in named:
             if parameter._seen is not None and parameter._seen.channel is channel:
                 channel.say(Named(parameter._seen.node, name))
@@ -67,9 +76,9 @@ def late(tensor: Tensor, params: Params) -> Timeline:
 
 
 @contextmanager
-def _left_as_it_was(tensor: Tensor) -> Iterator[None]:
-    """Give the graph behind a tensor back the announcements it had: it may be being recorded."""
-    nodes, tensors = _behind(tensor)
+def _left_as_it_was(roots: Sequence[Tensor]) -> Iterator[None]:
+    """Give the graph behind tensors back the announcements it had: it may be being recorded."""
+    nodes, tensors = _behind(roots)
     marks = [(node, node.seen) for node in nodes]
     places = [(t, t._seen, t._storage if t._seen is not None else None) for t in tensors]
     try:
@@ -83,11 +92,11 @@ def _left_as_it_was(tensor: Tensor) -> Iterator[None]:
                 t._storage = storage
 
 
-def _behind(tensor: Tensor) -> tuple[list[Node], list[Tensor]]:
-    """The operations of the graph behind a tensor, and the tensors known there: itself, leaves, bases, gradients."""
+def _behind(roots: Sequence[Tensor]) -> tuple[list[Node], list[Tensor]]:
+    """The operations of the graph behind tensors, and the tensors known there: themselves, leaves, bases, gradients."""
     nodes: dict[Node, None] = {}
     tensors: dict[Tensor, None] = {}
-    waiting: list[Node | Tensor | None] = [tensor]
+    waiting: list[Node | Tensor | None] = [*roots]
     while waiting:
         found = waiting.pop()
         if isinstance(found, Tensor) and found not in tensors:

@@ -15,14 +15,14 @@ __all__ = ["make_dot"]
 
 
 def make_dot(
-    var: Tensor,
+    var: Tensor | tuple[Tensor, ...],
     params: Mapping[str, Tensor] | None = None,
     show_attrs: bool = False,
     show_saved: bool = False,
     max_attr_chars: int = 50,
 ) -> Graph:
-    """The graph behind a tensor, as ``torchviz.make_dot`` is called; what it would show besides, gviz shows anyway."""
-    return draw(var, params)
+    """The graph behind a tensor, as ``torchviz.make_dot`` is called."""
+    return draw(var, params, show_attrs, show_saved, max_attr_chars)
 
 
 def make_dot_from_trace(trace: object) -> NoReturn:

@@ -1,56 +1,93 @@
-"""``gviz export``: a picture of one moment."""
+"""``gviz export``: pictures of one moment, or of many."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from gviz.cli import outputs, streams
+from gviz.cli import streams
 from gviz.cli.order import Engine
-from gviz.cli.picture import write_picture
+from gviz.cli.picture import print_picture, suffix_of, write_picture
 from gviz.cli.session import Program, engine_option, is_trace, record_program
 
 
 class Export(click.Command):
-    """The command, whose help ends with the formats of pictures."""
+    """The command, whose help ends with the formats and styles of pictures."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the formats from the table of exporters."""
+        """List the formats from the table of exporters, and the styles."""
         from gviz.render.exporters import all_suffixes  # Graphviz is only needed here
+        from gviz.render.styles import STYLES
 
         with formatter.section("Pictures"):
             formatter.write_text(all_suffixes())
+        with formatter.section("Styles"):
+            formatter.write_text(" ".join(STYLES))
 
 
 @click.command("export", cls=Export)
 @click.argument("source", type=click.Path(path_type=Path), metavar="TRACE|SCRIPT")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]...")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The picture; its suffix says which kind."
+    "-o",
+    "--output",
+    required=True,
+    metavar="PATH",
+    help="The picture; its suffix says which kind. A folder (frames/) or a number in the name (step%03d.png) "
+    "asks for one picture a moment; - is standard output.",
 )
-@click.option("--at", metavar="MOMENT", help="An event number, start, end, nan, error, fwd, bwd or a node.")
+@click.option("--format", "kind", default="svg", metavar="NAME", help="The kind of picture for -o - (svg).")
+@click.option("--at", metavar="MOMENT", help="An event number, start, end, nan, error, forward, backward or a node.")
+@click.option("--moments", default="", metavar="FIRST..LAST", help="The moments of a moving picture or series.")
+@click.option("--style", default="gviz", metavar="NAME", help="How it looks; the styles are listed below.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Colours of the picture.")
-@click.option("-f", "--force", is_flag=True, help="Write over an existing picture.")
+@click.option(
+    "--labels",
+    type=click.Choice(["min", "short", "full"]),
+    default="short",
+    help="Names alone; values and gradients; also types, local derivatives and lines of the program.",
+)
+@click.option(
+    "--tensors",
+    type=click.Choice(["line", "grid", "heat", "histogram"]),
+    help="Tensors in one line, small ones as grids of numbers (in full labels), or with a thumbnail.",
+)
+@click.option("--saved", is_flag=True, help="Draw the tensors kept for backward as boxes.")
+@click.option("--direction", type=click.Choice(["auto", "LR", "TB"]), default="auto", help="Where the data flows.")
+@click.option("--module", "modules", multiple=True, metavar="GLOB", help="Draw each call of these modules as one box.")
+@click.option("--depth", type=click.IntRange(min=0), help="Open modules so deep (0: none).")
+@click.option("--node", default="", metavar="PLACE", help="Draw only this node and what is next to it.")
+@click.option("--ancestors", is_flag=True, help="With --node: all that it was made of.")
+@click.option("--radius", type=click.IntRange(min=0), default=0, help="With --node: so many lines around it.")
+@click.option("-f", "--force", is_flag=True, help="Write over existing pictures.")
 @engine_option
 def command(
-    source: Path, arguments: tuple[str, ...], output: Path, at: str | None, theme: str, force: bool, engine: Engine
+    source: Path, arguments: tuple[str, ...], output: str, kind: str, engine: Engine, force: bool, **how: Any
 ) -> None:
-    """Write a picture of the graph at one moment.
+    """Write a picture of the graph at one moment, or one for each.
 
     A script is run and recorded first. Without --at it is the last moment before the program took its
     graph down.
     """
     import tempfile
 
-    from gviz.render.exporters import exporter_for
+    from gviz.pictures import kind_of, refuse
 
-    exporter_for(str(output))  # before a long recording, not after it
-    outputs.refuse_picture(output, source, force=force)
+    if output == "-":
+        suffix_of(kind)
+    else:
+        kind_of(output)  # before a long recording, not after it
+        refuse(output, force=force, source=source)
     with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
         trace = source
         if not is_trace(source):
             own = Path(folder) / f"{source.stem}.gviz"
             trace = record_program(Program((str(source), *arguments), engine=engine, output=own)).trace
-        write_picture(trace, output, at=at, theme=theme, force=force)
-    streams.say(f"wrote {output}")
+        if output == "-":
+            print_picture(trace, kind, **how)
+            return
+        written = write_picture(trace, output, force=force, **how)
+    first, *rest = written
+    streams.say(f"wrote {first}" if not rest else f"wrote {first} to {rest[-1].name}, {len(written)} pictures")

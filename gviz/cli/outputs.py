@@ -4,17 +4,45 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gviz.errors import GvizError
 
 
-def refuse_picture(path: Path, source: Path, *, force: bool) -> None:
+def refuse_picture(path: Path, source: Path | None, *, force: bool) -> None:
     """Raise `GvizError` if no picture of `source` may or can be written at `path`."""
     _refuse_place(path, source)
     _refuse_existing(path, force=force)
+
+
+def refuse_folder(path: Path) -> None:
+    """Raise `GvizError` if no folder can be made at `path`."""
+    if not path.absolute().parent.is_dir():
+        raise GvizError(f"cannot write {path}", why=f"there is no folder {path.absolute().parent}")
+
+
+def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool) -> None:
+    """Write all files, or none; the folder they lie in is made if it is missing."""
+    import tempfile
+
+    for path, _ in files:
+        _refuse_existing(path, force=force)
+    folder = files[0][0].absolute().parent
+    made = not folder.exists()
+    try:
+        folder.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".gviz-", dir=folder) as unfinished:
+            for path, data in files:
+                (Path(unfinished) / path.name).write_bytes(data)
+            for path, _ in files:
+                os.replace(Path(unfinished) / path.name, path)
+    except OSError as error:
+        if made:
+            with suppress(OSError):
+                folder.rmdir()
+        raise GvizError(f"cannot write {files[0][0]}", why=error.strerror or str(error)) from error
 
 
 def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
@@ -26,21 +54,6 @@ def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
     _refuse_existing(path, force=force)
 
 
-@contextmanager
-def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Give a path to write to that becomes `path` once everything is written, and disappears otherwise."""
-    import tempfile
-
-    _refuse_existing(path, force=force)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".gviz-", dir=path.absolute().parent) as folder:
-            unfinished = Path(folder) / path.name
-            yield unfinished
-            os.replace(unfinished, path)
-    except OSError as error:
-        raise GvizError(f"cannot write {path}", why=error.strerror or str(error)) from error
-
-
 def identity(path: Path) -> tuple[int, ...]:
     """What changes when a file is replaced or written; empty if there is none."""
     try:
@@ -50,7 +63,7 @@ def identity(path: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _refuse_place(path: Path, source: Path) -> None:
+def _refuse_place(path: Path, source: Path | None) -> None:
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -63,7 +76,7 @@ def _refuse_place(path: Path, source: Path) -> None:
         raise GvizError(f"{path} is a folder")
     if not stat.S_ISREG(mode):
         raise GvizError(f"{path} is not a regular file", hint="choose another name")
-    if source.exists() and path.samefile(source):
+    if source is not None and source.exists() and path.samefile(source):
         raise GvizError(f"{path} is the input itself", hint="choose another name")
 
 

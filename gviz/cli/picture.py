@@ -1,4 +1,4 @@
-"""Writes one moment of a trace as a picture, through the table of exporters."""
+"""Writes moments of a trace as pictures, through `gviz.export`."""
 
 from __future__ import annotations
 
@@ -7,29 +7,42 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from gviz.cli import outputs, streams
-from gviz.cli.debugger import moment
+from gviz.cli import streams
 
 SECONDS_OF_SILENCE = 1.0
 
 
-def write_picture(
-    trace: Path, output: Path, *, at: str | None = None, theme: str = "auto", force: bool = False
-) -> None:
-    """Write the moment `at`, else the last one before the program took its graph down."""
-    from gviz.render.exporters import ExportOptions, exporter_for, last_moment
-    from gviz.trace.reader import open_trace
-    from gviz.trace.timeline import Timeline
+def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]:
+    """Write a picture as `gviz.export` does, and say what is going on if it takes long."""
+    from gviz.pictures import export
 
-    exporter = exporter_for(str(output))
-    with open_trace(trace) as log:
-        timeline = Timeline(log)
-        n = moment(timeline, at) if at else last_moment(timeline)
-        with _patience(f"drawing {len(timeline.nodes):,} nodes as {exporter.name}; Ctrl-C gives up"):
-            picture = exporter.render(timeline, n, ExportOptions(theme=theme))
-    with outputs.whole_file(output, force=force) as unfinished:
-        unfinished.write_bytes(picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace"))
+    with _patience(f"drawing {Path(output).name or output}; Ctrl-C gives up"):
+        return export(trace, output, **options)
+
+
+def print_picture(trace: Path, format: str, **options: Any) -> None:
+    """Write a picture to standard output."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
+        picture = Path(folder) / f"picture{suffix_of(format)}"
+        write_picture(trace, picture, **options)
+        sys.stdout.buffer.write(picture.read_bytes())
+        sys.stdout.buffer.flush()
+
+
+def suffix_of(format: str) -> str:
+    """The first suffix of a format by name."""
+    from gviz.errors import GvizError
+    from gviz.render.exporters import EXPORTERS
+
+    found = next((exporter.suffixes[0] for exporter in EXPORTERS if exporter.name == format), "")
+    if not found:
+        names = " ".join(exporter.name for exporter in EXPORTERS)
+        raise GvizError(f"no format is called {format!r}", hint=f"formats: {names}", exit_code=2)
+    return found
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from gviz.numbers import norm
-from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState, OutputState
@@ -22,7 +22,7 @@ SCHEMA = 1
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as JSON: boxes with what they say and the exact numbers behind it, and lines."""
-    drawn, moment = moment_scene(timeline, n, options.words), timeline.at(n)
+    drawn, moment = asked_scene(timeline, n, options), timeline.at(n)
     held = {box.key: box.node for box in drawn.boxes if box.role not in ("chip", "saved", "module")}
     states = dict(zip(held, moment.states(list(held.values())), strict=True))
     document = {

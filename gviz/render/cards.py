@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gviz.numbers import NO_VALUE
-from gviz.render.labels import SMALL, coloured, table
+from gviz.render.labels import CHARACTER, SMALL, coloured, table
 from gviz.render.legend import painted
 from gviz.render.row import Row
 from gviz.render.scene import Box
@@ -18,7 +18,7 @@ SYMBOLS = {
 }  # fmt: skip
 
 NUMBER = 60
-"""Points for a number, so that a record is as wide at any moment."""
+"""Points for a number, so that records of scalars are as wide at any moment."""
 
 
 def card(box: Box, theme: Theme) -> tuple[str, str]:
@@ -34,9 +34,9 @@ def _record(box: Box, theme: Theme) -> str:
     cells = [f"<b>{coloured(box.title, theme.texts['title'])}</b>"]
     cells += [f"{coloured('data ', theme.texts['muted'])}{_number(row, theme)}" for row in _values(box)]
     cells += [f"{coloured('grad ', theme.texts['muted'])}{_number(row, theme)}" for row in _grads(box)]
-    width = f' width="{NUMBER + 30}"' if box.rows else ""
+    width = f' width="{_room(box, theme) + 30}"' if box.height > 1 else ""
     body = "".join(f"<td{width if number else ''}>{cell}</td>" for number, cell in enumerate(cells))
-    lines = f'border="{2 if "current" in box.states else 1}" cellborder="1" cellspacing="0" cellpadding="4"'
+    lines = 'border="1" cellborder="1" cellspacing="0" cellpadding="4"'
     return f'<<table {lines} color="{paint.border}" bgcolor="{paint.fill}"><tr>{body}</tr></table>>'
 
 
@@ -46,11 +46,15 @@ def _wire(box: Box, theme: Theme) -> str:
     above = _number(values[0], theme) if values else f"<b>{coloured(box.title, theme.texts['title'])}</b>"
     below = _number(grads[0], theme) if grads else "&#160;"
     name = coloured(box.title, theme.texts["title"], 0 if not box.op else SMALL) if values else ""
-    border = 3 if "current" in box.states else 1
     top = f'<td rowspan="2" cellpadding="4">{name}</td>' if name else ""
-    line = f'<td border="{border}" sides="B" color="{theme.edge}" width="{NUMBER}">{above}</td>'
-    body = f'<tr>{top}{line}</tr><tr><td width="{NUMBER}">{below}</td></tr>'
+    line = f'<td border="1" sides="B" color="{theme.edge}" width="{_room(box, theme)}">{above}</td>'
+    body = f'<tr>{top}{line}</tr><tr><td width="{_room(box, theme)}">{below}</td></tr>'
     return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{body}</table>>'
+
+
+def _room(box: Box, theme: Theme) -> int:
+    """Points for a value, the same in all pictures of a series."""
+    return max(NUMBER, box.longest * (CHARACTER + theme.form.size - 11))
 
 
 def _number(row: Row, theme: Theme) -> str:

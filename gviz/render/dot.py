@@ -7,11 +7,12 @@ from html import escape
 
 from gviz.plain_text import shown
 from gviz.render.cards import SPLIT, card
+from gviz.render.frames import add_frames
 from gviz.render.graph import Graph
 from gviz.render.labels import CHARACTER, SMALL, box_label, coloured, table
 from gviz.render.legend import legend, painted
 from gviz.render.placing import Placing
-from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.timeline import Timeline
@@ -35,7 +36,7 @@ NO_SIZE = {"height": "0", "width": "0"}
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as DOT."""
-    return dot(moment_scene(timeline, n, options.words), options.colours, direction=options.direction)
+    return dot(asked_scene(timeline, n, options), options.colours, direction=options.direction)
 
 
 def dot(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", direction: Direction = "auto") -> str:
@@ -68,6 +69,7 @@ def digraph(
     )
     for box in scene.boxes:
         _add_box(graph, box, theme, prefix, placing)
+    add_frames(graph, scene, theme, prefix, placing)
     _add_lines(graph, scene, theme, prefix, placing)
     return graph
 
@@ -84,7 +86,7 @@ def _add_box(graph: Graph, box: Box, theme: Theme, prefix: str, placing: Placing
         head = f"{box.key}{SPLIT}"
         circle = common | {"id": f"{prefix}-{head}", "class": f"{common['class']} symbol"}
         place = placing.boxes.get(head, {}) if placing else {}
-        graph.node(head, symbol, **circle, **_circle(box, theme), **place)
+        graph.node(head, symbol, **(circle | _circle(box, theme) | place))
         way = placing.lines.get(f"{box.key}-line", {}) if placing else {}
         line = {"class": "edge-inner", "id": f"{prefix}-{box.key}-line", "color": theme.edge, "weight": STRAIGHT}
         if theme.form.card == "wire":

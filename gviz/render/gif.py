@@ -12,6 +12,8 @@ from gviz.trace.timeline import Timeline
 
 MILLISECONDS, LAST = 800, 3000
 """How long each picture stays, and the last one."""
+PIXELS = 1400
+"""The longer side of the picture."""
 SAMPLES = 12
 """So many pictures are looked at for their colours."""
 
@@ -24,7 +26,7 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
         raise GvizError("a gif needs pillow", hint="pip install pillow, or export .anim.svg", exit_code=4) from None
 
     moments = options.moments or pass_moments(timeline, n)
-    drawn = pictures(scenes(timeline, moments, options), options, "png")
+    drawn = pictures(scenes(timeline, moments, options), options, "png", pixels=PIXELS)
     images = [Image.open(BytesIO(one)).convert("RGB") for one in drawn]
     size = max(image.width for image in images), max(image.height for image in images)
     whole = [_on(Image.new("RGB", size, options.colours.canvas), image) for image in images]

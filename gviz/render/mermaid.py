@@ -7,7 +7,7 @@ from html import escape
 
 from gviz.plain_text import shown
 from gviz.render.legend import painted
-from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline
@@ -18,7 +18,7 @@ FRAMES = {"op": "[{}]", "root": "[[{}]]", "saved": ">{}]", "module": "[/{}/]", "
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as a flowchart."""
-    drawn = moment_scene(timeline, n, options.words)
+    drawn = asked_scene(timeline, n, options)
     direction = options.direction if options.direction != "auto" else options.colours.form.direction
     if direction == "auto":
         direction = "LR" if drawn.levels <= 12 else "TB"

@@ -25,7 +25,8 @@ class Options:
     """What of an iteration is drawn. A leaf used more than once is split into one chip per use in graphs above
     `split_above` nodes: one box with many lines is what makes large pictures unreadable, and slow. What an optimizer
     computes to update the parameters is drawn only with `optimizer`, the tensors kept for backward as boxes of their
-    own only with `saved`. `wanted` closes modules or asks for a part. `decimals` writes every scalar with so many
+    own only with `saved`. `wanted` closes modules or asks for a part;
+    with `clusters` each open module has a frame around it. `decimals` writes every scalar with so many
     digits after the point. Without a `tensors` form, the density decides.
     """
 
@@ -35,6 +36,7 @@ class Options:
     tensors: Tensors | None = None
     saved: bool = False
     wanted: Filter = ALL
+    clusters: bool = False
     decimals: int | None = None
     titles: Titles = "both"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from gviz.render.layout import Box, Edge, Layout, Place, Point, layout
@@ -20,17 +20,21 @@ Spot = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Attributes in the words of DOT: of every box by its key, and of every line by its place in the scene (``e3``).
+    """Attributes in the words of DOT: of every box by its key, of every line by its place in the scene (``e3``), and
+    of every frame around a module.
 
     Pictures that follow one another say the same `legend`, below in a `room` of so many characters.
-    A `simple` one is our own layout, which knows one box for each node.
+    A `simple` one is our own layout, which knows one box for each node. The larger side has so many
+    `points`, if that is known.
     """
 
     boxes: Mapping[str, dict[str, str]]
     lines: Mapping[str, dict[str, str]]
+    frames: Mapping[str, dict[str, str]] = field(default_factory=dict)
     legend: tuple[str, ...] = ()
     room: int = 0
     simple: bool = False
+    points: float = 0.0
 
 
 def placing(scene: Scene) -> Placing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gviz.render.drawing import Picture, has_font
 from gviz.render.picture import drawn
-from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.request import ExportOptions, asked_scene
 from gviz.trace.timeline import Timeline
 
 
@@ -19,7 +19,7 @@ def pdf(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
 
 
 def _painted(timeline: Timeline, n: int, options: ExportOptions, picture: Picture) -> bytes:
-    done = drawn(moment_scene(timeline, n, options.words), options, picture)
+    done = drawn(asked_scene(timeline, n, options), options, picture)
     if not has_font():
         options.note(f"this machine has no font, so the {picture} has no text; an svg is complete")
     return done

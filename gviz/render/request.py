@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.render.calls import graph_of
+from gviz.render.fold import ALL, Filter, Graph, closed_below, closed_to_fit, fold, modules
 from gviz.render.options import Options
 from gviz.render.scene import Scene, scene
+from gviz.render.selection import shown_nodes
 from gviz.render.structure import Structure, structure
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
@@ -20,18 +24,35 @@ def _print_note(note: str) -> None:
     print(f"gviz: note: {note}", file=sys.stderr)
 
 
+VISIBLE = 500
+"""Above so many nodes modules close by themselves: a larger graph is not read box by box."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which part of a graph is drawn: modules that fit a pattern of `closed` as one box each, calls open to a `depth`;
+    only what lies within `radius` lines of a node (0: all of its `ancestors`)."""
+
+    closed: tuple[str, ...] = ()
+    depth: int | None = None
+    node: int = 0
+    ancestors: bool = False
+    radius: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How a picture is made: its theme, style and direction, the seconds Graphviz has, what is drawn, which moments a
-    moving picture shows (none: all of the pass), and who hears of compromises."""
+    """How a picture is made: its theme, style and direction, the seconds Graphviz has, what is drawn and which part of
+    it, which moments a moving picture shows (none: all of the pass), and who hears of compromises."""
 
     theme: str = "auto"
     timeout: float = 20.0
-    drawing: Options = field(default_factory=Options)
+    drawing: Options = field(default_factory=lambda: Options(clusters=True))
     note: Callable[[str], None] = _print_note
     style: str = "gviz"
     direction: Direction = "auto"
     moments: tuple[int, ...] = ()
+    part: Part = field(default_factory=Part)
 
     @property
     def look(self) -> PictureStyle:
@@ -43,10 +64,50 @@ class ExportOptions:
         """The theme that everything is drawn in."""
         return self.look.theme(self.theme)
 
-    @property
-    def words(self) -> Options:
-        """What is drawn, as the style says it."""
-        return self.look.options(self.drawing)
+
+def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
+    """What is drawn of moment `n`: in the words of the style, with modules closed as asked for, or by themselves."""
+    words = options.look.options(options.drawing)
+    part, iteration = options.part, timeline.iteration_at(n)
+    if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= VISIBLE):
+        return words
+    infos, _ = shown_nodes(timeline, iteration, optimizer=words.optimizer)
+    if part.node and part.node not in infos:
+        raise GvizError(f"node #{part.node} is not in the graph of event {n}", exit_code=2)
+    graph = graph_of(timeline, infos.values())
+    return replace(words, wanted=Filter(_closed(graph, options), part.node, part.ancestors, part.radius))
+
+
+def _closed(graph: Graph, options: ExportOptions) -> frozenset[str]:
+    """The modules to close. What was asked for is kept to; otherwise as many as make the graph readable."""
+    part, paths = options.part, modules(graph)
+    if part.closed:
+        found = frozenset(path for path in paths if any(_fits(path, pattern) for pattern in part.closed))
+        if not found:
+            names = ", ".join(list(paths)[:6]) or "none: nothing here was made in a module"
+            raise GvizError(f"no module fits {' '.join(part.closed)}", hint=f"modules: {names}", exit_code=2)
+        return found | (closed_below(graph, part.depth) if part.depth is not None else frozenset())
+    if part.depth is not None:
+        return closed_below(graph, part.depth)
+    if part.node and (part.ancestors or part.radius):
+        return frozenset()
+    closed = closed_to_fit(graph, VISIBLE)
+    if closed:
+        boxes = fold(graph, Filter(closed))
+        count = len(boxes.shown) + len(boxes.groups)
+        options.note(f"{len(graph.nodes):,} nodes: modules closed, {count:,} boxes left; --depth opens them")
+    return closed
+
+
+def _fits(path: str, pattern: str) -> bool:
+    """Whether a module's path fits, with or without what all paths begin with."""
+    return fnmatchcase(path, pattern) or fnmatchcase(path.partition(".")[2], pattern)
+
+
+def asked_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
+    """The scene of moment `n` as it is asked for."""
+    check_moment(timeline, n)
+    return moment_scene(timeline, n, drawing(timeline, n, options))
 
 
 def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:
@@ -56,11 +117,16 @@ def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:
 
 def moment_structure(timeline: Timeline, n: int, options: Options) -> Structure:
     """The boxes and lines of the iteration that moment `n` falls into; raises `GvizError` where there is none."""
+    check_moment(timeline, n)
+    return structure(timeline, timeline.iteration_at(n), options)
+
+
+def check_moment(timeline: Timeline, n: int) -> None:
+    """Raise `GvizError` if there is nothing to draw at a moment."""
     if not 0 <= n <= len(timeline):
         raise GvizError(f"there is no event {n}", hint=f"events are numbered 1 to {len(timeline)}", exit_code=2)
     if not timeline.nodes:
         raise GvizError("this trace holds no graph", why="the program made no tensors", exit_code=2)
-    return structure(timeline, timeline.iteration_at(n), options)
 
 
 def last_moment(timeline: Timeline) -> int:

@@ -34,6 +34,7 @@ class Place:
     A chip stands for `node` where `user` uses it as input `slot`, and a box for a saved tensor is its number `slot`;
     for all other boxes both are 0. A leaf that a pass can reach has room for what is `incoming`. The box
     of a closed module stands for its `group`, and `node` is the last that the module made.
+    `within` are the open module calls around a box, the outermost first.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Place:
     slot: int = 0
     incoming: bool = False
     group: Group | None = None
+    within: tuple[Call, ...] = ()
 
     @property
     def nodes(self) -> tuple[int, ...]:

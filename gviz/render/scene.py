@@ -19,7 +19,7 @@ from gviz.render.groups import group_rows, group_states
 from gviz.render.links import Link, LinkKind
 from gviz.render.options import Options
 from gviz.render.remarks import remark
-from gviz.render.room import Place, Role
+from gviz.render.room import Place, Role, module_key, module_title
 from gviz.render.row import Row, Style
 from gviz.render.rows import Now, chip_rows, node_rows, saved_rows
 from gviz.render.states import State, group_word, states_of, status
@@ -49,7 +49,8 @@ EdgeState = Literal["pending", "flowed", "now", "cut"]
 class Box:
     """One box: what it stands for, what state it is in, and its text. `status` is the state that matters most, as a
     word; `width` and `height` are the room it has at any moment, in characters and rows; `op` is the operation, if it
-    is one."""
+    is one; `within` are keys and titles of the open modules around it, the outermost first; in a
+    series of moments `longest` is the most characters that a row ever has."""
 
     key: str
     node: int
@@ -62,6 +63,8 @@ class Box:
     width: int
     height: int
     op: str = ""
+    within: tuple[tuple[str, str], ...] = ()
+    longest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,24 @@ def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
 
 
 def _boxed(place: Place, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str, op: str = "") -> Box:
-    return Box(place.key, place.node, place.role, held, place.title, word, rows, tip, place.width, place.height, op)
+    return Box(
+        place.key,
+        place.node,
+        place.role,
+        held,
+        place.title,
+        word,
+        rows,
+        tip,
+        place.width,
+        place.height,
+        op,
+        _around(place),
+    )
+
+
+def _around(place: Place) -> tuple[tuple[str, str], ...]:
+    return tuple((module_key(call), module_title(call).removeprefix("[+] ")) for call in place.within)
 
 
 def _first_bad(timeline: Timeline, moment: Moment) -> int:

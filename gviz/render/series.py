@@ -12,16 +12,19 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.dot import digraph
 from gviz.render.drawing import Picture, TooSlowError, draw, draw_all
+from gviz.render.graph import Graph
 from gviz.render.legend import legend
 from gviz.render.picture import LAYOUT_BOXES
 from gviz.render.placing import Placing, placing
-from gviz.render.request import ExportOptions, moment_structure
+from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.row import Row
 from gviz.render.scene import Box, Edge, Scene, scene
 from gviz.trace.timeline import Timeline
 
 MOST_MOMENTS = 150
 """More pictures than this nobody watches; a pass with more events is shown node by node."""
+
+DPI, INCH = 96, 72
 
 CHANGING = (
     e.NodeCreated, e.StorageWritten, e.BackwardStarted, e.StepStarted, e.GradFlowed, e.GradAccumulated,
@@ -48,17 +51,39 @@ def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
 
 def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -> list[Scene]:
     """The same graph at every moment: that of the iteration of the last one."""
-    shape = moment_structure(timeline, moments[-1], options.words)
-    return [scene(shape, timeline, timeline.at(n), tooltips=False) for n in moments]
+    check_moment(timeline, moments[-1])
+    shape = moment_structure(timeline, moments[-1], drawing(timeline, moments[-1], options))
+    seen = [scene(shape, timeline, timeline.at(n), tooltips=False) for n in moments]
+    longest = [
+        max((len(row.text) for box in versions for row in box.rows), default=0)
+        for versions in zip(*(one.boxes for one in seen), strict=True)
+    ]
+    return [
+        replace(one, boxes=tuple(replace(box, longest=most) for box, most in zip(one.boxes, longest, strict=True)))
+        for one in seen
+    ]
 
 
-def pictures(seen: Sequence[Scene], options: ExportOptions, picture: Picture, prefix: str = "gviz") -> list[bytes]:
-    """The scenes as pictures of one size in which every box has its place."""
+def pictures(
+    seen: Sequence[Scene], options: ExportOptions, picture: Picture, prefix: str = "gviz", pixels: int = 0
+) -> list[bytes]:
+    """The scenes as pictures of one size in which every box has its place, at most so many `pixels` wide and high."""
     theme, place = options.colours, _placing(seen, options, prefix)
     if place.simple:
         theme = replace(theme, form=replace(theme.form, card="box"))
-    sources = (digraph(one, theme, prefix, place, options.direction).source for one in seen)
-    return draw_all(sources, picture, program="nop2", timeout=options.timeout + len(seen))
+    drawn = (digraph(one, theme, prefix, place, options.direction) for one in seen)
+    return draw_all(
+        (_sized(graph, place, pixels).source for graph in drawn),
+        picture,
+        program="nop2",
+        timeout=options.timeout + len(seen),
+    )
+
+
+def _sized(graph: Graph, place: Placing, pixels: int) -> Graph:
+    if pixels and place.points:
+        graph.attr(dpi=f"{min(DPI, pixels * INCH / place.points):.2f}")
+    return graph
 
 
 def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Placing:
@@ -79,9 +104,12 @@ def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Plac
 def _laid_out(widest: Scene, options: ExportOptions, prefix: str) -> Placing:
     source = digraph(widest, options.colours, prefix, direction=options.direction).source
     graph = json.loads(draw(source, "json", timeout=options.timeout))
-    boxes = {box["name"]: _box(box) for box in graph.get("objects", [])}
+    objects = graph.get("objects", [])
+    boxes = {box["name"]: _box(box) for box in objects if "pos" in box}
+    frames = {frame["name"]: {"bb": frame["bb"], "lp": frame["lp"]} for frame in objects if "bb" in frame}
     lines = {line["id"].removeprefix(f"{prefix}-"): _line(line) for line in graph.get("edges", [])}
-    return Placing(boxes, lines)
+    points = max(map(float, graph["bb"].split(",")))
+    return Placing(boxes, lines, frames, points=points)
 
 
 def _box(box: dict[str, Any]) -> dict[str, str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gviz.events import BackwardStarted
 from gviz.explain.kinds import as_in
 from gviz.render.calls import graph_of
+from gviz.render.clusters import within
 from gviz.render.fold import Folded, fold
 from gviz.render.links import Boxes, Link, Output, box_key, links, merged, other_ways
 from gviz.render.options import Options
@@ -29,6 +30,10 @@ class Structure:
     options: Options = field(default_factory=Options)
 
 
+CLUSTERED = 300
+"""Up to so many boxes, those of one module call are drawn together."""
+
+
 def structure(
     timeline: Timeline, iteration: Iteration, options: Options | None = None, part: Sequence[int] | None = None
 ) -> Structure:
@@ -37,7 +42,8 @@ def structure(
     infos, own = shown_nodes(timeline, iteration, part, optimizer=options.optimizer)
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
-    folded = fold(graph_of(timeline, infos.values()), options.wanted)
+    graph = graph_of(timeline, infos.values())
+    folded = fold(graph, options.wanted)
     roots, backward = _roots(timeline, iteration, own)
     boxes = _boxes(folded, infos, own, options)
     rooms = Rooms(timeline, iteration, options, frozenset(roots), backward)
@@ -56,6 +62,8 @@ def structure(
         Link(saved_key(info.node, slot), box_key(info.node), "saved", 0, -1, info.node, ((info.node, -1),))
         for info, slot in kept
     ]
+    if options.clusters and len(places) <= CLUSTERED:
+        places = [replace(place, within=around) for place, around in zip(places, within(places, graph), strict=True)]
     return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, own, boxes), options)
 
 

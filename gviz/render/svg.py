@@ -6,7 +6,7 @@ import hashlib
 from html import escape
 
 from gviz.render.picture import drawn
-from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Scene
 from gviz.render.theme import stylesheet
 from gviz.trace.timeline import Timeline
@@ -17,7 +17,7 @@ DESCRIBED = 60
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as SVG. With the theme ``auto`` it carries both, and the viewer's setting decides."""
-    scene = moment_scene(timeline, n, options.words)
+    scene = asked_scene(timeline, n, options)
     prefix = picture_id(scene)
     plain = drawn(scene, options, "svg", prefix=prefix).decode("utf-8")
     return headed(plain, words(scene, prefix) + style_element(options, prefix), prefix)

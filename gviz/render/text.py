@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gviz.render.cells import Canvas
 from gviz.render.cells.moments import laid_out, look
-from gviz.render.request import ExportOptions, moment_structure
+from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.scene import Box, Edge, Scene, scene
 from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
@@ -20,21 +20,22 @@ HEADS = ("node", "value", "gradient", "state", "remark")
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as text."""
-    shape = moment_structure(timeline, n, replace(options.words, tensors="line"))
+    check_moment(timeline, n)
+    shape = moment_structure(timeline, n, replace(drawing(timeline, n, options), tensors="line"))
     moment = timeline.at(n)
     drawn = scene(shape, timeline, moment)
-    return text(drawn, drawing(shape, drawn, moment))
+    return text(drawn, characters(shape, drawn, moment))
 
 
-def text(seen: Scene, drawing: str = "") -> str:
+def text(seen: Scene, figure: str = "") -> str:
     """The whole scene as a table of boxes and a list of edges, below its drawing if there is one."""
     boxes = [box for box in seen.boxes if box.role != "chip"]
-    parts = [f"{seen.title}  {seen.caption}", "", *([drawing, ""] if drawing else [])]
+    parts = [f"{seen.title}  {seen.caption}", "", *([figure, ""] if figure else [])]
     edges = list(_edges(seen, {box.key: box.title for box in seen.boxes}))
     return "\n".join([*parts, *_table([HEADS, *map(_cells, boxes)]), *(["", "edges", *edges] if edges else [])]) + "\n"
 
 
-def drawing(shape: Structure, seen: Scene, moment: Moment) -> str:
+def characters(shape: Structure, seen: Scene, moment: Moment) -> str:
     """The graph drawn with characters, as in the terminal; empty where it would be too large to follow."""
     if len(seen.boxes) > DRAWN_BOXES:
         return ""

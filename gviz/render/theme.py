@@ -138,6 +138,7 @@ def stylesheet(scope: str, base: Theme, other: Theme) -> str:
         rules[f'.edge [stroke="{colour}"]'] = f"stroke:{other.texts[style]}"
         rules[f'.edge polygon[fill="{colour}"]'] = f"fill:{other.texts[style]}"
     rules[f'.node [stroke="{base.edge}"]'] = f"stroke:{other.edge}"
+    rules[f'.cluster [stroke="{base.edge}"]'] = f"stroke:{other.edge}"
     rules[f'.edge [stroke="{base.edge}"]'] = f"stroke:{other.edge}"
     rules[f'.edge polygon[fill="{base.edge}"]'] = f"fill:{other.edge}"
     lines = "\n".join(f"{scope} {selector}{{{rule}}}" for selector, rule in rules.items())

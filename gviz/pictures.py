@@ -1,0 +1,201 @@
+"""`gviz.export`: pictures written to files, from within a program; the command line draws through it too."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from gviz import where
+from gviz.cli import outputs
+from gviz.digraph import Params, late
+from gviz.engine import Tensor
+from gviz.errors import GvizError
+from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
+from gviz.render.options import DENSITIES, TENSORS, Density, Options, Tensors
+from gviz.render.request import Part, check_moment
+from gviz.render.series import frames, pass_moments
+from gviz.render.theme import Direction
+from gviz.trace.timeline import Timeline
+
+Drawable = str | os.PathLike[str] | Timeline | Tensor
+NUMBER = re.compile(r"%0?(\d*)d")
+
+
+def export(
+    of: Drawable,
+    path: str | os.PathLike[str],
+    *,
+    at: int | str | None = None,
+    style: str = "gviz",
+    theme: Literal["auto", "light", "dark"] = "auto",
+    labels: Density = "short",
+    tensors: Tensors | None = None,
+    saved: bool = False,
+    direction: Direction = "auto",
+    modules: Sequence[str] = (),
+    depth: int | None = None,
+    node: str | int = "",
+    ancestors: bool = False,
+    radius: int = 0,
+    moments: str = "",
+    params: Params = (),
+    force: bool = False,
+    timeout: float = 20.0,
+    note: Callable[[str], None] | None = None,
+) -> list[Path]:
+    """Write a picture of a trace (its file, or what `gviz.load` answers) or of the graph behind a tensor.
+
+    The suffix of `path` says which kind; a folder (``frames/``) or a number in the name (``step%03d.png``) asks for one
+    picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``bwd``, ``loss``),
+    `moments` a range ``FIRST..LAST`` for moving pictures. `modules` closes those that fit its patterns, `depth` all
+    that lie deeper; `node` with `ancestors` or a `radius` draws that part alone. `params` names the leaves of a
+    tensor's graph. Answers the files. Raises `GvizError` where something cannot be drawn or written; then nothing is.
+    """
+    _check(labels, DENSITIES, "labels")
+    if tensors is not None:
+        _check(tensors, TENSORS, "tensors")
+    target = os.fspath(path)
+    exporter = kind_of(target)
+    refuse(target, force=force)
+    with _timeline(of, params) as timeline:
+        n = moment_of(timeline, at)
+        place = node_of(timeline, node, n) if node else 0
+        if (ancestors or radius) and not place:
+            raise GvizError("ancestors and radius need a node", exit_code=2)
+        options = ExportOptions(
+            theme=theme,
+            timeout=timeout,
+            style=style,
+            direction=direction,
+            drawing=Options(density=labels, tensors=tensors, saved=saved, clusters=True),
+            part=Part(tuple(modules), depth, place, ancestors, radius or int(bool(place and not ancestors))),
+            moments=span(timeline, moments),
+            **({} if note is None else {"note": note}),
+        )
+        written = list(drawn(timeline, n, target, exporter, options))
+    outputs.write_all(written, force=force)
+    return [file for file, _ in written]
+
+
+def drawn(
+    timeline: Timeline, n: int, target: str, exporter: Exporter, options: ExportOptions
+) -> Iterator[tuple[Path, bytes]]:
+    """The files to write and what is in them."""
+    if not is_series(target):
+        yield Path(target), _bytes(exporter.render(timeline, n, options))
+        return
+    check_moment(timeline, n)
+    moments = options.moments or pass_moments(timeline, n)
+    pictures: Iterable[str | bytes] = (exporter.render(timeline, one, options) for one in moments)
+    if exporter.picture is not None:
+        pictures = frames(timeline, moments, options, exporter.picture)
+    for number, picture in enumerate(pictures, 1):
+        yield numbered(target, number), _bytes(picture)
+
+
+def is_series(target: str) -> bool:
+    """Whether a path asks for one picture a moment."""
+    return target.endswith(("/", os.sep)) or bool(NUMBER.search(Path(target).name)) or Path(target).is_dir()
+
+
+def numbered(target: str, number: int) -> Path:
+    """The path of one picture of a series, counted from 1: ``frames/001.svg``."""
+    if target.endswith(("/", os.sep)) or Path(target).is_dir():
+        return Path(target) / f"{number:03}.svg"
+    name = NUMBER.sub(lambda match: f"{number:0{match[1] or 0}}", Path(target).name, count=1)
+    return Path(target).with_name(name)
+
+
+def kind_of(target: str) -> Exporter:
+    """The exporter for a path; a folder gets SVG."""
+    exporter = exporter_for(str(numbered(target, 1)) if is_series(target) else target)
+    if exporter.moves and is_series(target):
+        raise GvizError(f"{exporter.name} moves by itself", hint="give it a name without a number", exit_code=2)
+    return exporter
+
+
+def refuse(target: str, *, force: bool, source: Path | None = None) -> None:
+    """Raise `GvizError` if a path may not or cannot be written, before anything long begins."""
+    if target.endswith(("/", os.sep)) and not Path(target).exists():
+        outputs.refuse_folder(Path(target))
+    else:
+        outputs.refuse_picture(numbered(target, 1) if is_series(target) else Path(target), source, force=force)
+
+
+def moment_of(timeline: Timeline, at: int | str | None) -> int:
+    """The event number of a moment; without one the last before the program took its graph down."""
+    if at is None:
+        return last_moment(timeline)
+    if isinstance(at, int):
+        return at
+    if at == "backward":
+        return _end_of_backward(timeline)
+    from gviz.tui.cursor import Cursor
+
+    return Cursor(timeline, 0).event_at("fwd" if at == "forward" else at)
+
+
+def _end_of_backward(timeline: Timeline) -> int:
+    """The moment at which the last pass has sent all its gradients."""
+    ends = [end for iteration in timeline.iterations for end in timeline.pass_ends(iteration)]
+    if not ends:
+        raise GvizError("no backward pass in this recording", exit_code=2)
+    return ends[-1]
+
+
+def node_of(timeline: Timeline, place: str | int, n: int) -> int:
+    """The node that a place means in the graph of a moment; of several the last."""
+    from gviz.tui.cursor import Cursor
+
+    node = Cursor(timeline, n).node_at(str(place))  # says what there is if nothing fits
+    nodes = timeline.nodes_of(timeline.iteration_at(n))
+    if node in nodes:
+        return node
+    wanted = where.place(str(place))
+    return next((other for other in reversed(nodes) if wanted.fits(timeline.info(other))), node)
+
+
+def span(timeline: Timeline, text: str) -> tuple[int, ...]:
+    """The moments of ``FIRST..LAST``; none for an empty text."""
+    if not text:
+        return ()
+    first, dots, last = text.partition("..")
+    if not dots:
+        raise GvizError(f"{text!r} is no range of moments", hint="write FIRST..LAST, as in 12..40", exit_code=2)
+    start, end = moment_of(timeline, first or "start"), moment_of(timeline, last or "end")
+    if not 0 <= start <= end <= len(timeline):
+        raise GvizError(f"there are no events {start} to {end}", hint=f"1 to {len(timeline)}", exit_code=2)
+    return tuple(range(start, end + 1))
+
+
+@contextmanager
+def _timeline(of: Drawable, params: Params) -> Iterator[Timeline]:
+    if isinstance(of, Timeline):
+        yield of
+    elif isinstance(of, Tensor):
+        yield late((of,), params)
+    elif isinstance(of, str | os.PathLike):
+        from gviz.trace.reader import open_trace
+
+        with open_trace(Path(of)) as log:
+            yield Timeline(log)
+    else:
+        kind = type(of)
+        raise GvizError(
+            f"gviz cannot draw a {kind.__module__}.{kind.__qualname__}",
+            hint="give it a trace, what gviz.load answers, or a tensor of gviz.engine",
+            exit_code=2,
+        )
+
+
+def _check(given: str, known: Sequence[str], what: str) -> None:
+    if given not in known:
+        raise GvizError(f"no {what} are called {given!r}", hint=f"{what}: {', '.join(known)}", exit_code=2)
+
+
+def _bytes(picture: str | bytes) -> bytes:
+    return picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace")
