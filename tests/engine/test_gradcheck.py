@@ -1,6 +1,7 @@
 """``gradcheck`` and ``gradgradcheck``: what passes, and the words for what does not, against PyTorch."""
 
 import pytest
+from recording import events_of
 from twin import compare
 
 import gviz.engine as torch
@@ -72,3 +73,10 @@ def test_modes_that_are_not_there_say_so(mode):
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     with pytest.raises(NotImplementedError, match=f"leave {mode} out"):
         torch.autograd.gradcheck(torch.exp, x, **{mode: True})
+
+
+def test_a_recorded_gradcheck_ends_as_it_does_otherwise():
+    results = []
+    x = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
+    assert events_of(lambda: results.append(torch.autograd.gradcheck(torch.sin, (x,))))
+    assert results == [True]

@@ -16,6 +16,7 @@ from gviz.engine.missing import lookup_in
 from gviz.engine.node import Grad, Node
 from gviz.engine.sampling import rand
 from gviz.engine.tensor import Tensor
+from gviz.events import OpSeen
 
 Function = Callable[..., Any]
 
@@ -173,6 +174,10 @@ class _Undefined(Node):
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
         return [None]
+
+    def describe(self, number: int) -> OpSeen:
+        """The step as an event, for a check that is recorded."""
+        return OpSeen(number, "undefined", "UndefinedGradBackward", ("self",), ("",), ())
 
 
 def _without_gradient(tensor: Tensor) -> Tensor:
