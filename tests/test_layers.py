@@ -33,7 +33,9 @@ MAY_IMPORT = {
 OF_TRACE = {"timeline", "moment", "state", "navigation", "stops", "log", "load"}
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"render", "tui", "explain", "compare"}
-EVERYTHING = {"cli", "digraph", "pictures", "torchviz", "notebook", "questions", "__init__", "__main__"}
+EVERYTHING = {
+    "cli", "digraph", "pictures", "torchviz", "notebook", "questions", "pytest_plugin", "__init__", "__main__",
+}  # fmt: skip
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)
 
 

@@ -1,0 +1,187 @@
+"""A plug-in for pytest: a test that fails on its gradients says why, with the lines, and a picture of its graph.
+
+    def test_my_layer(gviz_recording):
+        loss = layer(x).sum()
+        loss.backward()
+        gviz_recording.assert_finite(loss)
+        gviz_recording.assert_grad(*layer.parameters())
+
+The fixture records the whole test, of gviz's engine under whatever name. Nothing heavy is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from gviz.explain.finding import Finding
+    from gviz.trace.record import Recording
+    from gviz.trace.timeline import Timeline
+    from gviz.where import Aspect
+
+KEPT_BYTES = 1 << 16
+"""Arrays of a test are kept whole up to this size, so that an answer can compare them element by element."""
+
+_PICTURE = "graph.svg"
+
+
+class TestRecording:
+    """The recording of one test, and what can be asserted about it."""
+
+    __test__ = False
+
+    def __init__(self, folder: Path) -> None:
+        from gviz.trace.record import record
+
+        self.path = folder / "test.gviz"
+        self.explanation = ""
+        self._recording: Recording | None = record(self.path, limit=KEPT_BYTES)
+        self._recording.__enter__()
+
+    def assert_finite(self, *tensors: Any) -> None:
+        """No tensor holds a nan or an infinity, nor does its ``.grad``; without tensors: no loss and no gradient."""
+        __tracebackhide__ = True
+        import numpy as np
+
+        if not tensors:
+            self._check(["born", "born-backward", "seed"])
+        for tensor in tensors:
+            for what, array in (("value", _array(tensor)), ("grad", _array(tensor.grad) if tensor.is_leaf else None)):
+                if array is not None and not np.isfinite(array).all():
+                    self._fail(tensor, "value" if what == "value" else "grad", "holds a nan or an infinity")
+
+    def assert_grad(self, *tensors: Any) -> None:
+        """Every tensor has a ``.grad`` that is finite and not zero everywhere."""
+        __tracebackhide__ = True
+        import numpy as np
+
+        for tensor in tensors:
+            grad = _array(tensor.grad)
+            if grad is None:
+                self._fail(tensor, "grad", "has no gradient")
+            elif not np.isfinite(grad).all():
+                self._fail(tensor, "grad", "has a gradient that is not finite")
+            elif not grad.any():
+                self._fail(tensor, "grad", "has a gradient that is zero everywhere")
+
+    def assert_gradcheck(self, function: Callable[..., Any], *inputs: Any) -> None:
+        """The gradients of `function` by `inputs` are what finite differences say (float64, as in gradcheck)."""
+        __tracebackhide__ = True
+        try:
+            _framework_of(inputs[0]).autograd.gradcheck(function, inputs)
+        except RuntimeError as error:
+            self.explanation = str(error)
+            pytest.fail(f"the gradient is not what finite differences say: {error}", pytrace=True)
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """End the recording; an error that the test raised is explained."""
+        if self._recording is None:
+            return
+        recording, self._recording = self._recording, None
+        recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+        if error is not None and not self.explanation:
+            self.explanation = "\n".join(_told(one) for one in _wrong(self.path))
+
+    def draw(self) -> Path | None:
+        """Draw the graph at its last moment beside the trace; None if there is nothing to draw."""
+        from gviz.errors import GvizError
+        from gviz.render.exporters import ExportOptions, exporter_for, last_moment
+        from gviz.trace import load
+
+        timeline, path = load(self.path), self.path.with_name(_PICTURE)
+        try:
+            picture = exporter_for(_PICTURE).render(timeline, last_moment(timeline), ExportOptions())
+        except GvizError:
+            return None  # no picture is no reason for a test to end otherwise
+        path.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
+        return path
+
+    def _check(self, kinds: list[str]) -> None:
+        __tracebackhide__ = True
+        from gviz.explain.check import check
+        from gviz.explain.table import BY_NAME
+
+        found = check(self._timeline(), [BY_NAME[name] for name in kinds])
+        grave = [one.finding for one in found if one.level == "error"]
+        if grave:
+            self.explanation = _told(grave[0])
+            pytest.fail(grave[0].text, pytrace=True)
+
+    def _fail(self, tensor: Any, aspect: Aspect, what: str) -> None:
+        __tracebackhide__ = True
+        found = self._why(tensor, aspect)
+        self.explanation = _told(found) if found is not None else ""
+        pytest.fail(f"a tensor of shape {tuple(tensor.shape)} {what}", pytrace=True)
+
+    def _why(self, tensor: Any, aspect: Aspect) -> Finding | None:
+        from gviz.explain.why import why
+
+        seen = getattr(tensor, "_seen", None)  # how the engine marks what the recording has heard of
+        timeline = self._timeline()
+        if seen is None or seen.node not in timeline:
+            return None
+        return why(timeline, timeline.at(len(timeline)), seen.node, aspect)
+
+    def _timeline(self) -> Timeline:
+        from gviz.trace import load
+
+        if self._recording is not None:
+            self._recording.flush()
+        return load(self.path)
+
+
+_KEY = pytest.StashKey[TestRecording]()
+
+
+@pytest.fixture
+def gviz_recording(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TestRecording]:
+    """Records the test; `assert_finite`, `assert_grad` and `assert_gradcheck` explain what they find."""
+    recording = request.node.stash[_KEY] = TestRecording(tmp_path)
+    yield recording
+    recording.finish()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Attach the explanation and the picture to the report of a test that failed."""
+    report = yield
+    recording = item.stash.get(_KEY, None)
+    if recording is None or call.when != "call":
+        return report
+    recording.finish(call.excinfo.value if call.excinfo is not None and report.failed else None)
+    if report.failed:
+        picture = recording.draw()
+        drawn = [f"picture: {picture}"] if picture is not None else []
+        trace = [f"trace: {recording.path}"]
+        report.sections.append(("gviz", "\n".join([recording.explanation or "nothing to explain", *drawn, *trace])))
+    return report
+
+
+def _wrong(path: Path) -> list[Finding]:
+    from gviz.explain.check import check
+    from gviz.trace import load
+
+    return [one.finding for one in check(load(path)) if one.level != "suspicion"]
+
+
+def _told(finding: Finding) -> str:
+    from gviz.explain.finding import lines
+
+    return "\n".join("  " * depth + text for depth, text, _ in lines(finding))
+
+
+def _framework_of(tensor: Any) -> Any:
+    """The module that a tensor is of: the engine, whose tensors say ``torch`` as well, or PyTorch."""
+    return import_module("gviz.engine" if hasattr(tensor, "_seen") else "torch")
+
+
+def _array(tensor: Any) -> Any:
+    """The numbers of a tensor of either framework, or None where there is none."""
+    return None if tensor is None else tensor.detach().cpu().numpy()

@@ -1,0 +1,121 @@
+"""The pytest plug-in: tests that fail say why, those that pass say nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+FAILING = """
+import pytest
+import gviz.engine as torch
+
+
+def test_cut(gviz_recording):
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (w.detach() * x).sum().backward()
+    gviz_recording.assert_grad(x)
+    gviz_recording.assert_grad(w)
+
+
+def test_nan(gviz_recording):
+    w = torch.tensor([0.0, 4.0], requires_grad=True)
+    torch.where(w > 0, torch.sqrt(w), torch.zeros(2)).sum().backward()
+    gviz_recording.assert_finite(w)
+
+
+def test_anything_bad(gviz_recording):
+    w = torch.tensor([100.0], requires_grad=True)
+    torch.exp(w).sum().backward()
+    gviz_recording.assert_finite()
+
+
+def test_error(gviz_recording):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    loss = (x * x).sum()
+    loss.backward()
+    loss.backward()
+
+
+class Wrong(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def test_gradcheck(gviz_recording):
+    gviz_recording.assert_gradcheck(Wrong.apply, torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True))
+"""
+
+PASSING = """
+import gviz.engine as torch
+
+
+def test_healthy(gviz_recording):
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    (w * w).sum().backward()
+    gviz_recording.assert_finite(w)
+    gviz_recording.assert_finite()
+    gviz_recording.assert_grad(w)
+    gviz_recording.assert_gradcheck(torch.sin, torch.tensor([1.0], dtype=torch.float64, requires_grad=True))
+
+
+def test_without_the_fixture():
+    pass
+"""
+
+
+def run(folder, text, *options):
+    path = folder / "test_it.py"
+    path.write_text(text)
+    command = [sys.executable, "-m", "pytest", "-p", "gviz.pytest_plugin", "-p", "no:cacheprovider", "-q", *options]
+    return subprocess.run(
+        [*command, str(path)], cwd=folder, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT), "PATH": ""}
+    )
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("failing"), FAILING, "--basetemp", str(tmp_path_factory.mktemp("kept") / "x"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("test_cut", ["a tensor of shape (2,) has no gradient", "cut at #3 Detach at test_it.py:9"]),
+        ("test_nan", ["holds a nan", "born in the backward rule of", "Sqrt at test_it.py:16"]),
+        ("test_anything_bad", ["the infinity was born in", "Exp at test_it.py:22"]),
+        ("test_error", ["released by the first backward() at test_it.py:29", "retain_graph=True"]),
+        ("test_gradcheck", ["not what finite differences say", "Jacobian mismatch"]),
+    ],
+)
+def test_a_failing_test_says_why(failed, name, words):
+    _, _, rest = failed.stdout.partition(f"_ {name} _")
+    said = rest.split("\n_____")[0]
+    for word in words:
+        assert word in said
+
+
+def test_the_picture_is_there(failed):
+    pictures = [line.removeprefix("picture: ") for line in failed.stdout.splitlines() if line.startswith("picture: ")]
+    assert len(pictures) == 5
+    assert all(Path(picture).read_text().lstrip().startswith("<") for picture in pictures)
+
+
+def test_passing_tests_are_left_alone(tmp_path):
+    done = run(tmp_path, PASSING)
+    assert done.returncode == 0, done.stdout
+    assert "gviz" not in done.stdout
+
+
+def test_loading_the_plug_in_imports_nothing_heavy():
+    code = "import sys, gviz.pytest_plugin; print({'numpy', 'torch', 'textual', 'click'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
