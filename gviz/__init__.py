@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gviz.version import __version__
 
@@ -42,6 +42,13 @@ def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None = None) -> 
     from gviz.cli.debugger import show as open_debugger
 
     open_debugger(trace, at=at)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext gviz`` in a notebook: adds the cell magic ``%%gviz``."""
+    from gviz.notebook import register
+
+    register(shell)
 
 
 if not TYPE_CHECKING:  # a type checker knows the names from above, and should miss any other

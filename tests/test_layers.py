@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "gviz"
-BOTTOM = {"errors", "plain_text", "values", "site", "numbers"}
+BOTTOM = {"errors", "plain_text", "values", "site", "numbers", "display"}
 MAY_IMPORT = {
     "errors": set(),
     "crash": {"errors"},
     "plain_text": set(),
+    "display": set(),
     "values": set(),
     "site": set(),
     "version": set(),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from gviz import emit
+from gviz.display import Displayed
 from gviz.emit import Seen
 from gviz.engine import announce, messages, modes, watching
 from gviz.engine.conversions import Conversions
@@ -25,7 +26,7 @@ UNCOUNTED = -1
 """The version of an inference tensor, whatever is written to it."""
 
 
-class Tensor(Conversions):
+class Tensor(Conversions, Displayed):
     """An n-dimensional array that remembers, if asked to, how it was computed.
 
     `_counter` is the version counter, one list of one int shared by everything that shares the memory. A view has a

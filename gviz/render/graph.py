@@ -19,6 +19,14 @@ class Graph(graphviz.Digraph):  # type: ignore[misc]  # the package has no types
         data = draw(self.source, _picture(format or self.format))
         return data.decode(encoding) if encoding else data
 
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None, **_: Any) -> dict[str, str]:
+        """What a notebook shows: the picture, and in words how much is in it."""
+        lines = sum(" -> " in line for line in self.body)
+        return {
+            "image/svg+xml": draw(self.source, "svg").decode("utf-8"),
+            "text/plain": f"graph of {len(self.body) - lines} boxes and {lines} lines",
+        }
+
     def render(
         self,
         filename: str | None = None,

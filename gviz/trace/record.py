@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import linecache
 import os
 import platform
 import sys
@@ -169,8 +170,16 @@ def read_source(path: str) -> str | None:
             return None
         with tokenize.open(path) as file:
             return file.read()
-    except (OSError, SyntaxError, ValueError):  # missing, or not text in the encoding it claims
+    except OSError:
+        return _of_a_cell(path)
+    except (SyntaxError, ValueError):  # not text in the encoding it claims
         return None
+
+
+def _of_a_cell(path: str) -> str | None:
+    """The text of a notebook's cell, which is in no file: whoever runs it leaves it where tracebacks look."""
+    entry = linecache.cache.get(path)
+    return "".join(entry[2]) if entry is not None and len(entry) > 1 else None
 
 
 def _about(framework: str) -> dict[str, str]:

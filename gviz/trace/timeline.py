@@ -12,6 +12,7 @@ from time import monotonic
 import numpy as np
 
 from gviz import events as e
+from gviz.display import Played
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.index import Index, nodes_of_keys
@@ -30,7 +31,7 @@ _WHOLE_NODE = (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed)
 _UNKNOWN_OP = e.OpSeen(0, "?", "", (), (), ())
 
 
-class Timeline:
+class Timeline(Played):
     """Answers about every moment ``0 <= n <= len`` of a log (0: before anything), by search; cheap in any order.
 
     The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a

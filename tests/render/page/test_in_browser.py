@@ -336,3 +336,22 @@ def test_iterations_are_chosen_from_a_list(visit):
     assert page.now == timeline.iterations[1].start
     assert page.boxes()
     assert page.errors() == []
+
+
+def test_in_the_frame_of_a_notebook_it_works_the_same(chromium, tmp_path):
+    timeline = two_shares().timeline
+    path = tmp_path / "notebook.html"
+    frame = timeline.player(at=12)._repr_mimebundle_()["text/html"]
+    path.write_text(f"<!doctype html><meta charset=utf-8><title>notebook</title>{frame}", encoding="utf-8")
+    page = Visit(chromium, path, timeline)
+    chromium.get(path.as_uri())
+    chromium.get_log("browser")
+    chromium.switch_to.frame(page.find("iframe"))
+    try:
+        WebDriverWait(chromium, 20).until(lambda b: page.all("body[data-ready]"))
+        page.find("#said").click()
+        page.press("s")
+        assert page.now == 13
+        assert page.errors() == []
+    finally:
+        chromium.switch_to.default_content()

@@ -1,0 +1,29 @@
+"""How gviz's own objects show themselves in a notebook; who draws them is only looked up when one is shown."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+DRAWN_BY = "gviz.notebook"
+"""It may import every room, and none of those whose objects it draws imports it."""
+
+
+class Displayed:
+    """An object that a notebook shows as a picture, and as text where there are no pictures."""
+
+    __slots__ = ()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        bundle: dict[str, str] = import_module(DRAWN_BY).bundle(self)
+        return bundle
+
+
+class Played(Displayed):
+    """A recording, which can also be stepped through."""
+
+    __slots__ = ()
+
+    def player(self, at: int | None = None) -> Any:
+        """For a notebook: the page that steps through the recording, opened at event `at` (else where it ended)."""
+        return import_module(DRAWN_BY).player(self, at)

@@ -1,0 +1,212 @@
+"""gviz in a notebook: tensors and recordings show themselves, ``%%gviz`` records a cell and plays it."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from gviz import site
+from gviz.errors import GvizError
+
+if TYPE_CHECKING:
+    from gviz.engine import Tensor
+    from gviz.render.request import ExportOptions
+    from gviz.trace.timeline import Timeline
+
+BOXES = 200
+"""A picture in a notebook has no more boxes; modules are closed until it has not."""
+
+LARGEST_PAGE = 2_000_000
+"""A page with more characters is not put into a notebook, which is loaded as a whole."""
+
+MACHINERY = ("IPython", "ipykernel", "ipykernel_launcher", "traitlets", "tornado", "asyncio")
+"""Who runs a cell: no part of the program."""
+
+
+def bundle(thing: Timeline | Tensor) -> dict[str, str]:
+    """A tensor or a recording in the forms a notebook chooses from: text always, a picture if there is a graph."""
+    from gviz.trace.timeline import Timeline
+
+    if isinstance(thing, Timeline):
+        return _bundle(thing, recording_text(thing))
+    if thing.grad_fn is None:
+        return {"text/plain": repr(thing)}
+    from gviz.digraph import late
+
+    return _bundle(late(thing, ()), repr(thing))
+
+
+def _bundle(timeline: Timeline, text: str) -> dict[str, str]:
+    picture = _picture(timeline)
+    return {"text/plain": text} | ({"image/svg+xml": picture} if picture else {})
+
+
+def _picture(timeline: Timeline) -> str:
+    """The last moment as SVG; empty where there is nothing to draw, too much, or nothing to draw with."""
+    from gviz.render import svg
+    from gviz.render.request import ExportOptions, last_moment
+
+    if not timeline.nodes:
+        return ""
+    n = last_moment(timeline)
+    options = _fitting(timeline, n, ExportOptions(note=lambda note: None))
+    if options is None:
+        return ""
+    try:
+        return svg.render(timeline, n, options)
+    except GvizError:  # without Graphviz there is still the text
+        return ""
+
+
+def _fitting(timeline: Timeline, n: int, options: ExportOptions) -> ExportOptions | None:
+    """The options with modules closed until the picture is small enough; None if it never is."""
+    from gviz.render.calls import graph_of
+    from gviz.render.fold import Filter, closed_to_fit
+    from gviz.render.request import moment_structure
+
+    infos = [timeline.info(node) for node in timeline.nodes_of(timeline.iteration_at(n))]
+    closed = closed_to_fit(graph_of(timeline, infos), BOXES)
+    options = replace(options, drawing=replace(options.drawing, wanted=Filter(closed)))
+    return options if len(moment_structure(timeline, n, options.drawing).places) <= 2 * BOXES else None
+
+
+def recording_text(timeline: Timeline) -> str:
+    """A recording in a line, and what there is at its end, if that is not much."""
+    from gviz.render import text
+    from gviz.render.request import ExportOptions, last_moment
+
+    passes = sum(phase.kind == "backward" for phase in timeline.phases)
+    words = [_count(len(timeline), "event"), _count(len(timeline.nodes), "node"), _count(passes, "backward pass")]
+    line = f"recording: {', '.join(words)}"
+    if not 0 < len(timeline.nodes) <= BOXES:
+        return line
+    return f"{line}\n\n{text.render(timeline, last_moment(timeline), ExportOptions())}"
+
+
+def _count(number: int, what: str) -> str:
+    plural = "es" if what.endswith("s") else "s"
+    return f"{number:,} {what}{plural if number != 1 else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """The page of a recording, as the output of a cell: in a frame of its own that can reach nothing outside."""
+
+    page: str
+    text: str
+    height: int = 720
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        if len(self.page) > LARGEST_PAGE:
+            return {"text/plain": f"{self.text}\n\ntoo large for a notebook: gviz export TRACE -o page.html writes it"}
+        frame = (
+            f'<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts" title="gviz" '
+            f'style="width:100%;height:{self.height}px;border:1px solid #8888"></iframe>'
+        )
+        return {"text/html": frame, "text/plain": self.text}
+
+
+def player(timeline: Timeline, at: int | None = None) -> Player:
+    """The page that steps through a recording, opened at event `at`, else at the end of its graph's life."""
+    from gviz.render import page
+    from gviz.render.request import ExportOptions, last_moment
+
+    n = last_moment(timeline) if at is None else at
+    return Player(page.render(timeline, n, ExportOptions(note=lambda note: None)), recording_text(timeline))
+
+
+def hide_machinery() -> None:
+    """Leave the frames of whoever runs the cells out of recordings, the line with the magic included."""
+    for name in MACHINERY:
+        spec = find_spec(name) if name in sys.modules or name == "ipykernel_launcher" else None
+        if spec is not None and spec.origin is not None:
+            site.hide(str(Path(spec.origin).parent) + "/" if spec.submodule_search_locations else spec.origin)
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "__main__":
+            site.hide(frame.f_code.co_filename)
+        frame = frame.f_back
+
+
+class CellFailed(Exception):
+    """Tells the notebook that a cell failed, whose own traceback it has shown already."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def register(shell: Any) -> None:
+    """Add ``%%gviz`` to a notebook's shell."""
+
+    def magic(line: str, cell: str) -> None:
+        play_cell(shell, line, cell)
+
+    magic.__doc__ = play_cell.__doc__
+    shell.register_magic_function(magic, "cell", "gviz")
+
+
+def play_cell(shell: Any, line: str, cell: str) -> None:
+    """Run a cell, record it, and show a player of what happened: ``%%gviz [-o TRACE] [--at EVENT]``."""
+    from IPython.display import display
+
+    from gviz.trace.reader import open_trace
+    from gviz.trace.timeline import Timeline
+
+    asked = _asked(line)
+    hide_machinery()
+    with _place(asked.output) as path:
+        failed = _recorded(shell, cell, path)
+        with open_trace(path) as log:
+            display(player(Timeline(log), asked.at))  # type: ignore[no-untyped-call]  # IPython has no types here
+    if failed:
+        raise CellFailed("the cell failed, see above; the player shows how it came to that")
+
+
+def _recorded(shell: Any, cell: str, path: Path) -> bool:
+    """Run a cell with its recording going to `path`; whether it failed, which it has then shown itself."""
+    from gviz.trace.record import record
+
+    result: Any = None
+    try:
+        with record(path, overwrite=True):
+            result = shell.run_cell(cell, store_history=False)
+            result.raise_error()
+    except BaseException as error:
+        if result is None or error not in (result.error_before_exec, result.error_in_exec):
+            raise
+        return True
+    return False
+
+
+@contextmanager
+def _place(output: Path | None) -> Iterator[Path]:
+    """Where the trace goes: where it was asked for, or into a folder that lasts as long as it is needed."""
+    if output is not None:
+        yield output
+        return
+    with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
+        yield Path(folder) / "cell.gviz"
+
+
+class _Arguments(argparse.ArgumentParser):
+    """Says what is wrong instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise GvizError(f"%%gviz: {message}", hint="%%gviz [-o TRACE] [--at EVENT]", exit_code=2)
+
+
+def _asked(line: str) -> argparse.Namespace:
+    parser = _Arguments("%%gviz", add_help=False)
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--at", type=int)
+    return parser.parse_args(shlex.split(line))

@@ -1,0 +1,150 @@
+"""What a notebook shows, by executing one and converting it to a page."""
+
+import re
+from html import unescape
+from xml.etree import ElementTree
+
+import pytest
+
+import gviz
+import gviz.engine as torch
+from gviz import notebook
+from gviz.render.graph import Graph
+
+SVG = "image/svg+xml"
+
+
+def product():
+    x = torch.tensor(3.0, requires_grad=True)
+    return x, x * x + torch.sin(x)
+
+
+@pytest.fixture
+def timeline(tmp_path):
+    with gviz.record(tmp_path / "product.gviz"):
+        x, y = product()
+        y.backward()
+    assert x.grad is not None
+    return gviz.load(tmp_path / "product.gviz")
+
+
+def test_a_tensor_shows_its_value_and_the_graph_behind_it():
+    _, y = product()
+    shown = y._repr_mimebundle_()
+    assert shown["text/plain"] == repr(y)
+    root = ElementTree.fromstring(shown[SVG])
+    assert root.tag.endswith("svg")
+    assert "Sin" in shown[SVG]
+
+
+def test_a_tensor_without_a_graph_is_text():
+    x, _ = product()
+    assert x._repr_mimebundle_() == {"text/plain": repr(x)}
+
+
+def test_a_recording_shows_its_end_and_says_what_is_in_it(timeline):
+    shown = timeline._repr_mimebundle_()
+    assert shown.keys() == {"text/plain", SVG}
+    assert shown["text/plain"].startswith(f"recording: {len(timeline)} events, 4 nodes, 1 backward pass\n")
+    assert ".grad" in shown[SVG]
+
+
+def test_a_graph_shows_itself():
+    graph = gviz.make_dot(product()[1])
+    shown = graph._repr_mimebundle_()
+    assert isinstance(graph, Graph)
+    assert shown["text/plain"].startswith("graph of 4 boxes")
+    assert "<svg" in shown[SVG]
+
+
+def test_without_graphviz_there_is_text(timeline, monkeypatch):
+    def refuse(*_, **__):
+        raise gviz.errors.GvizError("pictures need pygraphviz")
+
+    monkeypatch.setattr("gviz.render.svg.render", refuse)
+    assert timeline._repr_mimebundle_().keys() == {"text/plain"}
+
+
+def test_a_player_is_a_frame_that_can_reach_nothing(timeline):
+    shown = timeline.player()._repr_mimebundle_()
+    frame = shown["text/html"]
+    assert 'sandbox="allow-scripts"' in frame
+    page = unescape(re.search(r'srcdoc="([^"]*)"', frame).group(1))
+    assert page == timeline.player().page
+    assert page.startswith("<!doctype html>")
+
+
+def test_a_player_too_large_for_a_notebook_says_what_to_do(timeline, monkeypatch):
+    monkeypatch.setattr(notebook, "LARGEST_PAGE", 10)
+    shown = timeline.player()._repr_mimebundle_()
+    assert shown.keys() == {"text/plain"}
+    assert "gviz export" in shown["text/plain"]
+
+
+CELLS = (
+    "%load_ext gviz\nimport gviz, gviz.engine as torch",
+    "%%gviz -o run.gviz\nx = torch.tensor(3.0, requires_grad=True)\ny = x * x\ny.backward()\nx.grad",
+    "y",
+    "trace = gviz.load('run.gviz')\ntrace",
+    "trace.player(at=3)",
+    "gviz.make_dot(y)",
+    "[trace.source(frame.path) for frame in trace.info(1).frames]",
+    "%%gviz\nz = torch.tensor([1.0, 2.0], requires_grad=True)\nz.backward()",
+    "%%gviz --at x\n1",
+)
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """The notebook of `CELLS` after a kernel has run it."""
+    import nbformat
+    from nbconvert.preprocessors import ExecutePreprocessor
+
+    folder = tmp_path_factory.mktemp("notebook")
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    ExecutePreprocessor(timeout=120, allow_errors=True).preprocess(book, {"metadata": {"path": str(folder)}})
+    return book
+
+
+def forms(cell):
+    """All forms of all outputs of a cell."""
+    return [set(output.get("data", {"error": ""})) for output in cell.outputs if output.output_type != "stream"]
+
+
+@pytest.mark.notebook
+def test_every_cell_shows_what_it_should(executed):
+    shown = [forms(cell) for cell in executed.cells]
+    assert shown[0] == []
+    assert shown[1] == [{"text/plain"}, {"text/html", "text/plain"}]
+    assert shown[2:4] == [[{SVG, "text/plain"}]] * 2
+    assert shown[4] == [{"text/html", "text/plain"}]
+    assert shown[5] == [{SVG, "text/plain"}]
+
+
+@pytest.mark.notebook
+def test_the_source_of_a_cell_is_recorded_and_nothing_around_it(executed):
+    (output,) = executed.cells[6].outputs
+    text = output.data["text/plain"]
+    assert text.startswith("['x = torch.tensor(3.0")
+    assert text.count("', ") == 0, "only the cell itself is a frame"
+
+
+@pytest.mark.notebook
+def test_a_cell_that_fails_shows_its_error_once_and_the_player(executed):
+    outputs = executed.cells[7].outputs
+    assert [output.output_type for output in outputs] == ["error", "display_data", "error"]
+    assert "grad can be implicitly created" in outputs[0].evalue
+    assert outputs[2].ename == "CellFailed"
+    assert len("".join(outputs[2].traceback)) < 200
+    assert "--at EVENT" in "".join(executed.cells[8].outputs[0].traceback)
+
+
+@pytest.mark.notebook
+def test_the_notebook_becomes_a_page(executed):
+    from nbconvert import HTMLExporter
+
+    page, _ = HTMLExporter().from_notebook_node(executed)
+    frames = re.findall(r"<iframe [^>]*>", page)
+    assert len(frames) == 3
+    assert all('sandbox="allow-scripts"' in frame and "srcdoc=" in frame for frame in frames)
+    assert len(re.findall(r"<img [^>]*data:image/svg\+xml", page)) == 3
