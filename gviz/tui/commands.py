@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NoReturn
 
+from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 from gviz.tui import asking, folding, looking, stopping
@@ -52,6 +54,10 @@ def _help(session: Session, command: Command) -> Look | Said:
     from gviz.tui import parsing  # it reads this table
 
     return parsing.help_for(command.argument)
+
+
+def _of_a_program(session: Session, command: Command) -> NoReturn:
+    raise GvizError(f"{command.name} is for a program that gviz run holds", exit_code=2)
 
 
 def _export(session: Session, command: Command) -> Said:
@@ -149,6 +155,14 @@ _STOPS = (
          _sets(stopping.listed)),
 )  # fmt: skip
 
+_PROGRAM = (
+    Spec("restart", ("run",), "", "run the program of gviz run again, with the same breakpoints", _of_a_program),
+    Spec("type", (), "[TEXT]", "type a line into the terminal of the program, for its input()", _of_a_program),
+    Spec("interrupt", (), "", "raise KeyboardInterrupt in the program", _of_a_program),
+    Spec("detach", (), "", "leave, and let the program run on without gviz", _of_a_program),
+    Spec("kill", (), "", "end the program; its recording stays", _of_a_program),
+)  # fmt: skip
+
 _OTHER = (
     Spec("export", (), "FILE", "write this moment as a picture: {suffixes}", _export),
     Spec("theme", (), "NAME", "gviz-dark, gviz-light, gviz-contrast, gviz-ansi, or any theme of Textual",
@@ -157,7 +171,7 @@ _OTHER = (
     Spec("quit", ("q", "exit"), "", "leave", lambda _, __: Wish("quit")),
 )  # fmt: skip
 
-SPECS: tuple[Spec, ...] = (*_TIME, *_LOOK, *_SHOWN, *_GRAPH, *_STOPS, *_OTHER)
+SPECS: tuple[Spec, ...] = (*_TIME, *_LOOK, *_SHOWN, *_GRAPH, *_STOPS, *_PROGRAM, *_OTHER)
 """In the order of the help."""
 
 BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}

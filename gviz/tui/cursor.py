@@ -52,6 +52,8 @@ class Cursor:
         self.bookmarks: dict[str, int] = {}
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
+        self.growing = False
+        """Whether the recording may go on behind its end, because its program still runs."""
         self._jumped: list[int] = []
         self._matches: find.Matches | None = None
 
@@ -76,6 +78,13 @@ class Cursor:
         said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
         self.breakpoints.arrived(position)
         return replace(self._arrive(position, reason, ran_backward=backward), said=said)
+
+    def stopped(self, position: int, start: int, reason: str) -> Arrival:
+        """Stand where the program has come to from `start`, behind what was the end."""
+        self.position = start
+        said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
+        self.breakpoints.arrived(position)
+        return replace(self._arrive(position, reason), said=said)
 
     def seek(self, position: int, reason: str = "goto") -> Arrival:
         """Jump to a position and remember the one left behind."""
@@ -239,8 +248,8 @@ class Cursor:
             return reason
         if isinstance(event, Failed) and not (at_end and position == start):
             return "error"
-        if at_end:
-            return "end of recording"
+        if at_end and (not self.growing or position == start):
+            return "live end" if self.growing else "end of recording"
         if isinstance(event, Marked):
             return f"mark {shown(event.name)}"
         return "first nan" if reason == "continue" and position == self.timeline.first_bad() else reason

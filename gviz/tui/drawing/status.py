@@ -14,10 +14,15 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, line
 
 
-def status(timeline: Timeline, moment: Moment, title: str, stop: Arrival, width: int, glyphs: Glyphs) -> Line:
-    """One row of `width` cells; where room is short the word REPLAY, title and node give way, in this order."""
+def status(
+    timeline: Timeline, moment: Moment, title: str, stop: Arrival, width: int, glyphs: Glyphs, time: str = "REPLAY"
+) -> Line:
+    """One row of `width` cells; where room is short the word REPLAY, title and node give way, in this order.
+
+    `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING, which always stay.
+    """
     right = line(f"{_reason(stop, glyphs)} ")
-    parts = _parts(timeline, moment, title)
+    parts = _parts(timeline, moment, title, time)
     room = width - cells(right) - 1
     for dropped in ("replay", "title", "node", "iteration"):
         if sum(cells(spans) for _, spans in parts) <= room:
@@ -41,13 +46,13 @@ def phase_name(moment: Moment, *, at_end: bool = False) -> str:
     return phase_words(moment).replace(" pass", "").upper()
 
 
-def _parts(timeline: Timeline, moment: Moment, title: str) -> list[tuple[str, Line]]:
+def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> list[tuple[str, Line]]:
     style = "error" if isinstance(moment.event, Failed) else "phase"
     parts: list[tuple[str, Line]] = [
         ("brand", line((" gviz ", "brand"))),
         ("title", line(f" {clipped(program_name(title), 24)} ")),
-        ("replay", line((" REPLAY", "muted"))),
-        ("phase", line(" ", (phase_name(moment, at_end=moment.n == len(timeline)), style))),
+        ("replay", line((" REPLAY", "muted"))) if time == "REPLAY" else ("live", line((f" {time}", "now"))),
+        ("phase", line(" ", (phase_name(moment, at_end=time == "REPLAY" and moment.n == len(timeline)), style))),
         ("event", line(f"  event {moment.n}")),
     ]
     iterations = timeline.iterations

@@ -51,6 +51,8 @@ class DebuggerScreen(LookKeys):
     full: reactive[bool] = reactive(False)
     remark: reactive[str] = reactive("")
     watched: reactive[tuple[str, ...]] = reactive(())
+    length: reactive[int] = reactive(0)
+    time: reactive[str] = reactive("REPLAY")
 
     def __init__(
         self,
@@ -79,15 +81,15 @@ class DebuggerScreen(LookKeys):
     def compose(self) -> ComposeResult:
         """All panels, always; which of them are seen is `arranged`."""
         timeline, glyphs, here = self.timeline, self.glyphs, DebuggerScreen
-        yield StatusRow(timeline, self.program, glyphs).data_bind(here.moment, here.stop)
-        yield TimelineBar(timeline, glyphs).data_bind(here.moment)
+        yield StatusRow(timeline, self.program, glyphs).data_bind(here.moment, here.stop, here.time)
+        yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
         with Horizontal(id="body"):
             with Vertical(id="main"):
                 stops = self.cursor.breakpoints
                 yield GraphCanvas(timeline, glyphs, stops, self.session.folds).data_bind(
-                    here.moment, here.selected, here.breaks, here.wanted
+                    here.moment, here.selected, here.breaks, here.wanted, here.length
                 )
-                yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks)
+                yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks, here.length)
                 yield SourcePane(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.frame, here.breaks)
                 yield OutputPanel(timeline, glyphs).data_bind(here.moment)
             with Vertical(id="side"):

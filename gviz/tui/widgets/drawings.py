@@ -35,12 +35,21 @@ class Drawings:
         self._glyphs = glyphs
         self._kept: dict[Shown, Moments] = {}
         self._parts: dict[tuple[int, Filter], Parts] = {}
+        self._nodes: dict[int, tuple[int, ...]] = {}
 
     def shown(self, n: int, node: int) -> Shown:
         """The drawing of a moment with a node in it (the one that was shown last, for no node)."""
         iteration = self._timeline.iteration_at(n)
         wanted = self._folds.wanted(iteration)
         return Shown(iteration.index, self._of(iteration, wanted).holding(node) if node else 0, wanted)
+
+    def grow(self) -> None:
+        """The recording has grown: forget the pictures of iterations that have other nodes now."""
+        iterations = self._timeline.iterations
+        stale = {at for at, nodes in self._nodes.items() if self._timeline.nodes_of(iterations[at]) != nodes}
+        self._nodes = {at: nodes for at, nodes in self._nodes.items() if at not in stale}
+        self._parts = {key: parts for key, parts in self._parts.items() if key[0] not in stale}
+        self._kept = {shown: kept for shown, kept in self._kept.items() if shown.iteration not in stale}
 
     def parts(self, shown: Shown) -> Parts:
         """All boxes of the iteration, cut into parts."""
@@ -73,6 +82,7 @@ class Drawings:
         key = iteration.index, wanted
         if key not in self._parts:
             self._parts[key] = Parts(self._boxes(iteration, wanted))
+            self._nodes[iteration.index] = self._timeline.nodes_of(iteration)
         return self._parts[key]
 
     def _boxes(self, iteration: Iteration, wanted: Filter) -> tuple[int, ...]:

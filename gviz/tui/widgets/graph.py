@@ -63,6 +63,7 @@ class GraphCanvas(ScrollView, can_focus=True):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     breaks: reactive[int] = reactive(0, repaint=False)
+    length: reactive[int] = reactive(0, repaint=False)
 
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
 
@@ -117,6 +118,12 @@ class GraphCanvas(ScrollView, can_focus=True):
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""
         self._follow_soon(0)
+
+    def watch_length(self, length: int) -> None:
+        """The recording has grown: lay out anew what has more nodes now."""
+        if length:
+            self._drawings.grow()
+            self._follow_soon(0)
 
     def _follow_soon(self, node: int) -> None:
         """Draw with `node`, if there is one, in view. A step changes moment and selection: one drawing for both."""

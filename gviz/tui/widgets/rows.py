@@ -27,6 +27,7 @@ class StatusRow(Row):
 
     moment: reactive[Moment | None] = reactive(None)
     stop: reactive[Arrival] = reactive(Arrival(0, 0, ""))
+    time: reactive[str] = reactive("REPLAY")
 
     def __init__(self, timeline: Timeline, title: str, glyphs: Glyphs) -> None:
         super().__init__(id="status")
@@ -38,7 +39,7 @@ class StatusRow(Row):
         """The status of the moment."""
         if self.moment is None:
             return ()
-        return status(self._timeline, self.moment, self._title, self.stop, width, self.glyphs)
+        return status(self._timeline, self.moment, self._title, self.stop, width, self.glyphs, self.time)
 
 
 class HappeningRow(Row):
@@ -70,9 +71,11 @@ class TimelineBar(Row, can_focus=True):
         Binding("end", "screen.seek(-1)", show=False),
     ]
     moment: reactive[Moment | None] = reactive(None)
+    length: reactive[int] = reactive(0)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
         super().__init__(id="timeline")
+        self._timeline = timeline
         self._known: Landmarks = landmarks(timeline)
         self._dragging = False
         self.glyphs = glyphs
@@ -80,6 +83,11 @@ class TimelineBar(Row, can_focus=True):
     def line(self, width: int) -> Line:
         """The bar at the moment."""
         return bar(self._known, self.moment.n if self.moment is not None else 0, width, self.glyphs)
+
+    def watch_length(self, length: int) -> None:
+        """The recording has grown."""
+        if length:
+            self._known = landmarks(self._timeline)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Seek, and begin a drag."""

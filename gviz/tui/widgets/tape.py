@@ -37,6 +37,7 @@ class Tape(Lines):
     moment: reactive[Moment | None] = reactive(None)
     selected: reactive[int] = reactive(0)
     breaks: reactive[int] = reactive(0)
+    length: reactive[int] = reactive(0)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="tape")
@@ -85,6 +86,14 @@ class Tape(Lines):
     def watch_breaks(self) -> None:
         """Draw anew: a breakpoint came or went."""
         self.refresh()
+
+    def watch_length(self, length: int) -> None:
+        """The recording has grown."""
+        if length:
+            self._longest_title = title_width(self._timeline, self._timeline.nodes[:MEASURED])
+            self._states = {}
+            self.set_count(len(self._timeline.nodes) + 1)
+            self.watch_selected(self.selected)
 
     def on_resize(self) -> None:
         """Fit the rows to the new width and keep the selection in view."""

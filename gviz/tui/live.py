@@ -1,0 +1,217 @@
+"""A program under control and the cursor that may run it on: what the terminal and line mode share.
+
+Everything before the live end is replay. At the live end the time commands let the program run; it is held by its own
+gate, and where that cannot tell whether to stop the timeline can, in `_met`.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from gviz.errors import GvizError
+from gviz.live.protocol import Held, Mode, Wish
+from gviz.live.session import Ended, Output, Report, Session
+from gviz.plain_text import clipped
+from gviz.trace import navigation
+from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.command import Command
+from gviz.tui.cursor import Arrival, Cursor
+
+RUNS: dict[str, Mode] = {
+    "step": "step", "next": "next", "finish": "finish", "phase": "phase", "to": "to", "continue": "continue",
+}  # fmt: skip
+"""The commands that let the program run where the recording ends, and how far."""
+
+REFRESH_SECONDS = 0.05
+QUIET_SECONDS = 0.5
+_RATE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A program that was started and waits for its first wish, and the beginning of its recording."""
+
+    session: Session
+    timeline: Timeline
+
+
+Launch = Callable[[Callable[[Report], None], tuple[int, int]], Started]
+"""Starts the program in a terminal of a size; what it reports goes to the function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What the program runs for: a command that began at moment `start`, and how often it is still to be done."""
+
+    name: str
+    start: int
+    wish: Wish
+    left: int = 1
+
+
+class Live:
+    """One program under control, from its start to its end."""
+
+    def __init__(self, session: Session, cursor: Cursor) -> None:
+        self.session = session
+        self.cursor = cursor
+        self.timeline = cursor.timeline
+        self.cursor.growing = True
+        self._errand = Errand("start", 0, Wish("run"))
+        self._rates: deque[tuple[float, int]] = deque()
+        self._last_output = (0.0, b"")
+
+    @property
+    def alive(self) -> bool:
+        """Whether the program can still be held or run."""
+        return self.session.state in ("starting", "running", "held")
+
+    @property
+    def running(self) -> bool:
+        """Whether the program runs now."""
+        return self.session.state == "running"
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the cursor stands where the program does."""
+        return self.cursor.position == len(self.timeline)
+
+    @property
+    def word(self) -> str:
+        """Whose time it is."""
+        if self.running:
+            return "RUNNING"
+        return "LIVE" if self.alive and self.at_end else "REPLAY"
+
+    def takes(self, command: Command) -> bool:
+        """Whether a command lets the program run, instead of moving in what is recorded."""
+        return command.name in RUNS and self.alive and (self.at_end or self.running)
+
+    def begin(self, mode: Mode) -> None:
+        """Let the program begin; with breakpoints it runs to the first of them."""
+        stops = self._stops()
+        self._send(Errand("continue" if stops else "start", 0, Wish("continue", stops=stops) if stops else Wish(mode)))
+
+    def run(self, command: Command) -> None:
+        """Let the program run on by one of `RUNS`."""
+        if self.running:
+            raise GvizError("the program is running", hint="ctrl+c pauses it", exit_code=2)
+        mode, name = RUNS[command.name], command.name
+        wish = Wish(mode, count=max(command.count, 1))
+        if mode == "to":
+            node = self.cursor.node_at(command.argument)
+            if not node:
+                raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+            outputs = self.timeline.info(node).created.outputs
+            wish = Wish(mode, node=node, storages=tuple({output.storage for output in outputs}))
+        elif mode == "continue":
+            wish = Wish(mode, stops=self._stops())
+        one_by_one = mode not in ("step", "next")
+        self._send(Errand(name, self.cursor.position, wish, max(command.count, 1) if one_by_one else 1))
+
+    def heard(self, report: Report) -> Arrival | None:
+        """Take in what the program reports; where time stands still again, or None if it does not."""
+        match report:
+            case Held():
+                self.timeline.refresh()
+                return self._held(report)
+            case Ended():
+                self.timeline.refresh()
+                self.cursor.growing = False
+                return self._ended(report)
+            case Output(data=data):
+                self._last_output = time.monotonic(), data
+        return None
+
+    def follow(self, seconds: float = REFRESH_SECONDS) -> None:
+        """Take in what the running program has done, for about so long at most."""
+        self.timeline.refresh(seconds)
+
+    def progress(self) -> str:
+        """One line about the running program: how many events, how many a second; what it may be waiting for."""
+        now, count = time.monotonic(), len(self.timeline) + self.timeline.behind
+        self._rates.append((now, count))
+        while len(self._rates) > 2 and now - self._rates[1][0] > _RATE_SECONDS:
+            self._rates.popleft()
+        (since, before), quiet = self._rates[0], now - self._last_output[0]
+        rate = (count - before) / (now - since) if now > since else 0.0
+        question = self._last_output[1].decode("utf-8", "replace").rpartition("\n")[2].strip()
+        if question and quiet > QUIET_SECONDS and not rate:
+            return f"a answers: {clipped(question, 30)}"
+        return f"{count:,} events, {rate:,.0f}/s"
+
+    def _send(self, errand: Errand) -> None:
+        self._errand = errand
+        self._rates.clear()
+        self.session.go(errand.wish)
+
+    def _held(self, held: Held) -> Arrival | None:
+        errand, end = self._errand, len(self.timeline)
+        by = f" in thread {clipped(held.thread, 20)}" if held.thread not in ("", "MainThread") else ""
+        match held.why:
+            case "pause":
+                return self._stop(end, f"paused{_at(held.place)}{by}")
+            case "breakpoint":
+                return self._stop(end, f"breakpoint(){_at(held.place)}{by}")
+            case "post-mortem":
+                return self._stop(end, f"post_mortem(){_at(held.place)}{by}")
+        if errand.wish.mode == "continue":
+            met = self._met(errand.start)
+            if met is None:
+                self.session.go(errand.wish)
+                return None
+            position, reason = met
+        else:
+            position, reason = end, "next" if errand.name == "start" else errand.name
+        if errand.left > 1:
+            self._send(replace(errand, start=position, left=errand.left - 1))
+            return None
+        return self._stop(position, reason + by)
+
+    def _ended(self, ended: Ended) -> Arrival:
+        failed = [n for n in self.timeline.failures if n > self._errand.start]
+        if failed:
+            return self._stop(failed[0], "error")
+        met = self._met(self._errand.start) if self._errand.wish.mode == "continue" else None
+        return self._stop(*(met or (len(self.timeline), "end of recording")))
+
+    def _stop(self, position: int, reason: str) -> Arrival:
+        """Bring the cursor there, unless it has gone away from where the program was let run."""
+        start = self._errand.start
+        self._errand = Errand("continue", position, Wish("continue", stops=self._stops()))
+        if self.cursor.position not in (start, position):
+            return Arrival(self.cursor.position, self.cursor.position, f"the program is at event {position}")
+        return self.cursor.stopped(position, start, reason)
+
+    def _met(self, start: int) -> tuple[int, str] | None:
+        """The first moment after `start` at which running on stops, as far as it has come, and why."""
+        always = navigation.stops(self.timeline)
+        after = bisect_right(always, start)
+        anyway = always[after] if after < len(always) else len(self.timeline) + 1
+        met = self.cursor.breakpoints.next(start)
+        if met is not None and met.n <= anyway:
+            return met.n, met.reason
+        return (anyway, "continue") if after < len(always) else None
+
+    def _stops(self) -> tuple[str, ...]:
+        listed = self.cursor.breakpoints.listed
+        return tuple(dict.fromkeys(one.stop.text for one in listed if one.enabled and not one.message))
+
+
+def kept(old: Breakpoints, new: Breakpoints) -> None:
+    """Set the breakpoints of one run in the next: they go by what is written, names and lines."""
+    for one in old.listed:
+        made = new.add(one.stop, once=one.once, message=one.message)
+        made.enabled, made.ignored = one.enabled, one.ignored
+
+
+def _at(place: str) -> str:
+    """A place of the program without its folders."""
+    path, colon, rest = place.rpartition(":")
+    return f" at {clipped(PurePath(path).name + colon + rest, 40)}" if place else ""

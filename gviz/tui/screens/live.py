@@ -1,0 +1,213 @@
+"""The main screen over a program that still runs, or can."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.timer import Timer
+
+from gviz.errors import GvizError
+from gviz.live.protocol import Mode
+from gviz.live.session import Ended, Report
+from gviz.tui.command import Command
+from gviz.tui.cursor import Arrival
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.live import Launch, Live, kept
+from gviz.tui.parsing import parse
+from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.widgets.output import OutputPanel
+
+TICK_SECONDS = 0.2
+
+
+class Reported(Message):
+    """The program has something to say."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.report = report
+
+
+class LiveScreen(DebuggerScreen):
+    """Status, timeline, panels and keys over a recording that grows."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "pause_program", "Pause the program", show=False, priority=True, id="live.pause"),
+        Binding("ctrl+r", "restart", "Run the program again", show=False, id="live.restart"),
+        Binding("a", "prompt(':', 'type ')", "Answer what the program asks", show=False, id="live.answer"),
+    ]
+
+    def __init__(
+        self,
+        launch: Launch,
+        title: str,
+        glyphs: Glyphs,
+        *,
+        first: Mode,
+        opening: Sequence[str] = (),
+        commands: Sequence[str] = (),
+        size: tuple[int, int] = (80, 24),
+    ) -> None:
+        self._early: list[Report] | None = []
+        started = launch(self._report, size)
+        super().__init__(started.timeline, title, 0, glyphs, opening=opening)
+        self.live = Live(started.session, self.cursor)
+        self._launch = launch
+        self._first = first
+        self._queue = deque(map(parse, commands))
+        self._ticking: Timer | None = None
+
+    def on_mount(self) -> None:
+        """Let the program begin."""
+        super().on_mount()
+        early, self._early = self._early or [], None
+        for report in early:
+            self.post_message(Reported(report))
+        self.live.begin(self._first)
+        self._running()
+
+    def again(self, size: tuple[int, int]) -> LiveScreen:
+        """The screen for another run of the program, which ends this one."""
+        self.live.session.stop()
+        screen = LiveScreen(self._launch, self.program, self.glyphs, first=self._first, size=size)
+        kept(self.cursor.breakpoints, screen.cursor.breakpoints)
+        return screen
+
+    def on_resize(self) -> None:
+        """The program's terminal has the size of this one."""
+        super().on_resize()
+        self.live.session.resize(*self.app.size)
+
+    def run_command(self, command: Command) -> None:
+        """Carry out a command; what lets the program run waits until it stands still."""
+        if command.name in _ACTS:
+            self._attempt(partial(_ACTS[command.name], self, command.argument))
+        elif not self.live.takes(command):
+            super().run_command(command)
+        elif self.live.running:
+            self._queue.append(command)
+        else:
+            self._attempt(partial(self._set_out, command))
+
+    def on_reported(self, message: Reported) -> None:
+        """The program stands still, has ended, or has written something."""
+        stop = self.live.heard(message.report)
+        if stop is None:
+            return
+        self._tick(follow=False)
+        self.show_arrival(stop)
+        if isinstance(message.report, Ended):
+            self.say(message.report.words)
+            self._queue.clear()
+        while self._queue and not self.live.running:
+            self.run_command(self._queue.popleft())
+
+    def action_pause_program(self) -> None:
+        """Hold the program where it is."""
+        self._pause()
+        self._queue.clear()
+        if self.live.running:
+            self.live.session.pause()
+        else:
+            self.say("the program stands still already; q leaves")
+
+    def action_restart(self) -> None:
+        """Run the program again, with the same breakpoints."""
+        self.say("the program is started again")
+        self.call_after_refresh(self._start_again)
+
+    def action_quit(self) -> None:
+        """Leave; ask what is to become of a program that has not ended."""
+        if self.live.alive:
+            self._awaited = "quit"
+            self.say("the program has not ended: s stops it, k keeps it running without gviz, any other key cancels")
+        else:
+            self.app.exit()
+
+    def _named(self, event: events.Key) -> bool:
+        if self._awaited != "quit":
+            return super()._named(event)
+        self._awaited, self.remark = "", ""
+        if event.character == "k":
+            self.live.session.let_go()
+            self.app.exit()
+        elif event.character in ("s", "q"):
+            self.live.session.stop()
+            self.app.exit()
+        return True
+
+    def _report(self, report: Report) -> None:
+        """From the threads of the session."""
+        if self._early is not None:  # nobody can be told before the screen is there
+            self._early.append(report)
+        else:
+            self.post_message(Reported(report))
+
+    def _set_out(self, command: Command) -> None:
+        self.live.run(command)
+        self._running()
+
+    def _running(self) -> None:
+        if self._ticking is None:
+            self._ticking = self.set_interval(TICK_SECONDS, self._tick)
+
+    def _tick(self, *, follow: bool = True) -> None:
+        """Show how far the program has come, without moving a box."""
+        if self.live.running and follow:
+            self.live.follow()
+            here = self.cursor.position
+            self.stop = Arrival(here, here, self.live.progress())
+            for panel in self.query(OutputPanel):
+                panel.moment = self.timeline.at(len(self.timeline))
+        elif not self.live.running:
+            self.length = len(self.timeline)
+            if self._ticking is not None:
+                self._ticking.stop()
+                self._ticking = None
+        self.time = self.live.word
+
+    def show_arrival(self, stop: Arrival) -> None:
+        """Let every panel follow the cursor."""
+        super().show_arrival(stop)
+        self.time = self.live.word
+
+    def _start_again(self) -> None:
+        try:
+            self.app.switch_screen(self.again(self.app.size))
+        except GvizError as error:
+            self.say(error.what)
+
+
+def _type(screen: LiveScreen, text: str) -> None:
+    _require_running(screen)
+    screen.live.session.type(text)
+
+
+def _interrupt(screen: LiveScreen, _: str) -> None:
+    screen.live.session.interrupt()
+
+
+def _detach(screen: LiveScreen, _: str) -> None:
+    screen.live.session.let_go()
+    screen.app.exit()
+
+
+def _require_running(screen: LiveScreen) -> None:
+    if not screen.live.alive:
+        raise GvizError("the program has ended", hint="ctrl+r runs it again", exit_code=2)
+
+
+_ACTS: dict[str, Callable[[LiveScreen, str], None]] = {
+    "type": _type,
+    "interrupt": _interrupt,
+    "restart": lambda screen, _: screen.action_restart(),
+    "detach": _detach,
+    "kill": lambda screen, _: screen.live.session.stop(),
+}
+"""The commands that only a program under control has."""
