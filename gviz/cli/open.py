@@ -8,7 +8,7 @@ import click
 
 from gviz.cli.debugger import debug
 from gviz.cli.settings import Settings, display_options
-from gviz.cli.stops import takes_opening
+from gviz.cli.stops import Opening, takes_opening
 from gviz.errors import GvizError
 from gviz.trace import places
 
@@ -19,10 +19,10 @@ from gviz.trace import places
 @takes_opening
 @display_options
 @click.pass_obj
-def command(settings: Settings, trace: Path | None, at: str | None, opening: tuple[str, ...]) -> None:
+def command(settings: Settings, trace: Path | None, at: str | None, opening: Opening) -> None:
     """Open the debugger on a trace; without TRACE on the newest one in the cache folder."""
     path = trace or _newest()
-    debug(path, settings, title=path.name, at=at, opening=opening)
+    debug(path, settings, title=path.name, at=at, opening=opening.over_a_recording)
 
 
 def _newest() -> Path:

@@ -1,28 +1,70 @@
-"""``gviz run``: run a script, then step through what it did."""
+"""``gviz run``: run a script under the debugger's control."""
 
 from __future__ import annotations
 
+import os
+import sys
+from typing import TYPE_CHECKING, Literal
+
 import click
 
-from gviz.cli import streams
+from gviz.cli import streams, terminal
 from gviz.cli.debugger import debug
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
 from gviz.cli.settings import Settings, display_options
-from gviz.cli.stops import takes_opening
+from gviz.cli.stops import Opening, takes_opening
+
+if TYPE_CHECKING:
+    from gviz.live.protocol import Mode
+
+Pause = Literal["start", "backward", "never"]
+_FIRST: dict[Pause, Mode] = {"start": "next", "backward": "backward", "never": "run"}
 
 
 @click.command("run", context_settings=SCRIPT_CONTEXT)
 @display_options
 @click.pass_obj
+@click.option(
+    "--pause",
+    type=click.Choice(list(_FIRST)),
+    default="start",
+    help="Hold the script at its first node (start), at its first backward pass, or never; --break and --on "
+    "come first.",
+)
 @takes_opening
 @takes_program
-def command(settings: Settings, program: Program, opening: tuple[str, ...]) -> int:
-    """Run a script and open the debugger on what it did.
+def command(settings: Settings, program: Program, opening: Opening, pause: Pause) -> int:
+    """Run a script and debug it while it runs: hold it at its first node, let it go on from stop to stop.
 
-    The script runs to its end as `python SCRIPT ARGS...` would run it, also when it fails; its exit code is gviz's.
-    Options of gviz stand before SCRIPT.
-    """
+    The script runs as `python SCRIPT ARGS...` would run it, in a terminal of its own; its exit code is gviz's. Options
+    of gviz stand before SCRIPT. Where standard input is not a terminal, and without --plain, the script runs to its end
+    and the debugger opens on the recording.
+    """  # fmt: skip
+    if os.name == "posix" and (settings.plain or sys.stdin.isatty()):
+        return _live(settings, program, opening, _FIRST[pause])
     recorded = record_program(program)
     streams.say(f"trace: {recorded.trace}")
-    debug(recorded.trace, settings, title=" ".join(program.argv), opening=opening)
+    debug(recorded.trace, settings, title=" ".join(program.argv), opening=opening.over_a_recording)
     return recorded.exit_code
+
+
+def _live(settings: Settings, program: Program, opening: Opening, first: Mode) -> int:
+    from gviz import tui
+    from gviz.cli.launch import Launcher
+    from gviz.tui import live_plain
+
+    launch = Launcher(program)
+    if terminal.why_plain(settings):
+        code = live_plain.debug(launch, opening.commands, sys.stdin, sys.stdout, first=first, opening=opening.breaks)
+    else:
+        code = tui.debug_live(
+            launch,
+            title=" ".join(program.argv),
+            first=first,
+            ascii=terminal.needs_ascii(settings),
+            theme=settings.theme,
+            opening=opening.breaks,
+            commands=opening.commands,
+        )
+    streams.say(f"trace: {launch.trace}")
+    return code

@@ -86,7 +86,7 @@ def record_program(program: Program) -> Recorded:
         outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
     trace = program.output or places.new_trace(program.argv[0])
     before = outputs.identity(trace)
-    code = run_recorded(_order(program, trace), program.argv)
+    code = run_recorded(order(program, trace), program.argv)
     if code and outputs.identity(trace) == before:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
@@ -94,7 +94,8 @@ def record_program(program: Program) -> Recorded:
     return Recorded(trace, code)
 
 
-def _order(program: Program, trace: Path) -> Order:
+def order(program: Program, trace: Path, *, live: str = "", again: bool = False) -> Order:
+    """What the recording process is told; `again` writes over the trace of the run before."""
     return Order(
         str(trace.absolute()),
         engine=program.engine,
@@ -102,7 +103,8 @@ def _order(program: Program, trace: Path) -> Order:
         keep_source=program.keep_source,
         limit=program.limit,
         parent=os.getpid(),
-        replace=program.force and program.output is not None,
+        replace=again or (program.force and program.output is not None),
+        live=live,
     )
 
 

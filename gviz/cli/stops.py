@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What was asked for: breakpoints as they are written, and commands, both as lines of the debugger's language."""
+
+    breaks: tuple[str, ...]
+    commands: tuple[str, ...]
+
+    @property
+    def over_a_recording(self) -> tuple[str, ...]:
+        """All lines for a recording, which is shown at the first stop."""
+        run_there = ("goto start", "continue") if self.breaks else ()
+        return (*self.breaks, *run_there, *self.commands)
+
 
 _OPTIONS = (
     click.option("--break", "breaks", multiple=True, metavar="PLACE",
@@ -20,24 +36,23 @@ _OPTIONS = (
 
 
 def takes_opening(command: _Command) -> Callable[..., Any]:
-    """Give a command the options above, all as one `opening`: lines of the debugger's own language."""
+    """Give a command the options above, all as one `opening`."""
 
     @wraps(command)
     def with_opening(
         *arguments: Any, breaks: tuple[str, ...], events: tuple[str, ...], commands: tuple[str, ...], **options: Any
     ) -> Any:
-        return command(*arguments, opening=_lines(breaks, events, commands), **options)
+        return command(*arguments, opening=_opening(breaks, events, commands), **options)
 
     for option in reversed(_OPTIONS):
         with_opening = option(with_opening)
     return with_opening
 
 
-def _lines(breaks: tuple[str, ...], events: tuple[str, ...], commands: tuple[str, ...]) -> tuple[str, ...]:
+def _opening(breaks: tuple[str, ...], events: tuple[str, ...], commands: tuple[str, ...]) -> Opening:
     from gviz.where import stop
 
     stops = [*breaks, *(f"on {event}" for event in events)]
     for text in stops:
         stop(text)  # what is no stop is wrong usage, before any program runs
-    run_there = ("goto start", "continue") if stops else ()
-    return (*(f"break {text}" for text in stops), *run_there, *commands)
+    return Opening(tuple(f"break {text}" for text in stops), commands)

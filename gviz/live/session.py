@@ -68,6 +68,7 @@ class Session:
     ) -> None:
         self.state: State = "starting"
         self.ended: Ended | None = None
+        self.stopped = False
         self.printed: deque[bytes] = deque(maxlen=KEPT_OUTPUT)
         self._on_report = on_report
         self._line: Line | None = None
@@ -120,8 +121,9 @@ class Session:
 
     def stop(self) -> None:
         """End the program and wait until it is gone."""
-        if self.state == "let go":
+        if self.state in ("let go", "ended"):
             return
+        self.stopped = True
         self._send(End())
         if self._line is None:
             self._kill(signal.SIGTERM)

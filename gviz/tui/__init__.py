@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gviz.live.protocol import Mode
     from gviz.trace.timeline import Timeline
+    from gviz.tui.live import Launch
 
 
 def debug(
@@ -23,3 +26,32 @@ def debug(
     from gviz.tui.app import debug as open_debugger  # textual takes 0.19 s to import
 
     open_debugger(timeline, title=title, at=at, ascii=ascii, theme=theme, lesson=lesson, opening=opening)
+
+
+def debug_live(
+    launch: Launch,
+    *,
+    title: str,
+    first: Mode,
+    ascii: bool = False,
+    theme: str | None = None,
+    opening: Sequence[str] = (),
+    commands: Sequence[str] = (),
+) -> int:
+    """Open the terminal debugger over a program that it starts and holds; the program's exit code, 0 if it lives on.
+
+    The commands of `opening` set up what is wanted before the program begins, with `first` as its first wish; those of
+    `commands` are carried out one after the other, each when the program stands still.
+    """
+    from gviz.tui.app import ScreenApp, run
+    from gviz.tui.glyphs import glyphs
+    from gviz.tui.live import code_of
+    from gviz.tui.screens.live import LiveScreen
+
+    columns, rows = shutil.get_terminal_size()
+    screen = LiveScreen(
+        launch, title, glyphs(ascii=ascii), first=first, opening=opening, commands=commands, size=(columns, rows)
+    )
+    app = ScreenApp(screen, ascii=ascii, theme=theme)
+    run(app)
+    return code_of(screen.live.session)

@@ -29,25 +29,15 @@ class WholeCells(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "]
 
 
-class DebuggerApp(App[None]):
-    """One recording in a terminal."""
+class ScreenApp(App[None]):
+    """One debugger screen in a terminal."""
 
     CSS_PATH = "app.tcss"
     TITLE = "gviz"
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
 
-    def __init__(
-        self,
-        timeline: Timeline,
-        *,
-        title: str,
-        at: int,
-        ascii: bool,
-        theme: str | None,
-        lesson: bool = False,
-        opening: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, start: DebuggerScreen, *, ascii: bool, theme: str | None) -> None:
         if not os.environ.get("NO_COLOR", "set"):
             del os.environ["NO_COLOR"]  # an empty one means nothing, but Textual takes it for a wish
         without_colour = bool(os.environ.get("NO_COLOR"))
@@ -58,7 +48,7 @@ class DebuggerApp(App[None]):
         ScrollBar.renderer = WholeCells
         self.ascii_only = ascii
         self.set_class(ascii, "-ascii")
-        self._start = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson, opening=opening)
+        self._start = start
         self.failure: BaseException | None = None
 
     def get_default_screen(self) -> Screen[None]:
@@ -80,13 +70,36 @@ class DebuggerApp(App[None]):
         for spec in SPECS:
             if not spec.takes or spec.takes.startswith("["):
                 name = spec.name
-                yield SystemCommand(name, spec.told(), lambda name=name: self._start.run_command(parse(name)))
+                yield SystemCommand(name, spec.told(), lambda name=name: self._debugger.run_command(parse(name)))
+
+    @property
+    def _debugger(self) -> DebuggerScreen:
+        """The debugger below whatever lies over it: a program that is run again has another."""
+        return next(screen for screen in self.screen_stack if isinstance(screen, DebuggerScreen))
 
     def _fatal_error(self) -> None:
         """Keep the error for the report instead of printing its locals, which hold the user's values."""
         self.failure = self._exception
         self._return_code = EXIT_CODE
         self._close_messages_no_wait()
+
+
+class DebuggerApp(ScreenApp):
+    """One recording in a terminal."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        *,
+        title: str,
+        at: int,
+        ascii: bool,
+        theme: str | None,
+        lesson: bool = False,
+        opening: Sequence[str] = (),
+    ) -> None:
+        screen = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson, opening=opening)
+        super().__init__(screen, ascii=ascii, theme=theme)
 
 
 def debug(
@@ -107,6 +120,11 @@ def debug(
     """
     start = start_of(timeline) if at is None else at
     app = DebuggerApp(timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening)
+    run(app)
+
+
+def run(app: ScreenApp) -> None:
+    """Show an application until the user leaves; raises GvizError (exit code 70) if gviz itself fails."""
     app.run()
     if app.failure is not None:
         raise crash(app.failure) from app.failure

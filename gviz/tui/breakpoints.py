@@ -49,6 +49,7 @@ class Breakpoints:
     """All of a session, in the order in which they were set."""
 
     timeline: Timeline
+    growing: bool = False
     listed: list[Breakpoint] = field(default_factory=list)
     _number: Iterator[int] = field(default_factory=lambda: count(1))
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from gviz.errors import GvizError
-from gviz.live.protocol import Held, Mode, Wish
-from gviz.live.session import Ended, Output, Report, Session
+from gviz.live.protocol import Held, Mode, Released, Wish
+from gviz.live.session import Ended, Output, Report, Session, exit_code
 from gviz.plain_text import clipped
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
@@ -62,7 +62,9 @@ class Live:
         self.session = session
         self.cursor = cursor
         self.timeline = cursor.timeline
-        self.cursor.growing = True
+        self.cursor.growing = self.cursor.breakpoints.growing = True
+        self.running = False
+        """Whether the program runs, as far as its reports were heard: the session may know of later ones."""
         self._errand = Errand("start", 0, Wish("run"))
         self._rates: deque[tuple[float, int]] = deque()
         self._last_output = (0.0, b"")
@@ -70,12 +72,7 @@ class Live:
     @property
     def alive(self) -> bool:
         """Whether the program can still be held or run."""
-        return self.session.state in ("starting", "running", "held")
-
-    @property
-    def running(self) -> bool:
-        """Whether the program runs now."""
-        return self.session.state == "running"
+        return self.cursor.growing and self.session.state != "let go"
 
     @property
     def at_end(self) -> bool:
@@ -115,16 +112,24 @@ class Live:
         one_by_one = mode not in ("step", "next")
         self._send(Errand(name, self.cursor.position, wish, max(command.count, 1) if one_by_one else 1))
 
+    def run_out(self) -> None:
+        """Let the program run to its end."""
+        self._send(Errand("run", self.cursor.position, Wish("run")))
+
     def heard(self, report: Report) -> Arrival | None:
         """Take in what the program reports; where time stands still again, or None if it does not."""
         match report:
             case Held():
+                self.running = False
                 self.timeline.refresh()
                 return self._held(report)
             case Ended():
+                self.running = False
                 self.timeline.refresh()
-                self.cursor.growing = False
+                self.cursor.growing = self.cursor.breakpoints.growing = False
                 return self._ended(report)
+            case Released():
+                self.running = True
             case Output(data=data):
                 self._last_output = time.monotonic(), data
         return None
@@ -149,7 +154,11 @@ class Live:
     def _send(self, errand: Errand) -> None:
         self._errand = errand
         self._rates.clear()
-        self.session.go(errand.wish)
+        self._go(errand.wish)
+
+    def _go(self, wish: Wish) -> None:
+        self.running = True
+        self.session.go(wish)
 
     def _held(self, held: Held) -> Arrival | None:
         errand, end = self._errand, len(self.timeline)
@@ -164,7 +173,7 @@ class Live:
         if errand.wish.mode == "continue":
             met = self._met(errand.start)
             if met is None:
-                self.session.go(errand.wish)
+                self._go(errand.wish)
                 return None
             position, reason = met
         else:
@@ -202,6 +211,11 @@ class Live:
     def _stops(self) -> tuple[str, ...]:
         listed = self.cursor.breakpoints.listed
         return tuple(dict.fromkeys(one.stop.text for one in listed if one.enabled and not one.message))
+
+
+def code_of(session: Session) -> int:
+    """The exit code of the debugger: the program's own, 0 where the user stopped it or it lives on."""
+    return exit_code(session.ended) if session.ended is not None and not session.stopped else 0
 
 
 def kept(old: Breakpoints, new: Breakpoints) -> None:

@@ -5,7 +5,8 @@ The same core and the same commands as on the screen; every stop is one full sen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TextIO
 
@@ -46,21 +47,28 @@ def debug(
     session = Session(Cursor(timeline, start), glyphs(ascii=wants_ascii()))
     for text in (*(_lesson(session) if lesson else ()), *_greeting(session)):
         print(text, file=output)
+    given = typed(input, output) if commands is None else echoed(commands, output)
+    converse(partial(answers, session), chain(echoed(opening, output), given), output)
+
+
+def converse(answer: Callable[[Command], Iterator[str]], texts: Iterable[str], output: TextIO) -> bool:
+    """Answer line after line; whether one of them was ``quit``."""
     last = Command("step")
-    for text in chain(echoed(opening, output), typed(input, output) if commands is None else echoed(commands, output)):
-        command = _carry_out(session, text, last, output)
+    for text in texts:
+        command = _carry_out(answer, text, last, output)
         if command.name == "quit":
-            return
+            return True
         last = command if spec_of(command).repeats else last
+    return False
 
 
-def _carry_out(session: Session, text: str, last: Command, output: TextIO) -> Command:
+def _carry_out(answer: Callable[[Command], Iterator[str]], text: str, last: Command, output: TextIO) -> Command:
     """Answer one line, of which an empty one repeats `last`; the command it was (`last` if it was refused)."""
     try:
         command = parse(text) if text.strip() else last
         if command.name != "quit":
-            for answer in answers(session, command):
-                print(answer, file=output)
+            for said in answer(command):
+                print(said, file=output)
     except GvizError as error:
         print(_refusal(error), file=output)
         return last
@@ -71,7 +79,7 @@ def answers(session: Session, command: Command) -> Iterator[str]:
     """What a command says, line by line; time commands move the session's cursor."""
     match spec_of(command).run(session, command):
         case Arrival() as arrival:
-            yield from _moved(session, command, arrival)
+            yield from moved(session, command, arrival)
         case Said(texts):
             yield from map(session.glyphs.text, texts)
         case Look(lines=rows):
@@ -106,7 +114,8 @@ def _here(session: Session) -> Iterator[str]:
         yield session.glyphs.text(f"  watch: {shown(expression)} = {value}")
 
 
-def _moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
+def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
+    """Where a command has led."""
     if command.name in ("find", "select"):
         looked_at = label(session.timeline, session.cursor.selected)
         yield f"looking at node {looked_at}; the time is still event {stop.position}."
@@ -123,7 +132,7 @@ def _moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
     yield from said[1:]
     if stop.reason.startswith("breakpoint"):
         yield session.glyphs.text(f"{stop.reason}.")
-    if stop.reason in ("end of recording", "start of recording"):
+    if stop.reason in ("end of recording", "start of recording") or stop.reason.startswith("paused"):
         yield f"{stop.reason}."
 
 

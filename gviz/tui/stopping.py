@@ -20,6 +20,8 @@ MOST_COUNTED = 1000
 MOST_SAID = 1000
 """Messages of log points said on one way through time."""
 
+_NEVER = " (nothing in this recording fits that place, so it never stops)"
+
 _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
 
 
@@ -56,7 +58,7 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
     """``break``: without a place at the selected node."""
     text = text or (f"#{selected}" if selected else "")
     made = breakpoints.add(stop(text), once=once)
-    yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(made)}"
+    yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(breakpoints, made)}"
 
 
 def add_once(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
@@ -73,11 +75,13 @@ def log(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
     _check_message(message)
     where = stop(" ".join(filter(None, (place or f"#{selected}", test))))
     made = breakpoints.add(where, message=message)
-    yield f"log point {made.number}: {shown(made.stop.text)}{_never(made)}"
+    yield f"log point {made.number}: {shown(made.stop.text)}{_never(breakpoints, made)}"
 
 
-def _never(made: Breakpoint) -> str:
-    return "" if made.hits.can_hit() else " (nothing in this recording fits that place, so it never stops)"
+def _never(breakpoints: Breakpoints, made: Breakpoint) -> str:
+    if made.hits.can_hit():
+        return ""
+    return " (nothing fits that place yet)" if breakpoints.growing else _NEVER
 
 
 def condition(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:

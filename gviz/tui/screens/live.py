@@ -62,6 +62,7 @@ class LiveScreen(DebuggerScreen):
         self._first = first
         self._queue = deque(map(parse, commands))
         self._ticking: Timer | None = None
+        self._known_nodes = 0
 
     def on_mount(self) -> None:
         """Let the program begin."""
@@ -70,7 +71,7 @@ class LiveScreen(DebuggerScreen):
         for report in early:
             self.post_message(Reported(report))
         self.live.begin(self._first)
-        self._running()
+        self._run_on()
 
     def again(self, size: tuple[int, int]) -> LiveScreen:
         """The screen for another run of the program, which ends this one."""
@@ -78,6 +79,10 @@ class LiveScreen(DebuggerScreen):
         screen = LiveScreen(self._launch, self.program, self.glyphs, first=self._first, size=size)
         kept(self.cursor.breakpoints, screen.cursor.breakpoints)
         return screen
+
+    def on_unmount(self) -> None:
+        """No program outlives its debugger, unless it was let go."""
+        self.live.session.stop()
 
     def on_resize(self) -> None:
         """The program's terminal has the size of this one."""
@@ -142,6 +147,13 @@ class LiveScreen(DebuggerScreen):
             self.app.exit()
         return True
 
+    def _opened(self, character: str) -> bool:
+        """The answer to the program is typed at once, like a command."""
+        if character == "a" and not self._awaited:
+            self.action_prompt(":", "type ")
+            return True
+        return super()._opened(character)
+
     def _report(self, report: Report) -> None:
         """From the threads of the session."""
         if self._early is not None:  # nobody can be told before the screen is there
@@ -151,9 +163,9 @@ class LiveScreen(DebuggerScreen):
 
     def _set_out(self, command: Command) -> None:
         self.live.run(command)
-        self._running()
+        self._run_on()
 
-    def _running(self) -> None:
+    def _run_on(self) -> None:
         if self._ticking is None:
             self._ticking = self.set_interval(TICK_SECONDS, self._tick)
 
@@ -166,11 +178,19 @@ class LiveScreen(DebuggerScreen):
             for panel in self.query(OutputPanel):
                 panel.moment = self.timeline.at(len(self.timeline))
         elif not self.live.running:
-            self.length = len(self.timeline)
+            self._grow()
             if self._ticking is not None:
                 self._ticking.stop()
                 self._ticking = None
         self.time = self.live.word
+
+    def _grow(self) -> None:
+        """Let the panels know of everything that has happened."""
+        nodes = len(self.timeline.nodes)
+        self.length = len(self.timeline)
+        if nodes != self._known_nodes:
+            self._known_nodes = nodes
+            self.call_after_refresh(self.panels.fit)
 
     def show_arrival(self, stop: Arrival) -> None:
         """Let every panel follow the cursor."""

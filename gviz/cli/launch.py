@@ -1,0 +1,60 @@
+"""Starts a program under the debugger's control, in a recording process of its own."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gviz.cli import outputs, streams
+from gviz.cli.recording import interpreter
+from gviz.cli.session import Program, order
+from gviz.trace import places
+
+if TYPE_CHECKING:
+    from gviz.live.session import Report
+    from gviz.tui.live import Started
+
+
+class Launcher:
+    """Starts one program, again and again, each time with a trace of its own; a named one is written over."""
+
+    def __init__(self, program: Program) -> None:
+        self.trace = Path()
+        self._program = program
+        self._runs = 0
+        if program.output is not None:
+            outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
+
+    def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> Started:
+        """Start it, and wait until it is about to begin; leaves with its exit code if it never is."""
+        from gviz.live.protocol import Ready
+        from gviz.live.session import Ended, Session, exit_code
+        from gviz.trace import load
+        from gviz.tui.live import Started
+
+        self._runs += 1
+        self.trace = self._program.output or places.new_trace(self._program.argv[0])
+        first: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        told: list[Callable[[Report], None]] = [first.put]
+        session = Session(self._command, lambda report: told[0](report), size=size)
+        try:
+            while not isinstance(report := first.get(), Ready):
+                if isinstance(report, Ended):
+                    streams.say_raw(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"))
+                    raise click.exceptions.Exit(exit_code(report))
+                on_report(report)
+            told[0] = on_report
+            while not first.empty():
+                on_report(first.get())
+            return Started(session, load(self.trace))
+        except BaseException:
+            session.stop()
+            raise
+
+    def _command(self, address: str) -> list[str]:
+        text = order(self._program, self.trace, live=address, again=self._runs > 1).text()
+        return [*interpreter(), text, *self._program.argv]

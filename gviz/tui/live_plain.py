@@ -1,0 +1,178 @@
+"""The debugger over a running program, line by line: the same sentences, and the program's output behind a bar."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from queue import SimpleQueue
+from typing import TextIO
+
+from gviz.errors import GvizError
+from gviz.live.protocol import Mode
+from gviz.live.session import Ended, Output, Report
+from gviz.plain_text import shown
+from gviz.tui import plain
+from gviz.tui.command import Command
+from gviz.tui.command_lines import echoed, typed
+from gviz.tui.cursor import Arrival, Cursor
+from gviz.tui.glyphs import glyphs, wants_ascii
+from gviz.tui.live import Launch, Live, code_of, kept
+from gviz.tui.session import Session
+
+SIZE = (80, 24)
+
+
+def debug(
+    launch: Launch,
+    commands: Iterable[str],
+    input: TextIO,
+    output: TextIO,
+    *,
+    first: Mode,
+    opening: Sequence[str] = (),
+) -> int:
+    """Debug a program line by line: set up by `opening`, then `commands`, then what is read from `input`.
+
+    Where the input ends the program runs on to its end; its exit code is given.
+    """
+    conversation = _Conversation(launch, first, output)
+    plain.converse(conversation.answer, echoed(opening, output), output)
+    conversation.begin()
+    try:
+        left = plain.converse(conversation.answer, echoed(commands, output), output)
+        left = left or plain.converse(conversation.answer, typed(input, output), output)
+        conversation.leave(asked=left, ask=lambda: _asked(input, output))
+    finally:
+        conversation.live.session.stop()
+    return code_of(conversation.live.session)
+
+
+def _asked(input: TextIO, output: TextIO) -> str:
+    """What is to become of the program; without a person to ask it is stopped."""
+    if not input.isatty():
+        return "s"
+    output.write("the program has not ended: stop it (s), or keep it running without gviz (k)? ")
+    output.flush()
+    return input.readline().strip()
+
+
+class _Conversation:
+    """Sentences about one program, and about its next run."""
+
+    def __init__(self, launch: Launch, first: Mode, output: TextIO) -> None:
+        self._launch = launch
+        self._first = first
+        self._output = output
+        self._start()
+
+    def begin(self) -> None:
+        """Let the program begin."""
+        self._say("n s f c let the program run on, n- and s- go back; an empty line repeats; help lists all.")
+        self.live.begin(self._first)
+        for said in self._until_it_stands(Command("continue")):
+            self._say(said)
+
+    def answer(self, command: Command) -> Iterator[str]:
+        """What a command says; one that lets the program run, when it stands still again."""
+        if command.name in _ACTS:
+            yield from _ACTS[command.name](self, command.argument)
+        elif self.live.takes(command):
+            self.live.run(command)
+            yield from self._until_it_stands(command)
+        else:
+            yield from plain.answers(self._session, command)
+
+    def leave(self, *, asked: bool, ask: Callable[[], str]) -> None:
+        """Stop the program, let it go, or let it run to its end where nobody has said anything."""
+        live = self.live
+        if not live.alive:
+            return
+        if asked and ask().startswith("k"):
+            live.session.let_go()
+        elif asked:
+            live.session.stop()
+        else:
+            live.run_out()
+            for said in self._until_it_stands(Command("continue")):
+                self._say(said)
+
+    def restart(self) -> Iterator[str]:
+        """Run the program again with the same breakpoints."""
+        before = self.live
+        before.session.stop()
+        self._start()
+        kept(before.cursor.breakpoints, self.live.cursor.breakpoints)
+        self.live.begin(self._first)
+        yield from self._until_it_stands(Command("continue"))
+
+    def _start(self) -> None:
+        self._reports: SimpleQueue[Report] = SimpleQueue()
+        started = self._launch(self._reports.put, SIZE)
+        self.live = Live(started.session, Cursor(started.timeline, 0))
+        self._session = Session(self.live.cursor, glyphs(ascii=wants_ascii()))
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._printed = ""
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._output)
+
+    def _until_it_stands(self, command: Command) -> Iterator[str]:
+        while True:
+            try:
+                report = self._reports.get()
+            except KeyboardInterrupt:
+                self.live.session.pause()
+                continue
+            if isinstance(report, Output):
+                yield from self._lines(report.data)
+            arrival = self.live.heard(report)
+            if arrival is not None:
+                yield from self._arrived(command, arrival, report)
+                return
+
+    def _arrived(self, command: Command, arrival: Arrival, report: Report) -> Iterator[str]:
+        if self._printed:
+            yield self._bar(self._printed)
+            self._printed = ""
+        yield from plain.moved(self._session, command, arrival)
+        if isinstance(report, Ended):
+            yield f"{report.words}."
+
+    def _lines(self, data: bytes) -> Iterator[str]:
+        *lines, self._printed = (self._printed + self._decoder.decode(data)).replace("\r\n", "\n").split("\n")
+        yield from map(self._bar, lines)
+
+    def _bar(self, text: str) -> str:
+        return self._session.glyphs.text(f"| {shown(text)}")
+
+
+def _type(conversation: _Conversation, text: str) -> Iterator[str]:
+    if not conversation.live.alive:
+        raise GvizError("the program has ended", hint="restart runs it again", exit_code=2)
+    conversation.live.session.type(text)
+    yield "typed; the program reads it when it runs on."
+
+
+def _interrupt(conversation: _Conversation, _: str) -> Iterator[str]:
+    conversation.live.session.interrupt()
+    yield from conversation._until_it_stands(Command("continue"))
+
+
+def _detach(conversation: _Conversation, _: str) -> Iterator[str]:
+    conversation.live.session.let_go()
+    yield "the program runs on without gviz."
+
+
+def _kill(conversation: _Conversation, _: str) -> Iterator[str]:
+    conversation.live.session.stop()
+    yield from conversation._until_it_stands(Command("continue"))
+
+
+_ACTS: dict[str, Callable[[_Conversation, str], Iterator[str]]] = {
+    "type": _type,
+    "interrupt": _interrupt,
+    "restart": lambda conversation, _: conversation.restart(),
+    "detach": _detach,
+    "kill": _kill,
+}
+"""The commands that only a program under control has."""
