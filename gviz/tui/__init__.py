@@ -54,4 +54,8 @@ def debug_live(
     )
     app = ScreenApp(screen, ascii=ascii, theme=theme)
     run(app)
+    while screen.restarts:
+        screen = screen.again((columns, rows))
+        app = ScreenApp(screen, ascii=ascii, theme=app.theme)
+        run(app)
     return code_of(screen.live.session)

@@ -60,6 +60,8 @@ class LiveScreen(DebuggerScreen):
         self.live = Live(started.session, self.cursor)
         self._launch = launch
         self._first = first
+        self.restarts = False
+        """Whether the user has left only to run the program again."""
         self._queue = deque(map(parse, commands))
         self._ticking: Timer | None = None
         self._known_nodes = 0
@@ -124,8 +126,8 @@ class LiveScreen(DebuggerScreen):
 
     def action_restart(self) -> None:
         """Run the program again, with the same breakpoints."""
-        self.say("the program is started again")
-        self.call_after_refresh(self._start_again)
+        self.restarts = True
+        self.app.exit()
 
     def action_quit(self) -> None:
         """Leave; ask what is to become of a program that has not ended."""
@@ -196,12 +198,6 @@ class LiveScreen(DebuggerScreen):
         """Let every panel follow the cursor."""
         super().show_arrival(stop)
         self.time = self.live.word
-
-    def _start_again(self) -> None:
-        try:
-            self.app.switch_screen(self.again(self.app.size))
-        except GvizError as error:
-            self.say(error.what)
 
 
 def _type(screen: LiveScreen, text: str) -> None:
