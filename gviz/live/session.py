@@ -109,6 +109,10 @@ class Session:
         """Type a line into the program's terminal."""
         self._terminal.write(text + "\n")
 
+    def hang_up(self) -> None:
+        """Say that nothing more will be typed: a program that waits for a line gets the end of its input."""
+        self._terminal.write("\x04")
+
     def resize(self, columns: int, rows: int) -> None:
         """Give the program's terminal another size."""
         self._terminal.resize(columns, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TextIO
 
 from gviz.errors import GvizError
@@ -20,6 +20,8 @@ from gviz.tui.live import Launch, Live, code_of, kept
 from gviz.tui.session import Session
 
 SIZE = (80, 24)
+HANG_UP_SECONDS = 0.2
+_CONTINUE = Command("continue")
 
 
 def debug(
@@ -69,14 +71,17 @@ class _Conversation:
         """Let the program begin."""
         self._say("n s f c let the program run on, n- and s- go back; an empty line repeats; help lists all.")
         self.live.begin(self._first)
-        for said in self._until_it_stands(Command("continue")):
-            self._say(said)
+        if self._first != "run" or self.live.cursor.breakpoints.listed:
+            self._say_all(self._until_it_stands(_CONTINUE))
 
     def answer(self, command: Command) -> Iterator[str]:
         """What a command says; one that lets the program run, when it stands still again."""
         if command.name in _ACTS:
             yield from _ACTS[command.name](self, command.argument)
-        elif self.live.takes(command):
+            return
+        if self.live.running:
+            yield from self._until_it_stands(_CONTINUE)
+        if self.live.takes(command):
             self.live.run(command)
             yield from self._until_it_stands(command)
         else:
@@ -92,9 +97,10 @@ class _Conversation:
         elif asked:
             live.session.stop()
         else:
-            live.run_out()
-            for said in self._until_it_stands(Command("continue")):
-                self._say(said)
+            self._unheard = True
+            if not live.running:
+                live.run_out()
+            self._say_all(self._until_it_stands(_CONTINUE))
 
     def restart(self) -> Iterator[str]:
         """Run the program again with the same breakpoints."""
@@ -103,7 +109,7 @@ class _Conversation:
         self._start()
         kept(before.cursor.breakpoints, self.live.cursor.breakpoints)
         self.live.begin(self._first)
-        yield from self._until_it_stands(Command("continue"))
+        yield from self._until_it_stands(_CONTINUE)
 
     def _start(self) -> None:
         self._reports: SimpleQueue[Report] = SimpleQueue()
@@ -112,6 +118,11 @@ class _Conversation:
         self._session = Session(self.live.cursor, glyphs(ascii=wants_ascii()))
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed = ""
+        self._unheard = False  # nobody is there any more who could answer the program
+
+    def _say_all(self, texts: Iterator[str]) -> None:
+        for text in texts:
+            self._say(text)
 
     def _say(self, text: str) -> None:
         print(text, file=self._output)
@@ -119,7 +130,10 @@ class _Conversation:
     def _until_it_stands(self, command: Command) -> Iterator[str]:
         while True:
             try:
-                report = self._reports.get()
+                report = self._reports.get(timeout=HANG_UP_SECONDS if self._unheard else None)
+            except Empty:
+                self.live.session.hang_up()
+                continue
             except KeyboardInterrupt:
                 self.live.session.pause()
                 continue
@@ -155,7 +169,7 @@ def _type(conversation: _Conversation, text: str) -> Iterator[str]:
 
 def _interrupt(conversation: _Conversation, _: str) -> Iterator[str]:
     conversation.live.session.interrupt()
-    yield from conversation._until_it_stands(Command("continue"))
+    yield from conversation._until_it_stands(_CONTINUE)
 
 
 def _detach(conversation: _Conversation, _: str) -> Iterator[str]:
@@ -165,7 +179,7 @@ def _detach(conversation: _Conversation, _: str) -> Iterator[str]:
 
 def _kill(conversation: _Conversation, _: str) -> Iterator[str]:
     conversation.live.session.stop()
-    yield from conversation._until_it_stands(Command("continue"))
+    yield from conversation._until_it_stands(_CONTINUE)
 
 
 _ACTS: dict[str, Callable[[_Conversation, str], Iterator[str]]] = {

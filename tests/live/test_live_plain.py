@@ -1,0 +1,80 @@
+"""``gviz run --plain``: the live debugger line by line, as a user runs it."""
+
+import re
+
+from cli.programs import gviz
+
+PROGRAM = """\
+import sys
+import gviz.engine as torch
+import gviz
+x = torch.tensor(2.0, requires_grad=True)
+for step in range(3):
+    y = x * x
+    y.backward()
+    print("step", step)
+name = input("name? ")
+print("hello", name)
+sys.exit(5)
+"""
+
+
+def live(tmp_path, *options, commands="", program=PROGRAM):
+    (tmp_path / "program.py").write_text(program)
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    return gviz("run", "--plain", *options, "program.py", cwd=tmp_path, stdin=commands, env=environment)
+
+
+def test_the_program_stands_still_between_commands_and_its_past_is_replay(tmp_path):
+    code, out, _ = live(tmp_path, commands="n\nn-\nn\nn\nquit\n")
+    assert code == 0
+    assert re.findall(r"(?:back to )?event \d+, \w+", out) == [
+        "event 1, forward", "event 2, forward", "back to event 1, forward", "event 2, forward", "event 8, backward",
+    ]  # fmt: skip
+    assert "| step" not in out
+
+
+def test_the_program_runs_to_its_end_where_the_commands_end(tmp_path):
+    code, out, _ = live(tmp_path, commands="type Ada\n")
+    assert code == 5
+    assert "| step 0\n| step 1\n| step 2\n| name? hello Ada\n" in out
+    assert "the program has ended with exit code 5." in out
+
+
+def test_breakpoints_hold_it_again_and_again_and_in_the_next_run(tmp_path):
+    code, out, _ = live(tmp_path, "--break", "Mul if step == 1", commands="c\ntype Ada\ncontinue 2\nrun\nkill\n")
+    stops = re.findall(r"event (\d+), (\w+).*\nbreakpoint 1\.", out)
+    assert [kind for _, kind in stops] == ["forward", "backward", "forward"]
+    assert stops[0] == stops[2]
+    assert code == 0
+
+
+def test_on_error_and_pauses_of_the_command_line(tmp_path):
+    failing = PROGRAM.replace("name = ", "y.backward()\nname = ")
+    code, out, _ = live(tmp_path, "--on", "error", program=failing)
+    assert code == 1
+    assert "event 35" in out or "RuntimeError" in out
+    _, out, _ = live(tmp_path, "--pause", "backward", commands="quit\n")
+    assert "event 3, backward" in out
+    code, out, _ = live(tmp_path, "--pause", "never", "-c", "type Bo", program=PROGRAM)
+    assert (code, "hello Bo\n" in out) == (5, True)
+
+
+def test_a_program_that_asks_where_nobody_is_left_to_answer_gets_the_end_of_its_input(tmp_path):
+    code, out, _ = live(tmp_path)
+    assert code == 1
+    assert "EOFError" in out
+
+
+def test_a_second_run_of_a_named_trace_writes_over_it(tmp_path):
+    code, out, err = live(tmp_path, "-o", "t.gviz", commands="run\nn\nquit\n")
+    assert code == 0
+    assert "trace: t.gviz" in err
+    assert "event 2" in out
+    assert "t.gviz already exists" in live(tmp_path, "-o", "t.gviz")[2]
+
+
+def test_commands_for_a_program_are_refused_for_a_recording(tmp_path):
+    live(tmp_path, "-o", "t.gviz", commands="type Ada\n")
+    _, out, _ = gviz("open", "--plain", "t.gviz", cwd=tmp_path, stdin="type Ada\nrestart\n")
+    assert out.count("is for a program that gviz run holds") == 2

@@ -1,0 +1,159 @@
+"""The terminal debugger over a program that still runs."""
+
+import asyncio
+import time
+
+from driving_live import PATIENCE, is_gone
+
+from gviz.cli.launch import Launcher
+from gviz.cli.session import Program
+from gviz.tui.app import ScreenApp
+from gviz.tui.glyphs import glyphs
+from gviz.tui.screens.live import LiveScreen
+from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.rows import StatusRow
+from gviz.tui.widgets.tape import Tape
+
+PROGRAM = """\
+import gviz.engine as torch
+x = torch.tensor(2.0, requires_grad=True)
+y = x * x
+z = y * x
+z.backward()
+print("first")
+if {loops}:
+    while True: pass
+name = input("name? ")
+print("hello", name)
+"""
+
+
+class Running:
+    """A screen over a program, and the pilot that presses its keys."""
+
+    def __init__(self, screen, pilot):
+        self.screen, self.pilot, self.live = screen, pilot, screen.live
+
+    async def press(self, *keys):
+        await self.pilot.press(*keys)
+
+    async def until(self, condition):
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, (self.screen.time, self.screen.stop, self.screen.remark)
+            await self.pilot.pause(0.01)
+        await self.pilot.pause()
+
+    async def stands_at(self, n):
+        await self.until(lambda: not self.live.running and self.screen.moment.n == n == self.screen.length)
+
+    @property
+    def status(self):
+        return "".join(text for text, _ in self.screen.query_one(StatusRow).line(120))
+
+
+def debugged(scenario, tmp_path, *, loops=False, **options):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(loops=loops))
+
+    async def run():
+        launch = Launcher(Program((str(program),), output=tmp_path / "trace.gviz"))
+        screen = LiveScreen(launch, "program.py", glyphs(ascii=False), **{"first": "next", **options})
+        async with ScreenApp(screen, ascii=False, theme=None).run_test(size=(120, 40)) as pilot:
+            await scenario(Running(screen, pilot))
+        return screen
+
+    screen = asyncio.run(run())
+    assert is_gone(screen.live.session.pid)
+    return screen
+
+
+def test_steps_at_the_live_end_let_the_program_run(tmp_path):
+    async def scenario(running):
+        await running.stands_at(1)
+        assert "LIVE FORWARD" in running.status
+        await running.press("n", "n")
+        await running.stands_at(3)
+        assert "LIVE" in running.status
+        assert len(running.screen.query_one(GraphCanvas)._drawing.shape.places) == 3
+        assert running.screen.query_one(Tape)._count >= 4
+        await running.press("N")
+        assert "REPLAY" in running.status
+        assert len(running.live.timeline) == 3
+        await running.press("n")
+        assert (running.screen.moment.n, len(running.live.timeline)) == (3, 3)
+
+    debugged(scenario, tmp_path)
+
+
+def test_keys_typed_ahead_are_carried_out_one_after_the_other(tmp_path):
+    async def scenario(running):
+        await running.until(lambda: running.screen.time == "LIVE")
+        await running.press("s", "s", "s", "N", "greater_than_sign")
+        await running.stands_at(4)
+
+    debugged(scenario, tmp_path)
+
+
+def test_a_program_that_asks_is_answered_and_its_end_is_said(tmp_path):
+    async def scenario(running):
+        await running.stands_at(1)
+        await running.press("c")
+        await running.until(lambda: "a answers: name?" in running.status)
+        assert "RUNNING" in running.status
+        await running.press("a", *"Ada", "enter")
+        await running.until(lambda: not running.live.alive)
+        assert running.screen.remark == "the program has ended with exit code 0"
+        assert "REPLAY END" in running.status
+        printed = [event.text for _, event in running.live.timeline.printed(len(running.live.timeline))]
+        assert printed == ["first\n", "hello Ada\n"]
+
+    debugged(scenario, tmp_path)
+
+
+def test_ctrl_c_pauses_an_endless_loop(tmp_path):
+    async def scenario(running):
+        await running.stands_at(1)
+        await running.press("c")
+        await running.until(lambda: running.live.timeline.printed(len(running.live.timeline)))
+        await running.press("ctrl+c")
+        await running.until(lambda: "LIVE" in running.status)
+        assert "paused at program.py:" in running.status
+        await running.press("q")
+        assert "s stops it" in running.screen.remark
+        await running.press("escape")
+        assert running.live.alive
+        await running.press("q", "s")
+
+    screen = debugged(scenario, tmp_path, loops=True)
+    assert screen.live.session.stopped
+
+
+def test_the_opening_sets_breakpoints_and_its_commands_wait_for_the_program(tmp_path):
+    async def scenario(running):
+        await running.stands_at(3)
+        assert running.screen.stop.reason == "breakpoint 1"
+
+    debugged(scenario, tmp_path, opening=["break #3"])
+
+
+def test_commands_wait_until_the_program_stands_still(tmp_path):
+    async def scenario(running):
+        await running.stands_at(3)
+
+    debugged(scenario, tmp_path, commands=["n", "n"])
+
+
+def test_another_run_has_the_same_breakpoints(tmp_path):
+    async def scenario(running):
+        await running.stands_at(1)
+        await running.press(":", *"break Mul if value > 5", "enter")
+        await running.press("c")
+        await running.stands_at(3)
+        await running.press("ctrl+r")
+
+    screen = debugged(scenario, tmp_path)
+    assert screen.restarts
+    again = screen.again((80, 24))
+    assert [one.stop.text for one in again.cursor.breakpoints.listed] == ["Mul if value > 5"]
+    again.live.session.stop()
