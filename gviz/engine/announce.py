@@ -7,21 +7,18 @@ used: a leaf with its value, a graph that was built earlier as nodes without val
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from gviz.emit import Channel, Seen
+from gviz.engine.attributes import Attrs, plain_attrs
 from gviz.engine.memory import Storage, move, output, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Node
-from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
+from gviz.events import Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
 
 if TYPE_CHECKING:
     from gviz.engine.op import Op
     from gviz.engine.tensor import Tensor
-
-Attrs = tuple[tuple[str, Attr], ...]
-"""Attributes as events hold them."""
 
 
 def seen(channel: Channel, tensor: Tensor) -> Seen:
@@ -120,6 +117,8 @@ def in_place(
         written._seen = node.seen = mark
         written._output_nr = 0
     number = channel.op((op, written is target), op.describe_in_place if written is target else op.describe_slices)
+    if written is not target and target._seen is not None and target._seen.channel is channel:
+        attrs = attrs | {"view": target._seen.node}
     described = (output(channel, written, 0, has_value=not thread.is_building),)
     made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
@@ -275,23 +274,6 @@ def say_operation(
     channel.say(NodeCreated(mark.node, op, "op", inputs, outputs, described, tracked, untracked, stack, scope, during))
     mark.said(channel)
     return stack
-
-
-def plain_attrs(attrs: dict[str, Any]) -> Attrs:
-    """Attributes as plain data."""
-    return tuple([(name, _plain(value)) for name, value in attrs.items()])
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (tuple, list)):
-        return tuple(_plain(item) for item in value)
-    if isinstance(value, slice):
-        return ("slice", _plain(value.start), _plain(value.stop), _plain(value.step))
-    if is_dataclass(value) and not isinstance(value, type):
-        return tuple(_plain(getattr(value, field.name)) for field in fields(value))
-    return str(value)
 
 
 def _tensor_op(number: int) -> OpSeen:

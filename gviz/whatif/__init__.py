@@ -1,0 +1,1 @@
+"""What would have happened: recorded operations run again with a number changed."""

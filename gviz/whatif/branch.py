@@ -1,0 +1,31 @@
+"""The other course of events: a recording of its own, and how it relates to the one it branched from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gviz.trace.log import MemoryLog
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Why a node's value (or, with `of_gradient`, the gradients on the other side of it) cannot be told."""
+
+    node: int
+    why: str
+    of_gradient: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What was run again: its events, and for every node of the recording the branch's node.
+
+    `stopped` says where the branch had to stop; what depends on those nodes is not in it. The gradients of the nodes in
+    `unknown` (numbers of the recording) are not to be trusted: something between them and the root was not run.
+    """
+
+    log: MemoryLog
+    numbers: Mapping[int, int]
+    stopped: tuple[Stopped, ...]
+    unknown: frozenset[int]

@@ -1,0 +1,115 @@
+"""The backward passes of a recording, run again by the engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gviz import events as e
+from gviz.engine import autograd
+from gviz.engine.modes import enable_grad
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.values import Value
+
+if TYPE_CHECKING:
+    from gviz.whatif.rerun import Rerun
+
+_OF_A_PASS = (
+    e.StepStarted, e.StepFinished, e.GradFlowed, e.GradAccumulated, e.GradRetained, e.GradCaptured, e.SavedFreed,
+    e.BackwardFinished, e.HookRan,
+)  # fmt: skip
+
+
+class Passes:
+    """What the recording says of its passes, and what they gave in the branch."""
+
+    def __init__(self, rerun: Rerun) -> None:
+        self._rerun = rerun
+        self._results: list[tuple[Value, Tensor]] = []
+
+    def is_in_one(self, event: e.Event) -> bool:
+        """Whether a pass does this by itself when it is run again."""
+        return isinstance(event, _OF_A_PASS) or (isinstance(event, e.NodeCreated) and event.during[0] > 0)
+
+    def captured(self, created: e.NodeCreated) -> Tensor | None:
+        """The result of the last ``autograd.grad`` that a new constant is, by its value; None if it is none of them."""
+        value = created.outputs[0].value
+        for place, (recorded, tensor) in enumerate(self._results):
+            if recorded == value:
+                del self._results[place]
+                return tensor
+        return None
+
+    def run(self, n: int, started: e.BackwardStarted) -> None:
+        """Run the pass that begins with event `n`."""
+        rerun = self._rerun
+        events = self._events(n, started.pass_nr)
+        roots = [rerun.output(node, nr, n) for node, nr in started.roots]
+        inputs = [rerun.output(node, nr, n) for node, nr in started.inputs]
+        seeds = [rerun.timeline.array(seed) for seed in started.seeds]
+        if None in [*roots, *inputs] or any(seed is None for seed in seeds):
+            for node, _ in started.roots:
+                rerun.stop(node, "a pass that began here could not be run again", of_gradient=True)
+            return
+        self._prepare(events)
+        given = [new_tensor(np.array(seed)) for seed in seeds]
+        made, before = len(rerun.told.made), len(rerun.told.log)
+        with rerun.told.at(started.stack), enable_grad():
+            try:
+                self._backward(started, events, [t for t in roots if t], [t for t in inputs if t], given)
+            except RuntimeError as error:
+                if str(error) != self._error(events):
+                    rerun.stop(started.roots[0][0], f"its pass failed: {error}", of_gradient=True)
+        del before
+        self._number([x for x in events if isinstance(x, e.NodeCreated)], made)
+
+    def _backward(
+        self,
+        started: e.BackwardStarted,
+        events: list[e.Event],
+        roots: list[Tensor],
+        inputs: list[Tensor],
+        seeds: list[Tensor],
+    ) -> None:
+        retain, create = started.retain_graph, started.create_graph
+        captures = [event for event in events if isinstance(event, e.GradCaptured)]
+        if not captures:
+            autograd.backward(roots, seeds, retain, create, inputs=inputs or None)
+            return
+        results = autograd.grad(roots, inputs, seeds, retain, create, allow_unused=True)
+        recorded = {(event.node, event.output_nr): event.value for event in captures}
+        for edge, result in zip(started.inputs, results, strict=True):
+            if edge in recorded and result is not None:
+                self._results.append((recorded[edge], result))
+
+    def _prepare(self, events: list[e.Event]) -> None:
+        """Retain what was retained; say which hooks are not run again."""
+        for event in events:
+            match event:
+                case e.GradRetained(node=node, output_nr=nr):
+                    tensor = self._rerun.output(node, nr, 0)
+                    if tensor is not None and tensor.requires_grad and tensor.grad_fn is not None:
+                        tensor.retain_grad()
+                case e.HookRan(node=node, value=Value()):
+                    self._rerun.stop(node, "a hook of the program changed its gradient", of_gradient=True)
+
+    def _number(self, recorded: list[e.NodeCreated], made: int) -> None:
+        """Nodes that the pass made, if it built a graph: they come in the same order again."""
+        new = self._rerun.told.made[made:]
+        if len(new) == len(recorded):
+            for old, node in zip(recorded, new, strict=True):
+                self._rerun.told.numbers[old.node] = node.node
+
+    def _events(self, n: int, pass_nr: int) -> list[e.Event]:
+        """What happened in the pass, up to its end."""
+        timeline, events = self._rerun.timeline, list[e.Event]()
+        for seq in range(n + 1, len(timeline) + 1):
+            events.append(timeline.event(seq))
+            if isinstance(events[-1], e.BackwardFinished) and events[-1].pass_nr == pass_nr:
+                break
+        return events
+
+    def _error(self, events: list[e.Event]) -> str:
+        last = events[-1] if events else None
+        return last.error if isinstance(last, e.BackwardFinished) else ""

@@ -1,0 +1,226 @@
+"""Runs one iteration of a recording again: its operations and passes, never the program.
+
+The engine runs each recorded operation on the tensors of the branch and speaks to a log of the branch's own. Random
+numbers are inputs of the operations that use them, so the branch has the recording's. What the program did besides (an
+assignment to ``.data``, a hook) is known by its effect only; where that effect depends on the change the branch stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from gviz import emit
+from gviz import events as e
+from gviz.engine import announce
+from gviz.engine.nn.parameter import Parameter
+from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
+from gviz.trace.state import Iteration, NodeInfo, NodeState
+from gviz.trace.timeline import Timeline
+from gviz.values import Array, Value
+from gviz.whatif import operations
+from gviz.whatif.branch import Branch, Stopped
+from gviz.whatif.change import Change
+from gviz.whatif.passes import Passes
+from gviz.whatif.retelling import Retelling
+
+NOT_STORED = "its value was not stored; record with --values BYTES to keep larger ones"
+
+
+def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> Branch:
+    """Run `iteration` of a recording of gviz's engine again with `changes`."""
+    rerun = Rerun(timeline, changes)
+    with emit.aside(rerun.told.channel):
+        for n in range(iteration.start, iteration.end + 1):
+            rerun.happen(n, timeline.event(n))
+    return Branch(rerun.told.log, dict(rerun.told.numbers), tuple(rerun.stopped), rerun.unknown())
+
+
+class Rerun:
+    """A run in progress: the tensors so far, by the recording's nodes."""
+
+    def __init__(self, timeline: Timeline, changes: Sequence[Change]) -> None:
+        self.timeline = timeline
+        self.told = Retelling(timeline)
+        self.stopped: list[Stopped] = []
+        self._values = {change.node: change for change in changes if not change.of_gradient}
+        self._gradients = {change.node: change for change in changes if change.of_gradient}
+        self._tensors: dict[int, list[Tensor | None]] = {}
+        self._changed: set[int] = set()
+        self._cut: set[int] = set()
+        self._passes = Passes(self)
+
+    def happen(self, n: int, event: e.Event) -> None:
+        """Do again what event number `n` says."""
+        if self._passes.is_in_one(event):
+            return
+        match event:
+            case e.NodeCreated(kind="op"):
+                self._run(n, event)
+            case e.NodeCreated():
+                with self.told.as_node(event):
+                    self._enter(event)
+            case e.BackwardStarted():
+                self._passes.run(n, event)
+            case e.GradSet(node=node, output_nr=nr, how=how, value=value):
+                self._set_grad(self.output(node, nr, n), how, value)
+            case e.RequiresGradSet(node=node, requires_grad=flag):
+                if (tensor := self.output(node, 0, n)) is not None:
+                    tensor.requires_grad_(flag)
+            case e.StorageWritten(node=node, value=value):
+                self._written(node, value)
+            case e.ScopeEntered() | e.ScopeLeft() | e.Named() | e.Marked() | e.OptimizerStepped():
+                self.told.repeat(event)
+
+    def output(self, node: int, nr: int, n: int) -> Tensor | None:
+        """An output of a node at event `n`, made from the recording if the branch has not met it; None if unknown."""
+        if node not in self._tensors:
+            self._enter_older(node, n)
+        outputs = self._tensors[node]
+        return outputs[nr] if nr < len(outputs) else None
+
+    def stop(self, node: int, why: str, *, of_gradient: bool = False) -> None:
+        """The branch ends at a node."""
+        self.stopped.append(Stopped(node, why, of_gradient))
+        if of_gradient:
+            self._cut.add(node)
+
+    def depends_on_change(self, nodes: Iterable[int]) -> bool:
+        """Whether any of these nodes has another value than in the recording, or may have."""
+        return not self._changed.isdisjoint(nodes)
+
+    def unknown(self) -> frozenset[int]:
+        """The nodes whose gradients went through something that was not run again."""
+        stack, found = list(self._cut), set[int]()
+        while stack:
+            node = stack.pop()
+            if node not in found and node in self.timeline:
+                found.add(node)
+                stack += [source for source, _ in self.timeline.info(node).created.inputs]
+        return frozenset(found - self._cut)
+
+    def _enter(self, created: e.NodeCreated) -> None:
+        """Make a leaf or constant again."""
+        attrs = dict(created.attrs)
+        tensor = self._passes.captured(created) if "grad_of" not in attrs else self._grad_of(attrs["grad_of"])
+        if tensor is None:
+            tensor = self._made(created.node, created.outputs[0].value, created.kind, created.requires_grad)
+        if tensor is not None and attrs.get("number"):
+            tensor = new_tensor(tensor._array, WrappedNumber)
+        self._tensors[created.node] = [tensor]
+        self.told.number(created.node, tensor)
+
+    def _grad_of(self, leaf: int) -> Tensor | None:
+        outputs = self._tensors.get(leaf)
+        return outputs[0].grad if outputs and outputs[0] is not None else None
+
+    def _enter_older(self, node: int, n: int) -> None:
+        """Begin with what an earlier iteration left, as it was before event `n`."""
+        info = self.timeline.info(node)
+        state = self.timeline.at(max(n - 1, 0)).state(node)
+        with self.told.as_node(info.created):
+            self._begin_with(info, state)
+        if info.created.kind == "op" and info.created.requires_grad:
+            self.stop(node, "an earlier iteration made it, which is not run again", of_gradient=True)
+
+    def _begin_with(self, info: NodeInfo, state: NodeState | None) -> None:
+        self._tensors[info.node] = outputs = list[Tensor | None]()
+        for nr, made in enumerate(info.created.outputs):
+            value = made.value if state is None else state.outputs[nr].value
+            requires_grad = info.created.requires_grad if state is None else state.requires_grad
+            tensor = self._made(info.node, value, info.created.kind, requires_grad)
+            if tensor is not None and state is not None and state.outputs[nr].grad is not None:
+                self._set_grad(tensor, "assigned", state.outputs[nr].grad)
+            outputs.append(tensor)
+        self.told.number(info.node, outputs[0] if outputs else None)
+
+    def _made(self, node: int, value: Value | None, kind: str, requires_grad: bool) -> Tensor | None:
+        array = None if value is None else self.timeline.array(value)
+        change = self._values.get(node)
+        if array is None:
+            self.stop(node, NOT_STORED)
+            self._changed.add(node)
+            return None
+        if change is not None:
+            array = change.applied(array)
+            self._changed.add(node)
+        tensor = new_tensor(np.array(array))
+        if kind == "parameter":
+            tensor = Parameter(tensor, requires_grad)
+        elif requires_grad:
+            tensor.requires_grad_()
+        self._hook(node, tensor)
+        return tensor
+
+    def _run(self, n: int, created: e.NodeCreated) -> None:
+        info = self.timeline.info(created.node)
+        inputs = [self.output(node, nr, n) for node, nr in created.inputs]
+        view = dict(created.attrs).get(operations.VIEW)
+        if view is not None:
+            inputs[0] = self.output(view, 0, n)
+        sources = {node for node, _ in created.inputs}
+        if self.depends_on_change(sources):
+            self._changed.add(created.node)
+        op = operations.operation(info.op, created.attrs)
+        if any(tensor is None for tensor in inputs):
+            self._tensors[created.node] = [None] * len(created.outputs)
+            return
+        if op is None:
+            self._stand_in(created, f"{info.op.name} is not an operation of the engine")
+            return
+        with self.told.as_node(created):
+            try:
+                outputs = operations.run(op, info.op, created, [t for t in inputs if t is not None])
+            except RuntimeError as error:
+                self.stop(created.node, f"it failed: {error}")
+                self._tensors[created.node] = [None] * len(created.outputs)
+                return
+        self._tensors[created.node] = [*outputs]
+        self.told.number_last(created.node)
+        self._intervene(created.node, outputs[0])
+
+    def _stand_in(self, created: e.NodeCreated, why: str) -> None:
+        """Take a node's recorded values for an operation that cannot be run, unless they depend on the change."""
+        if created.node in self._changed:
+            self.stop(created.node, why)
+            self._tensors[created.node] = [None] * len(created.outputs)
+            return
+        self.stop(created.node, why, of_gradient=True)
+        with self.told.as_node(created):
+            made = [self._made(created.node, output.value, "op", created.requires_grad) for output in created.outputs]
+            self._tensors[created.node] = made
+            self.told.number(created.node, made[0] if made else None)
+
+    def _intervene(self, node: int, output: Tensor) -> None:
+        """Put the change of an operation's result in place of what it computed."""
+        change = self._values.get(node)
+        if change is not None:
+            self._changed.add(node)
+            output._array[...] = change.applied(output._array)
+            announce.memory_written(self.told.channel, output, self.told.numbers[node])
+        self._hook(node, output)
+
+    def _hook(self, node: int, tensor: Tensor) -> None:
+        change = self._gradients.get(node)
+        if change is not None and tensor.requires_grad:
+            self._changed.add(node)
+            tensor.register_hook(lambda grad: new_tensor(change.applied(grad._array)))
+
+    def _set_grad(self, tensor: Tensor | None, how: str, value: Value | None) -> None:
+        """Set ``.grad``; what wrote into its memory is an operation of its own."""
+        if tensor is None or how not in ("none", "assigned"):
+            return
+        array: Array | None = None if value is None else self.timeline.array(value)
+        tensor.grad = None if array is None else new_tensor(np.array(array))
+
+    def _written(self, node: int, value: Value) -> None:
+        """Memory was replaced without an operation: ``x.data = ...``."""
+        if self.timeline.info(node).created.kind == "op":
+            return  # the operation wrote it, and has been run
+        tensor = self._tensors.get(node, [None])[0]
+        array = self.timeline.array(value)
+        if tensor is None or array is None or array.size != tensor._array.size:
+            return
+        if not np.array_equal(tensor._array.reshape(-1), array, equal_nan=True) and node not in self._changed:
+            tensor._array[...] = array.reshape(tensor._array.shape)
