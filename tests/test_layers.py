@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "trace": BOTTOM | {"guarded", "emit", "events", "where", "version"},
     "explain": BOTTOM | {"trace", "events", "where"},
     "compare": BOTTOM | {"trace", "events", "where"},
-    "whatif": BOTTOM | {"engine", "trace", "events"},
+    "whatif": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events"},
     "live": BOTTOM | {"guarded", "trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},

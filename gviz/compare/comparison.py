@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.compare.alignment import Pair, aligned
@@ -47,6 +47,11 @@ class Comparison:
     def first(self, *kinds: Kind) -> Difference | None:
         """The first difference of one of these kinds, in order of time."""
         return next((difference for difference in self.differences if difference.kind in kinds), None)
+
+    def without_gradients(self, nodes: Container[int]) -> Comparison:
+        """The same without what is said of the gradients of these nodes of the first side."""
+        kept = [each for each in self.differences if each.kind != "gradient" or each.pair[0] not in nodes]
+        return replace(self, differences=tuple(kept))
 
     @property
     def same_structure(self) -> bool:

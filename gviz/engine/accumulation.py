@@ -80,7 +80,7 @@ def _copied(leaf: Tensor, grad: Grad) -> Tensor:
 def _recorded_copy(leaf: Tensor, grad: Tensor) -> Tensor:
     if not _is_dense(leaf._array):
         return grad.clone()
-    return new_tensor(np.empty_like(leaf._array)).copy_(grad)
+    return new_tensor(np.zeros_like(leaf._array)).copy_(grad)  # a recording shows what it was before
 
 
 def _add(to: Tensor, grad: Grad) -> None:

@@ -118,7 +118,9 @@ def _apart(difference: Difference) -> str:
 def _said(difference: Difference) -> str:
     """A difference in a word or three, for a table."""
     if difference.kind in ("value", "gradient"):
-        gap = difference.distance
+        gap, (x, y) = difference.distance, difference.values
+        if difference.kind == "gradient" and all(value is not None and value.size == 1 for value in (x, y)):
+            return f"gradient {numbers.short(x)} | {numbers.short(y)}"
         return f"{difference.kind} by {numbers.number(gap.largest, 3)}" if gap is not None else difference.kind
     return {"missing": "", "inputs": "inputs", "arguments": "arguments"}.get(difference.kind, difference.kind)
 

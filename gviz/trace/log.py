@@ -95,6 +95,13 @@ class MemoryLog:
     def __len__(self) -> int:
         return len(self._events)
 
+    def everything(self) -> Iterator[Event]:
+        """The definitions, then the events in order: what it takes to say all of it again."""
+        yield from self.ops.values()
+        yield from (SourceSeen(path, text) for path, text in self.sources.items())
+        yield from (StackSeen(stack, frames) for stack, frames in self.stacks.items())
+        yield from self._events
+
     def event(self, seq: int) -> Event:
         """Event number `seq`."""
         if not 1 <= seq <= len(self._events):

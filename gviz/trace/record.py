@@ -24,6 +24,7 @@ from gviz.plain_text import shown
 from gviz.trace import file_format
 from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.capture import overhearing, overhearing_warnings
+from gviz.trace.log import MemoryLog
 from gviz.trace.places import new_trace, refuse_other_file, remove_trace
 from gviz.trace.writer import TraceWriter, utc_now
 from gviz.values import INLINE_BYTES
@@ -154,6 +155,18 @@ class _LeftOut(Recording):
 
     def __exit__(self, *raised: object) -> None:
         pass
+
+
+def keep(log: MemoryLog, path: Path, framework: str = "gviz.engine") -> None:
+    """Write a log that is in memory to a new trace."""
+
+    def refuse(trouble: str) -> None:
+        raise GvizError(f"cannot write {path}", why=trouble)
+
+    writer = TraceWriter(path, about=_about(framework), on_trouble=refuse)
+    for event in log.everything():
+        writer.say(event)
+    writer.close()
 
 
 def mark(name: str) -> None:

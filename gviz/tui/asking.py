@@ -49,6 +49,12 @@ class Asker:
         value = as_value(result)
         return shown(clipped(told(result), 200)) if value is None else short(value)
 
+    def number(self, text: str, n: int) -> float:
+        """An expression as one number; nan where it is none, or more than one."""
+        value = as_value(evaluated(self.timeline, self.names, n, text))
+        array = None if value is None or value.size != 1 else self.timeline.array(value)
+        return float("nan") if array is None else float(array.item())
+
     def watching(self, n: int) -> Iterator[tuple[str, str]]:
         """Each watched expression and what it is at moment `n`, or why it cannot be told."""
         for text in self.watched:

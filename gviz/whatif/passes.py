@@ -15,22 +15,15 @@ from gviz.values import Value
 if TYPE_CHECKING:
     from gviz.whatif.rerun import Rerun
 
-_OF_A_PASS = (
-    e.StepStarted, e.StepFinished, e.GradFlowed, e.GradAccumulated, e.GradRetained, e.GradCaptured, e.SavedFreed,
-    e.BackwardFinished, e.HookRan,
-)  # fmt: skip
-
 
 class Passes:
     """What the recording says of its passes, and what they gave in the branch."""
 
     def __init__(self, rerun: Rerun) -> None:
+        self.end = 0
+        """The event that ended the last pass that was run again: what the recording says up to it was part of that."""
         self._rerun = rerun
         self._results: list[tuple[Value, Tensor]] = []
-
-    def is_in_one(self, event: e.Event) -> bool:
-        """Whether a pass does this by itself when it is run again."""
-        return isinstance(event, _OF_A_PASS) or (isinstance(event, e.NodeCreated) and event.during[0] > 0)
 
     def captured(self, created: e.NodeCreated) -> Tensor | None:
         """The result of the last ``autograd.grad`` that a new constant is, by its value; None if it is none of them."""
@@ -45,6 +38,7 @@ class Passes:
         """Run the pass that begins with event `n`."""
         rerun = self._rerun
         events = self._events(n, started.pass_nr)
+        self.end = n + len(events)
         roots = [rerun.output(node, nr, n) for node, nr in started.roots]
         inputs = [rerun.output(node, nr, n) for node, nr in started.inputs]
         seeds = [rerun.timeline.array(seed) for seed in started.seeds]
@@ -54,15 +48,15 @@ class Passes:
             return
         self._prepare(events)
         given = [new_tensor(np.array(seed)) for seed in seeds]
-        made, before = len(rerun.told.made), len(rerun.told.log)
+        made = len(rerun.told.made)
         with rerun.told.at(started.stack), enable_grad():
             try:
                 self._backward(started, events, [t for t in roots if t], [t for t in inputs if t], given)
             except RuntimeError as error:
                 if str(error) != self._error(events):
                     rerun.stop(started.roots[0][0], f"its pass failed: {error}", of_gradient=True)
-        del before
-        self._number([x for x in events if isinstance(x, e.NodeCreated)], made)
+        if started.create_graph:
+            self._number(started.roots[0][0], [x for x in events if isinstance(x, e.NodeCreated)], made)
 
     def _backward(
         self,
@@ -94,12 +88,15 @@ class Passes:
                 case e.HookRan(node=node, value=Value()):
                     self._rerun.stop(node, "a hook of the program changed its gradient", of_gradient=True)
 
-    def _number(self, recorded: list[e.NodeCreated], made: int) -> None:
-        """Nodes that the pass made, if it built a graph: they come in the same order again."""
-        new = self._rerun.told.made[made:]
-        if len(new) == len(recorded):
-            for old, node in zip(recorded, new, strict=True):
-                self._rerun.told.numbers[old.node] = node.node
+    def _number(self, root: int, recorded: list[e.NodeCreated], made: int) -> None:
+        """Number the nodes of the graph that the pass built: they come in the same order again."""
+        told = self._rerun.told
+        new = told.made[made:]
+        names = [self._rerun.timeline.info(old.node).op.name for old in recorded]
+        if names == [told.log.ops[node.op].name for node in new]:
+            told.numbers.update(zip([old.node for old in recorded], [node.node for node in new], strict=True))
+        else:
+            self._rerun.stop(root, "the graph that its pass built cannot be followed", of_gradient=True)
 
     def _events(self, n: int, pass_nr: int) -> list[e.Event]:
         """What happened in the pass, up to its end."""

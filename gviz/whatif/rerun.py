@@ -18,7 +18,7 @@ from gviz.engine.nn.parameter import Parameter
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.trace.state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Value
+from gviz.values import Value
 from gviz.whatif import operations
 from gviz.whatif.branch import Branch, Stopped
 from gviz.whatif.change import Change
@@ -53,7 +53,7 @@ class Rerun:
 
     def happen(self, n: int, event: e.Event) -> None:
         """Do again what event number `n` says."""
-        if self._passes.is_in_one(event):
+        if n <= self._passes.end:
             return
         match event:
             case e.NodeCreated(kind="op"):
@@ -67,7 +67,7 @@ class Rerun:
                 self._set_grad(self.output(node, nr, n), how, value)
             case e.RequiresGradSet(node=node, requires_grad=flag):
                 if (tensor := self.output(node, 0, n)) is not None:
-                    tensor.requires_grad_(flag)
+                    tensor.requires_grad_(flag) if tensor.grad_fn is None else tensor.detach_()
             case e.StorageWritten(node=node, value=value):
                 self._written(node, value)
             case e.ScopeEntered() | e.ScopeLeft() | e.Named() | e.Marked() | e.OptimizerStepped():
@@ -123,6 +123,12 @@ class Rerun:
             self._begin_with(info, state)
         if info.created.kind == "op" and info.created.requires_grad:
             self.stop(node, "an earlier iteration made it, which is not run again", of_gradient=True)
+        if any(output.view_of for output in info.created.outputs) and self._is_written(node, n):
+            self.stop(node, "an earlier iteration made it as a view of memory that is written to here")
+
+    def _is_written(self, node: int, n: int) -> bool:
+        later = [seq for seq in self.timeline.events_of(node) if seq >= n]
+        return any(isinstance(self.timeline.event(seq), e.StorageWritten) for seq in later)
 
     def _begin_with(self, info: NodeInfo, state: NodeState | None) -> None:
         self._tensors[info.node] = outputs = list[Tensor | None]()
@@ -130,8 +136,8 @@ class Rerun:
             value = made.value if state is None else state.outputs[nr].value
             requires_grad = info.created.requires_grad if state is None else state.requires_grad
             tensor = self._made(info.node, value, info.created.kind, requires_grad)
-            if tensor is not None and state is not None and state.outputs[nr].grad is not None:
-                self._set_grad(tensor, "assigned", state.outputs[nr].grad)
+            if tensor is not None and state is not None:
+                tensor._set_grad(self._grad(state.outputs[nr].grad))  # announced with the tensor
             outputs.append(tensor)
         self.told.number(info.node, outputs[0] if outputs else None)
 
@@ -148,7 +154,7 @@ class Rerun:
         tensor = new_tensor(np.array(array))
         if kind == "parameter":
             tensor = Parameter(tensor, requires_grad)
-        elif requires_grad:
+        elif requires_grad and tensor._array.dtype.kind == "f":
             tensor.requires_grad_()
         self._hook(node, tensor)
         return tensor
@@ -169,9 +175,10 @@ class Rerun:
         if op is None:
             self._stand_in(created, f"{info.op.name} is not an operation of the engine")
             return
+        given = [tensor for tensor in inputs if tensor is not None]
         with self.told.as_node(created):
             try:
-                outputs = operations.run(op, info.op, created, [t for t in inputs if t is not None])
+                outputs = self._refreshed(created, given) or operations.run(op, info.op, created, given)
             except RuntimeError as error:
                 self.stop(created.node, f"it failed: {error}")
                 self._tensors[created.node] = [None] * len(created.outputs)
@@ -179,6 +186,16 @@ class Rerun:
         self._tensors[created.node] = [*outputs]
         self.told.number_last(created.node)
         self._intervene(created.node, outputs[0])
+
+    def _refreshed(self, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The view that became up to date with what was written to its base, if that is what this node is."""
+        if not operations.is_regenerated(created):
+            return []
+        for outputs in self._tensors.values():
+            for tensor in outputs:
+                if tensor is not None and operations.is_view(tensor, inputs[0], created) and tensor.grad_fn is not None:
+                    return [tensor]
+        return []
 
     def _stand_in(self, created: e.NodeCreated, why: str) -> None:
         """Take a node's recorded values for an operation that cannot be run, unless they depend on the change."""
@@ -211,13 +228,17 @@ class Rerun:
         """Set ``.grad``; what wrote into its memory is an operation of its own."""
         if tensor is None or how not in ("none", "assigned"):
             return
-        array: Array | None = None if value is None else self.timeline.array(value)
-        tensor.grad = None if array is None else new_tensor(np.array(array))
+        tensor.grad = self._grad(value)
+
+    def _grad(self, value: Value | None) -> Tensor | None:
+        array = None if value is None else self.timeline.array(value)
+        return None if array is None else new_tensor(np.array(array))
 
     def _written(self, node: int, value: Value) -> None:
         """Memory was replaced without an operation: ``x.data = ...``."""
-        if self.timeline.info(node).created.kind == "op":
+        if operations.is_in_place(self.timeline.info(node).op):
             return  # the operation wrote it, and has been run
+        self.stop(node, "the program assigned to its .data; the recorded value is taken")
         tensor = self._tensors.get(node, [None])[0]
         array = self.timeline.array(value)
         if tensor is None or array is None or array.size != tensor._array.size:

@@ -1,0 +1,192 @@
+"""``gviz whatif``: recorded operations run again with a number changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gviz.cli import outputs, streams, terminal
+from gviz.cli.settings import Settings
+from gviz.errors import GvizError
+from gviz.plain_text import shown
+
+if TYPE_CHECKING:
+    from gviz.trace.state import Iteration
+    from gviz.trace.timeline import Timeline
+    from gviz.whatif.branch import Branch
+
+POINTS = 25
+_COLUMN = 24
+
+
+@click.command("whatif")
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("changes", nargs=-1, required=True, metavar="CHANGE...")
+@click.option("--show", metavar="EXPR,...", help="What to show: z, x.grad, any expression (all that differs).")
+@click.option("--at", metavar="MOMENT", help="A moment of the iteration that is run again (end).")
+@click.option("--points", type=click.IntRange(2, 1000), default=POINTS, show_default=True, help="Of a range.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The branch as a trace; a range's curves as svg.")
+@click.option("-f", "--force", is_flag=True, help="Write over an existing file.")
+@click.pass_obj
+def command(
+    settings: Settings,
+    trace: Path,
+    changes: tuple[str, ...],
+    show: str | None,
+    at: str | None,
+    points: int,
+    output: Path | None,
+    force: bool,
+) -> None:
+    """Change a number in a trace of gviz's engine and see what follows, without running the program.
+
+    CHANGE is "x = 5", "w[0, 1] = 0", "grad z = 2", or one range "x = -3..3", which draws curves. Every operation and
+    pass of one iteration is run again, the last one unless --at says another.
+    """
+    from gviz.trace.reader import open_trace
+    from gviz.trace.timeline import Timeline
+    from gviz.tui.cursor import Cursor
+    from gviz.whatif.sweep import swept
+
+    if output is not None:
+        outputs.refuse_picture(output, trace, force=force)
+    with open_trace(trace) as log:
+        timeline = Timeline(log)
+        _refuse_other_engines(log.meta.get("framework", ""))
+        n = Cursor(timeline, 0).event_at(at) if at else len(timeline)
+        iteration = timeline.iteration_at(n)
+        shows = [text.strip() for text in (show or "").split(",") if text.strip()]
+        if sweep := [point for change in changes for point in swept(change, points)]:
+            _sweep(timeline, iteration, changes, sweep, shows, output, force, settings)
+        else:
+            _branch(timeline, iteration, changes, shows, output, force)
+
+
+def _refuse_other_engines(framework: str) -> None:
+    if framework != "gviz.engine":
+        raise GvizError(
+            f"only what gviz's own engine recorded can be run again, and this is a trace of {shown(framework) or '?'}",
+            hint="gviz record --engine builtin SCRIPT",
+            exit_code=2,
+        )
+
+
+def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Branch:
+    """The branch that these changes, as text, make of an iteration."""
+    from gviz.tui.asking import Asker
+    from gviz.whatif.change import parsed
+    from gviz.whatif.rerun import branched
+
+    asker = Asker(timeline)
+    return branched(
+        timeline, iteration, [parsed(text, lambda place: asker.last(place, iteration.end)) for text in changes]
+    )
+
+
+def _branch(
+    timeline: Timeline,
+    iteration: Iteration,
+    changes: Sequence[str],
+    shows: Sequence[str],
+    output: Path | None,
+    force: bool,
+) -> None:
+    from gviz.trace.timeline import Timeline as Made
+
+    branch = branch_of(timeline, iteration, changes)
+    for line in stops(timeline, branch):
+        click.echo(line)
+    other = Made(branch.log)
+    for line in _shown(timeline, other, iteration, shows) if shows else differences(timeline, other, iteration, branch):
+        click.echo(line)
+    if output is not None:
+        _keep(branch, output, force)
+
+
+def _keep(branch: Branch, output: Path, force: bool) -> None:
+    from gviz.trace.record import keep
+
+    with outputs.whole_file(output, force=force) as unfinished:
+        keep(branch.log, unfinished)
+    streams.say(f"wrote {output}")
+
+
+def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
+    """Where the branch could not go on."""
+    from gviz.explain.names import label
+
+    for stopped in branch.stopped:
+        what = "gradients beyond it are not known" if stopped.of_gradient else "what follows from it is not known"
+        yield f"stopped at {label(timeline, stopped.node)}: {shown(stopped.why)}; {what}."
+
+
+def _shown(timeline: Timeline, other: Timeline, iteration: Iteration, shows: Sequence[str]) -> Iterator[str]:
+    from gviz.tui.asking import Asker
+
+    width = max(map(len, shows))
+    yield f"{'':<{width}}  {'recorded':<{_COLUMN}} what if"
+    for text in shows:
+        before = Asker(timeline).evaluated(text, iteration.end)
+        after = Asker(other).evaluated(text, len(other))
+        yield f"{shown(text):<{width}}  {before:<{_COLUMN}} {after}".rstrip()
+
+
+def differences(timeline: Timeline, other: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
+    """Everything that is another number now, in two columns."""
+    from gviz.compare.closeness import EXACT
+    from gviz.compare.comparison import compared
+    from gviz.compare.side import Side
+    from gviz.render import comparison as text
+
+    found = compared(Side(timeline, iteration.index + 1), Side(other, 1), EXACT)
+    known = found.without_gradients(branch.unknown)
+    rows = list(text.rows(known))
+    if not rows:
+        yield "nothing depends on it: no number changes."
+        return
+    yield f"{'recorded':<{text.COLUMN}}   what if"
+    yield from rows
+
+
+def _sweep(
+    timeline: Timeline,
+    iteration: Iteration,
+    changes: Sequence[str],
+    sweep: Sequence[tuple[float, str]],
+    shows: Sequence[str],
+    output: Path | None,
+    force: bool,
+    settings: Settings,
+) -> None:
+    from gviz.render.curve import svg_curves, text_curve
+
+    if len(changes) != 1 or not shows:
+        raise GvizError("a range needs --show, and stands alone", hint='"x = -3..3" --show z,x.grad', exit_code=2)
+    curves = _curves(timeline, iteration, sweep, shows)
+    what = changes[0].partition("=")[0].strip()
+    if output is None:
+        for text, points in curves:
+            for line in text_curve(f"{text} over {what}", points, ascii=terminal.needs_ascii(settings)):
+                click.echo(line)
+        return
+    with outputs.whole_file(output, force=force) as unfinished:
+        unfinished.write_text(svg_curves(what, curves), encoding="utf-8")
+    streams.say(f"wrote {output}")
+
+
+def _curves(
+    timeline: Timeline, iteration: Iteration, sweep: Sequence[tuple[float, str]], shows: Sequence[str]
+) -> list[tuple[str, list[tuple[float, float]]]]:
+    from gviz.trace.timeline import Timeline as Made
+    from gviz.tui.asking import Asker
+
+    curves: dict[str, list[tuple[float, float]]] = {text: [] for text in shows}
+    for x, change in sweep:
+        other = Made(branch_of(timeline, iteration, [change]).log)
+        asker = Asker(other)
+        for text, points in curves.items():
+            points.append((x, asker.number(text, len(other))))
+    return list(curves.items())

@@ -1,0 +1,80 @@
+"""``gviz whatif`` as a user meets it."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from cli.programs import gviz
+
+PROGRAM = """\
+import gviz.engine as torch
+x = torch.tensor(3.0, requires_grad=True)
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+z = x * x + w.sum()
+z.backward()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whatif")
+    (folder / "program.py").write_text(PROGRAM)
+    gviz("record", "-o", "program.gviz", "program.py", cwd=folder)
+    return folder
+
+
+def test_old_and_new_beside_each_other(folder):
+    code, out, err = gviz("whatif", "program.gviz", "x = 5", "--show", "z,x.grad", cwd=folder)
+    assert (code, err) == (0, "")
+    assert [line.split() for line in out.splitlines()] == [
+        ["recorded", "what", "if"],
+        ["z", "12", "28"],
+        ["x.grad", "6", "10"],
+    ]
+
+
+def test_everything_that_differs(folder):
+    code, out, _ = gviz("whatif", "program.gviz", "x = 5", cwd=folder)
+    assert code == 0
+    assert "gradient 6 | 10" in out
+    assert "w" not in [line.split()[1] for line in out.splitlines()[1:]]
+
+
+def test_nothing_that_differs(folder):
+    assert gviz("whatif", "program.gviz", "x = 3", cwd=folder)[1] == "nothing depends on it: no number changes.\n"
+
+
+def test_the_branch_is_a_trace(folder, tmp_path):
+    gviz("whatif", "program.gviz", "w[1] = 7", "-o", str(tmp_path / "branch.gviz"), cwd=folder)
+    code, out, _ = gviz("show", "branch.gviz", "node", "z", cwd=tmp_path)
+    assert code == 0
+    assert "17" in out
+    assert "program.py:4" in out
+
+
+def test_a_range_draws_curves(folder, tmp_path):
+    code, out, _ = gviz("whatif", "program.gviz", "x = -3..3", "--show", "z,x.grad", "--points", "5", cwd=folder)
+    lines = out.splitlines()
+    assert (code, lines[0]) == (0, "z over x")
+    assert sum(line.count("•") + line.count("*") for line in lines) == 10
+    assert lines[1].split()[0] == "12"
+    path = tmp_path / "curve.svg"
+    gviz("whatif", "program.gviz", "x = -3..3", "--show", "z", "--points", "5", "-o", str(path), cwd=folder)
+    (curve,) = ET.parse(path).iter("{http://www.w3.org/2000/svg}polyline")
+    heights = [float(pair.split(",")[1]) for pair in curve.get("points").split()]
+    assert heights[0] == heights[4] < heights[1] == heights[3] < heights[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (["q = 5"], 2, "gviz: error: there is no q"),
+        (["x = five"], 2, "gviz: error: five is not a number or a list of numbers"),
+        (["x = [1, 2]"], 2, "gviz: error: this value does not fit"),
+        (["x = -3..3"], 2, "gviz: error: a range needs --show, and stands alone"),
+        (["x = 3..3", "--show", "z"], 2, "gviz: error: x = 3..3 has no extent"),
+        (["x = 5", "-o", "program.py"], 1, "gviz: error: program.py already exists"),
+    ],
+)
+def test_bad_input(folder, arguments, code, line):
+    result, out, err = gviz("whatif", "program.gviz", *arguments, cwd=folder)
+    assert (result, out, err.splitlines()[0]) == (code, "", line)

@@ -1,0 +1,230 @@
+"""Recorded operations run again: unchanged they are the recording, changed what the program would have done."""
+
+import contextlib
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine.random_programs import START, lines
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from recording import events_of
+from whatif.rerun_check import deviations
+
+import gviz.engine as torch
+from gviz.errors import GvizError
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.whatif.change import Change, parsed
+from gviz.whatif.rerun import branched
+
+SAMPLES = sorted(path for path in Path(__file__).parents[2].joinpath("samples").glob("[01]*.py"))
+
+
+def recorded(program, limit=1 << 30):
+    return Timeline(MemoryLog(events_of(program, limit=limit)))
+
+
+def node_named(timeline, name):
+    return next(node for node in reversed(timeline.nodes) if timeline.info(node).name == name)
+
+
+def after(program, text):
+    """The recording, and the timeline of the branch of its last iteration."""
+    timeline = recorded(program)
+    change = parsed(text, lambda place: node_named(timeline, place))
+    branch = branched(timeline, timeline.iterations[-1], [change])
+    return timeline, branch, Timeline(branch.log)
+
+
+def value(branch, other, node):
+    return other.array(other.info(branch.numbers[node]).created.outputs[0].value)
+
+
+def grad(branch, other, node):
+    output = other.at(len(other)).state(branch.numbers[node]).outputs[0]
+    return other.array(output.grad if output.grad is not None else output.incoming)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_lesson_run_again_is_the_lesson(path, capsys):
+    code = compile(path.read_text(), str(path), "exec")
+
+    def lesson():
+        names = {"__name__": "__main__"}
+        with contextlib.suppress(RuntimeError):  # a lesson on an error ends with it
+            exec(code, names)
+        return names
+
+    assert list(deviations(recorded(lesson))) == []
+
+
+@settings(max_examples=120, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(lines().filter(lambda line: "hook" not in line and ".data =" not in line), min_size=1, max_size=10))
+def test_any_program_run_again_is_the_program(written):
+    def program():
+        names = {name: lambda *args: None for name in ("see", "numbers", "print")}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(START.replace("import torch", "import gviz.engine as torch"), names)
+            for line in written:
+                try:
+                    exec(line, names)
+                except Exception:  # programs that fail are programs, too
+                    continue
+        return names
+
+    assert list(deviations(recorded(program))) == []
+
+
+def test_a_changed_leaf_changes_everything_after_it():
+    def program():
+        x = torch.tensor(4.0, requires_grad=True)
+        y = torch.tensor(1.0, requires_grad=True)
+        z = x * x + torch.sin(y)
+        z.backward()
+        return x, y, z
+
+    timeline, branch, other = after(program, "x = 5")
+    x, y, z = (node_named(timeline, name) for name in "xyz")
+    assert value(branch, other, z) == np.float32(25 + np.sin(np.float32(1)))
+    assert (grad(branch, other, x), grad(branch, other, y)) == (10, np.cos(np.float32(1)))
+    assert (branch.stopped, branch.unknown) == ((), frozenset())
+
+
+def test_one_element_of_a_tensor():
+    def program():
+        w = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        y = (w * w).sum()
+        y.backward()
+        return w, y
+
+    timeline, branch, other = after(program, "w[0, 1] = 0")
+    w, y = node_named(timeline, "w"), node_named(timeline, "y")
+    assert value(branch, other, y) == 1 + 9 + 16
+    assert grad(branch, other, w).tolist() == [[2, 0], [6, 8]]
+
+
+def test_the_result_of_an_operation_is_put_in_its_place_and_what_follows_is_computed():
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        h = torch.exp(x)
+        y = h * 3.0
+        y.backward()
+        return x, h, y
+
+    timeline, branch, other = after(program, "h = 10")
+    x, y = node_named(timeline, "x"), node_named(timeline, "y")
+    assert value(branch, other, y) == 30
+    assert grad(branch, other, x) == 30  # the rule of exp uses its result
+
+
+def test_a_changed_gradient_goes_on_backward():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        z = x * x
+        loss = z * 1.0
+        loss.backward()
+        return x, z, loss
+
+    timeline, branch, other = after(program, "grad z = 2")
+    assert grad(branch, other, node_named(timeline, "x")) == 12
+    assert value(branch, other, node_named(timeline, "loss")) == 9
+
+
+def test_a_training_step_is_taken_with_the_changed_number():
+    def program(start=1.0):
+        w = torch.nn.Parameter(torch.tensor([1.0]))
+        optimizer = torch.optim.SGD([w], lr=0.5, momentum=0.9)
+        x = torch.tensor([start])
+        loss = (w * x).sum()
+        loss.backward()
+        optimizer.step()
+        return w, optimizer, x, loss
+
+    timeline, branch, other = after(program, "x = 3")
+    w = node_named(timeline, "w")
+    final = other.at(len(other)).state(branch.numbers[w]).outputs[0].value
+    assert other.array(final).tolist() == [1.0 - 0.5 * 3]
+
+
+def test_dropped_elements_stay_the_recorded_ones():
+    def program():
+        torch.manual_seed(1)
+        x = torch.ones(8, requires_grad=True)
+        y = torch.nn.functional.dropout(x, 0.5)
+        y.sum().backward()
+        return x, y
+
+    timeline, branch, other = after(program, "x = 3")
+    y = node_named(timeline, "y")
+    before = timeline.array(timeline.info(y).created.outputs[0].value)
+    assert 0 < (before == 0).sum() < 8
+    assert value(branch, other, y).tolist() == (3 * before).tolist()
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def test_what_is_not_an_operation_of_the_engine_stops_the_branch_there_only():
+    def program():
+        x = torch.tensor(1.0, requires_grad=True)
+        v = torch.tensor(1.0, requires_grad=True)
+        y = Doubled.apply(x)
+        z = y * v
+        z.backward()
+        return x, v, y, z
+
+    timeline, branch, other = after(program, "v = 5")
+    x, v, y, z = (node_named(timeline, name) for name in "xvyz")
+    assert value(branch, other, z) == 10
+    (stop,) = branch.stopped
+    assert (stop.node, stop.of_gradient) == (y, True)
+    assert "not an operation of the engine" in stop.why
+    assert x in branch.unknown
+    assert v not in branch.unknown
+
+    timeline, branch, other = after(program, "x = 5")
+    assert (branch.stopped[0].node, branch.stopped[0].of_gradient) == (y, False)
+    assert z not in branch.numbers
+
+
+def test_a_value_that_was_not_stored_is_named():
+    def program():
+        x = torch.ones(1000, requires_grad=True)
+        return x, (x * 2).sum()
+
+    timeline = recorded(program, limit=1024)
+    branch = branched(timeline, timeline.iterations[0], [Change(1, 5)])
+    assert branch.stopped[0].node == 1
+    assert "--values" in branch.stopped[0].why
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("x 5", "x 5 changes nothing"),
+        ("x == 5", "x == 5 changes nothing"),
+        ("x = __import__('os')", "__import__('os') is not a number or a list of numbers"),
+        ("x[a] = 1", "(a,) is not an index"),
+        ("x = 'a'", "'a' is not a number or a list of numbers"),
+        ("= 5", "= 5 changes nothing"),
+    ],
+)
+def test_changes_that_say_nothing(text, what):
+    with pytest.raises(GvizError) as raised:
+        parsed(text, lambda place: 1)
+    assert raised.value.what == what
+
+
+def test_a_change_that_does_not_fit():
+    with pytest.raises(GvizError, match="does not fit"):
+        Change(1, [1, 2, 3]).applied(np.zeros(2))
