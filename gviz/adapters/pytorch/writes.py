@@ -15,7 +15,7 @@ from gviz.values import Value
 def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "") -> None:
     """An operation wrote to the memory of `target`; `silent` ones are PyTorch's own and get no node."""
     grad_changed(session, target)
-    node = target.grad_fn
+    node = _grad_fn(target)
     if node is not None and session.marks.of_node(node) is None:
         _tracked_write(session, target, call)
         return
@@ -31,6 +31,14 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
         why = "no_grad"
     mark = untracked(session, call, (target,), why)
     say_written(session, target, mark.node)
+
+
+def _grad_fn(target: torch.Tensor) -> torch.autograd.graph.Node | None:
+    """The node of a tensor; none for a view made under no_grad, of which PyTorch refuses to say it after a write."""
+    try:
+        return target.grad_fn
+    except RuntimeError:
+        return None
 
 
 def grad_changed(session: Session, grad: torch.Tensor) -> None:
