@@ -88,6 +88,8 @@ def _before_failed_passes(survey: Survey) -> set[int]:
     """The nodes that a pass which ended with an error would have reached, or may have."""
     ended = (event for _, event in survey.select(BackwardFinished))
     failed = {event.pass_nr for event in ended if isinstance(event, BackwardFinished) and event.error}
+    if survey.passes[-1][1].pass_nr in failed:
+        return set(survey.nodes)
     roots = {node for _, event in survey.passes if event.pass_nr in failed for node, _ in event.roots}
     return {*roots, *ancestors(survey.timeline, *roots)}
 

@@ -3,7 +3,7 @@
 import runpy
 import sys
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,19 +24,36 @@ def line_of(path, marker="# cause"):
 @cache
 def recorded(folder, name, engine="builtin"):
     """The timeline of ``tests/explain/FOLDER/NAME.py``; what it prints and raises is in it."""
+    path = str(HERE / folder / f"{name}.py")
+    kept = None  # what the program holds stays alive until the recording ends
+    with TemporaryDirectory() as temporary, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trace = Path(temporary) / "program.gviz"
+        with suppress(RuntimeError), record(trace, limit=1 << 16) as recording, ENGINES[engine](recording):
+            kept = runpy.run_path(path)
+        del kept
+        return load(trace)
+
+
+@contextmanager
+def builtin(recording):
+    """``import torch`` means the engine."""
     saved = {key: module for key, module in sys.modules.items() if key.partition(".")[0] == "torch"}
     for key in saved:
         del sys.modules[key]
     sys.modules["torch"] = gviz.engine
     try:
-        with TemporaryDirectory() as temporary, warnings.catch_warnings():
-            warnings.simplefilter("always")
-            kept = None  # what the program holds stays alive until the recording ends
-            trace = Path(temporary) / "program.gviz"
-            with suppress(RuntimeError), record(trace, limit=1 << 16):
-                kept = runpy.run_path(str(HERE / folder / f"{name}.py"))
-            del kept
-            return load(trace)
+        yield
     finally:
         del sys.modules["torch"]
         sys.modules.update(saved)
+
+
+def pytorch(recording):
+    """Real PyTorch, listened to."""
+    from gviz.adapters.pytorch.attach import Attached
+
+    return Attached(recording.channel)
+
+
+ENGINES = {"builtin": builtin, "torch": pytorch}

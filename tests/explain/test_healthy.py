@@ -7,7 +7,7 @@ from samples.lessons import LESSONS, recording
 from gviz.explain.check import check
 
 PROGRAMS = sorted(path.stem for path in (HERE / "healthy").glob("*.py"))
-SUSPECTED = {"following_copy": {"cut"}}
+SUSPECTED = {"following_copy": {"cut", "not-reached"}}
 """What a program does on purpose and looks like a mistake."""
 
 MISTAKES_SHOWN = {
@@ -22,11 +22,13 @@ def found(timeline):
     return [(one.level, one.finding.kind) for one in check(timeline)]
 
 
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_healthy_program_is_healthy(name):
-    assert not recorded("healthy", name).failures
-    assert {kind for _, kind in found(recorded("healthy", name))} == SUSPECTED.get(name, set())
-    assert {level for level, _ in found(recorded("healthy", name))} <= {"suspicion"}
+def test_a_healthy_program_is_healthy(name, engine):
+    timeline = recorded("healthy", name, engine)
+    assert not timeline.failures
+    assert {kind for _, kind in found(timeline)} <= SUSPECTED.get(name, set())
+    assert {level for level, _ in found(timeline)} <= {"suspicion"}
 
 
 @pytest.mark.parametrize("name", LESSONS)

@@ -93,7 +93,7 @@ def _ends(asked: Question, node: int) -> Iterator[Finding]:
 
 
 def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Finding]:
-    """Data on the way to the loss that was made right after the graph was left, on the same line or with its numbers.
+    """Data on the way to the loss that came up right after the graph was left: on the same line, or of the same shape.
 
     Numbers that leave for numpy or Python come back as constants without an input: this is where.
     """
@@ -113,7 +113,7 @@ def _comes_back(timeline: Timeline, end: Finding, info: NodeInfo) -> bool:
     at = innermost(info)
     same_line = end.at is not None and at is not None and (at.path, at.line) == (end.at.path, end.at.line)
     same_shape = left.value is not None and back.value is not None and left.value.shape == back.value.shape
-    return left.storage == back.storage or same_line or (same_shape and left.value == back.value)
+    return left.storage == back.storage or same_line or same_shape
 
 
 CUT = Kind("cut", "warning", "every way from the loss to the leaf is cut: detach, no_grad, .data, integers, numpy")

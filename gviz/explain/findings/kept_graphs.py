@@ -17,8 +17,8 @@ MOST_ALIVE = 3
 
 def found(survey: Survey) -> Iterator[Finding]:
     """Lines of which tracked results of more iterations are alive at the end than any loop needs."""
-    if not survey.timeline.freed(survey.end) or len(survey.timeline.iterations) <= MOST_ALIVE:
-        return  # a recording that does not tell when nodes go says nothing about who stays
+    if len(survey.timeline.iterations) <= MOST_ALIVE:
+        return
     last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # later the program takes everything down
     alive = [made for made in survey.alive(last_pass) if made.created.kind == "op" and made.created.requires_grad]
     by_line: defaultdict[int, dict[int, Made]] = defaultdict(dict)
