@@ -11,6 +11,7 @@ import msgspec
 
 from gviz.emit import Channel, aside
 from gviz.engine import Tensor, announce
+from gviz.engine.jit import StaticGraph, TracedFunction, TracedModule, events_of
 from gviz.engine.node import AccumulateGrad, Node
 from gviz.errors import GvizError
 from gviz.events import Event, Marked, Named, NodeCreated
@@ -21,11 +22,12 @@ from gviz.render.scene import Options
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
+Drawable = StaticGraph | TracedFunction | TracedModule
 Params = Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]
 
 
 def make_dot(
-    var: Timeline | Tensor | tuple[Tensor, ...],
+    var: Timeline | Drawable | Tensor | tuple[Tensor, ...],
     params: Params | None = None,
     show_attrs: bool = False,
     show_saved: bool = False,
@@ -34,7 +36,8 @@ def make_dot(
     at: int | None = None,
     options: Options | None = None,
 ) -> Graph:
-    """The graph of a recording at event `at` (else before the program took it down), or the graph behind a tensor.
+    """The graph of a recording at event `at` (else before the program took it down), the graph behind a tensor, or a
+    static graph: what ``jit.trace`` gives, or its ``graph``.
 
     Takes what ``torchviz.make_dot`` takes: `params` gives leaves their names, as ``model.named_parameters()`` does,
     `show_attrs` says all that is known of every node, `show_saved` draws the tensors kept for backward. Of a tensor's
@@ -43,16 +46,22 @@ def make_dot(
     asked = options or Options(density="full" if show_attrs else "short", saved=show_saved)
     if isinstance(var, Timeline):
         return digraph(moment_scene(var, last_moment(var) if at is None else at, asked))
+    if isinstance(var, Drawable):
+        return _at_its_end(Timeline(MemoryLog(events_of(var if isinstance(var, StaticGraph) else var.graph))), asked)
     tensors = var if isinstance(var, tuple) else (var,)
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise GvizError(
                 f"gviz cannot draw a {type(tensor).__module__}.{type(tensor).__qualname__}",
-                hint="give it a tensor of gviz.engine, or what gviz.load answers",
+                hint="give it a tensor of gviz.engine, a traced function, or what gviz.load answers",
                 exit_code=2,
             )
-    timeline = late(tensors, params or ())
-    drawn = moment_scene(timeline, len(timeline), asked)
+    return _at_its_end(late(tensors, params or ()), asked)
+
+
+def _at_its_end(timeline: Timeline, options: Options) -> Graph:
+    """The last moment, without a caption: nothing happens there."""
+    drawn = moment_scene(timeline, len(timeline), options)
     return digraph(replace(drawn, caption=""))
 
 

@@ -16,7 +16,10 @@ from gviz.engine.jit.graph import Node as Node
 from gviz.engine.jit.graph import Ref as Ref
 from gviz.engine.jit.graph import StaticGraph as StaticGraph
 from gviz.engine.jit.interpreter import interpret as interpret
+from gviz.engine.jit.interpreter import run_node as run_node
 from gviz.engine.jit.notices import TracerWarning as TracerWarning
+from gviz.engine.jit.recordings import events_of as events_of
+from gviz.engine.jit.recordings import graph_of as graph_of
 from gviz.engine.jit.trace import trace as trace
 from gviz.engine.jit.traced import TracedFunction as TracedFunction
 from gviz.engine.jit.traced import TracedModule as TracedModule

@@ -71,11 +71,12 @@ def _run(node: Node, values: Values, graph: StaticGraph) -> Sequence[Tensor]:
     operands = _operands(node, values, graph)
     if node.untracked:
         with no_grad():
-            return _applied(node, operands)
-    return _applied(node, operands)
+            return run_node(node, operands)
+    return run_node(node, operands)
 
 
-def _applied(node: Node, operands: list[Tensor]) -> Sequence[Tensor]:
+def run_node(node: Node, operands: list[Tensor]) -> Sequence[Tensor]:
+    """What one operation gives on these operands; one that writes does write to the first."""
     assert node.op is not None
     if node.effect == "write":
         return [apply_in_place(node.op, operands, dict(node.attrs))]
