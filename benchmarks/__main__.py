@@ -8,6 +8,7 @@ from importlib import import_module
 
 SUBJECTS = (
     "chain",
+    "graph_mode",
     "mlp",
     "convnet",
     "transformer",
