@@ -7,6 +7,7 @@ nan, inf and zero over all of them, never sampled.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import isfinite, prod, sqrt
 from typing import Any
 
@@ -76,8 +77,13 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """The stored statistics, or those of the stored elements, or None."""
         if self.stats is not None or self.data is None:
             return self.stats
-        array = self.array()
-        return None if array is None else statistics(array)
+        return _of_data(self.dtype, self.shape, self.data)
+
+
+@lru_cache(maxsize=1024)
+def _of_data(dtype: str, shape: tuple[int, ...], data: bytes) -> Stats:
+    """The statistics of stored elements: a value is looked at again and again while somebody steps."""
+    return statistics(decode(dtype, shape, data))
 
 
 def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:

@@ -123,6 +123,10 @@ class ChangeList:
         """All events of `key`."""
         return np.concatenate([EMPTY, *(run.of_key(key) for run in self.runs)])
 
+    def count(self, key: int, upto: int) -> int:
+        """How many events up to `upto` one key has: for a few keys cheaper than `counts`."""
+        return sum(int(run.of_key(key).searchsorted(upto, "right")) for run in self.runs)
+
     def counts(self, keys: Array, upto: int) -> Array:
         """How many events up to `upto` each of many keys has."""
         total = np.zeros(len(keys), np.int64)

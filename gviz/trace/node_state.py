@@ -27,6 +27,9 @@ last writes to its memory. Equal stamps, equal states."""
 
 _KEPT_STATES = 1 << 15
 
+_FEW = 8
+"""Up to so many nodes are looked up one by one: the search for many at once has a price of its own."""
+
 
 class NodeStates:
     """Answers what a node was at any moment; remembers the last answers, within bounds."""
@@ -44,7 +47,11 @@ class NodeStates:
 
         A node whose state has not changed since it was last asked for costs a look-up.
         """
-        ranks = self._index.lists["node"].counts(np.asarray(nodes, np.int64), n).tolist()
+        own = self._index.lists["node"]
+        if len(nodes) <= _FEW:
+            ranks = [own.count(node, n) for node in nodes]
+        else:
+            ranks = own.counts(np.asarray(nodes, np.int64), n).tolist()
         self._look_up_births(nodes)
         covers = [(pass_nr, self.reach(pass_nr).nodes) for pass_nr in running]
         written = self._index.lists["written"]
@@ -57,7 +64,10 @@ class NodeStates:
                 stamps.append((node, rank, covering, writes))
             else:
                 stamps.append(None)
-        self._find([stamp for stamp in stamps if stamp is not None and stamp not in self._kept], n, running)
+        wanted = [stamp for stamp in stamps if stamp is not None]
+        if len(self._kept) + len(wanted) > _KEPT_STATES:
+            self._kept = {stamp: self._kept[stamp] for stamp in wanted if stamp in self._kept}
+        self._find([stamp for stamp in wanted if stamp not in self._kept], n, running)
         return [None if stamp is None else self._kept[stamp] for stamp in stamps]
 
     def grow(self) -> None:
@@ -77,8 +87,6 @@ class NodeStates:
     def _find(self, stamps: list[Stamp], n: int, running: tuple[int, ...]) -> None:
         if not stamps:
             return
-        if len(self._kept) + len(stamps) > _KEPT_STATES:
-            self._kept.clear()
         lists = self._index.lists
         latest_pass = lists["kind"].last(KIND_NUMBERS[e.BackwardStarted], n)
         since = min([latest_pass, *(lists["pass_started"].last(pass_nr, n) for pass_nr in running)])

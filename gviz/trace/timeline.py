@@ -28,6 +28,7 @@ from gviz.trace.state import Iteration, NodeInfo, Phase
 from gviz.values import Array, Value
 
 _WHOLE_NODE = (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed)
+_KEPT_INFOS = 1 << 14
 _UNKNOWN_OP = e.OpSeen(0, "?", "", (), (), ())
 
 
@@ -48,6 +49,7 @@ class Timeline(Played):
         self._index = index if index is not None and index.count == len(log) else Index()
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
+        self._infos: dict[int, NodeInfo] = {}
         self._searched, self._first_bad = 0, 0
         if self._index.first_bad is not None:
             self._searched, self._first_bad = self._index.count, self._index.first_bad
@@ -72,6 +74,7 @@ class Timeline(Played):
             return False
         self._index.extend(self._log, until=monotonic() + seconds)
         self._states.grow()
+        self._infos.clear()
         for name in (
             "nodes",
             "iterations",
@@ -149,6 +152,14 @@ class Timeline(Played):
 
     def info(self, node: int) -> NodeInfo:
         """What never changes about a node; GvizError if the log does not know it."""
+        info = self._infos.get(node)
+        if info is None:
+            if len(self._infos) >= _KEPT_INFOS:
+                self._infos.clear()
+            info = self._infos[node] = self._info(node)
+        return info
+
+    def _info(self, node: int) -> NodeInfo:
         created = self._created(node)
         born = self._index.lists["created"].last(node, len(self))
         return NodeInfo(

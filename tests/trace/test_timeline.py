@@ -355,3 +355,11 @@ def test_the_first_nan_is_found_wherever_it_is():
     log.append(e.GradSet(1, 0, "assigned", value(np.inf)))
     timeline.refresh()
     assert timeline.first_bad() == len(timeline) - 1
+
+
+def test_a_full_memory_of_answers_keeps_those_that_are_asked_for(shared_leaf, monkeypatch):
+    monkeypatch.setattr("gviz.trace.node_state._KEPT_STATES", 2)
+    timeline = Timeline(shared_leaf)
+    for n in range(len(timeline) + 1):
+        states = replay(shared_leaf, n)
+        assert timeline.at(n).states(timeline.nodes) == [states.get(node) for node in timeline.nodes]
