@@ -43,7 +43,7 @@ def bundle(thing: Timeline | Tensor) -> dict[str, str]:
         return {"text/plain": repr(thing)}
     from gviz.digraph import late
 
-    return _bundle(late(thing, ()), repr(thing))
+    return _bundle(late([thing], ()), repr(thing))
 
 
 def _bundle(timeline: Timeline, text: str) -> dict[str, str]:

@@ -135,12 +135,24 @@ class Changes:
             part = self._shape if whole else self._part(here.nodes | before.nodes, (*here.links, *before.links))
             if part.places:
                 recorder.note(n, dressed(part, self._timeline, moment))
-            nodes = self._nodes if whole else [node for node in here.nodes if node in self._known]
+            nodes = self._asked(moment, here, low)
             for node, state in zip(nodes, moment.states(nodes), strict=True):
                 said = self._panels.rows(moment, node, state, whole=whole)
                 recorder.note(n, (((node, key), text) for key, text in said))
             before = here
         return recorder.changes
+
+    def _asked(self, moment: Moment, here: Touched, low: int) -> list[int]:
+        """The nodes whose panels may read differently."""
+        if moment.n == low or isinstance(moment.event, e.BackwardStarted | e.RequiresGradSet):
+            return self._nodes
+        nodes = [node for node in here.nodes if node in self._known]
+        return [*nodes, *self._changed(moment)] if isinstance(moment.event, e.BackwardFinished) else nodes
+
+    def _changed(self, moment: Moment) -> list[int]:
+        """The nodes that are not what they were a moment before."""
+        states = zip(moment.states(self._nodes), self._timeline.at(moment.n - 1).states(self._nodes), strict=True)
+        return [node for node, (now, before) in zip(self._nodes, states, strict=True) if now != before]
 
     def _touched(self, moment: Moment) -> Touched:
         event = moment.event
