@@ -15,21 +15,23 @@ from gviz.version import __version__
 
 if TYPE_CHECKING:
     from gviz.digraph import make_dot
+    from gviz.frameworks import attach, record
     from gviz.pictures import export
     from gviz.questions import check, why
     from gviz.trace import load
-    from gviz.trace.record import mark, record
+    from gviz.trace.record import mark
     from gviz.trace.timeline import Timeline
 
-__all__ = ["__version__", "check", "export", "load", "make_dot", "mark", "record", "show", "why"]
+__all__ = ["__version__", "attach", "check", "export", "load", "make_dot", "mark", "record", "show", "why"]
 
 _HOMES = {
+    "attach": "gviz.frameworks",
     "check": "gviz.questions",
     "export": "gviz.pictures",
     "load": "gviz.trace",
     "make_dot": "gviz.digraph",
     "mark": "gviz.trace.record",
-    "record": "gviz.trace.record",
+    "record": "gviz.frameworks",
     "why": "gviz.questions",
 }
 

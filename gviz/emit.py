@@ -27,7 +27,7 @@ import numpy as np
 from gviz import site
 from gviz.errors import GvizError
 from gviz.events import Event, NodeFreed, OpSeen, SourceSeen, StackSeen
-from gviz.values import INLINE_BYTES, Array, Value, capture
+from gviz.values import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, capture, shape_of
 
 Listener = Callable[[Event], None]
 
@@ -35,15 +35,24 @@ Listener = Callable[[Event], None]
 class Channel:
     """One recording: who listens, how much of a value is kept, and the numbers handed out so far.
 
-    `limit` is the size in bytes up to which whole values are kept; `read_source` gives a file's text, or None.
+    `limit` is the size in bytes up to which whole values are kept, unless `keep` wants less of them;
+    `read_source` gives a file's text, or None.
     """
 
     def __init__(
-        self, listener: Listener, *, limit: int = INLINE_BYTES, read_source: Callable[[str], str | None] | None = None
+        self,
+        listener: Listener,
+        *,
+        limit: int = INLINE_BYTES,
+        keep: Keep = "whole",
+        read_source: Callable[[str], str | None] | None = None,
     ) -> None:
         self._listener = listener
-        self.limit = max(limit, INLINE_BYTES)
-        self.value: Callable[[Array | np.generic], Value] = partial(capture, limit=self.limit)
+        self.keep = keep
+        self.limit = max(limit, INLINE_BYTES) if keep == "whole" else FEW_BYTES
+        self.value: Callable[[Array | np.generic], Value] = (
+            shape_of if keep == "none" else partial(capture, limit=self.limit)
+        )
         """Captures an array or numpy scalar under this recording's limit."""
         self._read_source = read_source or (lambda path: None)
         self._freed: deque[_End] = deque()

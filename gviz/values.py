@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isfinite, prod, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+
+Keep = Literal["none", "stats", "whole"]
+"""How much of an array a recording keeps: shape and dtype, statistics, or all up to a limit."""
 
 INLINE_BYTES = 1024
 """Up to this size the raw bytes cost no more than statistics would, so they are always kept."""
@@ -24,6 +27,9 @@ NUMPY_DTYPES = {
     "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8", "complex128": "<c16",
 }  # fmt: skip
 ITEM_SIZES = {name: np.dtype(code).itemsize for name, code in NUMPY_DTYPES.items()} | {"bfloat16": 2}
+FEW_BYTES = 64
+"""So much is kept whole even where only statistics are wanted: they would not be shorter."""
+
 _SUMMED_IN_FLOAT32 = 100_000
 """Up to so many elements, sums in float32 (pairwise, as numpy adds) are as good as their elements."""
 
@@ -105,6 +111,11 @@ def capture(array: Array | np.generic, limit: int = INLINE_BYTES) -> Value:
         data = array.tobytes() if array.__class__ is np.ndarray else array.data.tobytes()
         return Value(_NAMES[array.dtype], array.shape, data)
     return Value(_NAMES[array.dtype], array.shape, None, statistics(np.asarray(array)))
+
+
+def shape_of(array: Array | np.generic) -> Value:
+    """What is known of an array whose elements are not to be looked at."""
+    return Value(_NAMES[array.dtype], array.shape)
 
 
 def statistics(array: Array) -> Stats:

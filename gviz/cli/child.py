@@ -12,10 +12,12 @@ from contextlib import suppress
 from types import CodeType
 from typing import TYPE_CHECKING
 
+from gviz import frameworks
 from gviz.cli import order, parent, runner, torch_name
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.record import Recording, record  # now, while the program's own folder is not on the path yet
+from gviz.trace.window import Window
 
 if TYPE_CHECKING:
     from gviz.live.debuggee import Debuggee
@@ -31,7 +33,10 @@ def main() -> None:
         if what.engine == "builtin":
             torch_name.install()
         target = runner.find(sys.argv[2:], as_module=what.as_module)
-        recording = record(what.trace, source=what.keep_source, limit=what.limit, overwrite=what.replace)
+        recording = record(
+            what.trace, source=what.keep_source, limit=what.limit, overwrite=what.replace, keep=what.keep,
+            window=Window(what.first, what.last),
+        )  # fmt: skip
         recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     except GvizError as error:
         _say(*error.lines())
@@ -52,7 +57,7 @@ def _under_control(address: str) -> Debuggee:
 def _run(what: order.Order, target: runner.Target, recording: Recording) -> None:
     try:
         code = runner.load(target)
-        _choose_engine(what.engine, code)
+        _choose_engine(what, code, recording)
         runner.execute(code)
     except SystemExit:
         raise
@@ -68,17 +73,18 @@ def _close(recording: Recording) -> None:
     recording.__exit__(None, None, None)
 
 
-def _choose_engine(engine: order.Engine, code: CodeType) -> None:
-    if engine == "builtin" or not torch_name.is_imported_by(code):
+def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> None:
+    if what.engine == "builtin":
         return
-    if engine == "auto" and not torch_name.is_installed():
+    if torch_name.is_imported_by(code) and not torch_name.is_installed():
+        if what.engine == "torch":
+            recording.close()
+            _say(*frameworks.NO_TORCH.lines())
+            sys.exit(frameworks.NO_TORCH.exit_code)
         torch_name.install()
         _say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
         return
-    _say(
-        "gviz: this program uses PyTorch, whose operations gviz cannot record yet: they will be missing in the trace",
-        "hint: --engine builtin makes `import torch` mean gviz's own engine",
-    )
+    frameworks.follow_torch(recording, what.compiled)
 
 
 def _say(*lines: str) -> None:

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from gviz.values import Keep
+
 Engine = Literal["auto", "builtin", "torch"]
 
 
@@ -13,9 +15,11 @@ Engine = Literal["auto", "builtin", "torch"]
 class Order:
     """Where the trace goes, which engine ``import torch`` means, whether a module is run.
 
-    `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own). `replace` lets the new trace
-    take the place of one that is there, once everything before the recording has succeeded. `parent` is the
-    process that gives the order: the program ends with it. `live` is the socket of the debugger that holds the program.
+    `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own), `keep` asks for less than
+    that. `first` and `last` are the marks between which is recorded, `compiled` says what becomes of PyTorch's compiled
+    regions. `replace` lets the new trace take the place of one that is there, once everything before the recording has
+    succeeded. `parent` is the process that gives the order: the program ends with it. `live` is the socket of the
+    debugger that holds the program.
     """
 
     trace: str
@@ -23,6 +27,10 @@ class Order:
     as_module: bool = False
     keep_source: bool = True
     limit: int = 0
+    keep: Keep = "whole"
+    first: str = ""
+    last: str = ""
+    compiled: str = "opaque"
     replace: bool = False
     parent: int = 0
     live: str = ""

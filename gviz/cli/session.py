@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from gviz.cli import outputs
+from gviz.cli import outputs, what_to_keep
 from gviz.cli.order import Engine, Order
+from gviz.cli.what_to_keep import WHOLE, Keeping
 from gviz.errors import GvizError
 from gviz.trace import places
 
@@ -24,7 +25,7 @@ SCRIPT_CONTEXT = {"allow_interspersed_args": False}
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run, and how it is recorded. `limit` is the size in bytes up to which whole arrays are kept."""
+    """What to run, and how it is recorded."""
 
     argv: tuple[str, ...]
     as_module: bool = False
@@ -32,7 +33,7 @@ class Program:
     output: Path | None = None
     force: bool = False
     keep_source: bool = True
-    limit: int = 0
+    keeping: Keeping = WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,12 @@ _OPTIONS = (
     engine_option,
     click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the trace in this file."),
     click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
-    click.option("--values", "limit", type=click.IntRange(min=0), default=0, metavar="BYTES",
-                 help="Keep whole arrays up to this size (1024); of larger ones their statistics."),
+    *what_to_keep.OPTIONS,
     click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
     click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="SCRIPT [ARGS]..."),
 )  # fmt: skip
 
-_RECORDING = ("argv", "as_module", "engine", "output", "force", "limit")
+_RECORDING = ("argv", "as_module", "engine", "output", "force")
 
 
 def takes_program(command: _Command) -> Callable[..., Any]:
@@ -71,7 +71,8 @@ def takes_program(command: _Command) -> Callable[..., Any]:
     @wraps(command)
     def with_program(*arguments: Any, no_source: bool, **options: Any) -> Any:
         recording = {name: options.pop(name) for name in _RECORDING}
-        return command(*arguments, Program(**recording, keep_source=not no_source), **options)
+        keeping = what_to_keep.taken_from(options)
+        return command(*arguments, Program(**recording, keep_source=not no_source, keeping=keeping), **options)
 
     for option in reversed(_OPTIONS):
         with_program = option(with_program)
@@ -101,7 +102,7 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
         engine=program.engine,
         as_module=program.as_module,
         keep_source=program.keep_source,
-        limit=program.limit,
+        **asdict(program.keeping),
         parent=os.getpid(),
         replace=again or (program.force and program.output is not None),
         live=live,

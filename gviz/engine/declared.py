@@ -6,10 +6,12 @@ one explain the other, and an adapter need not import the engine for them.
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 from pathlib import Path
 
-from gviz.engine import functions as functions  # declares every operation
+from gviz.engine import ops
 from gviz.engine.op import REGISTRY, Op
 
 PATH = Path(__file__).parents[1] / "adapters" / "operations.json"
@@ -17,6 +19,8 @@ PATH = Path(__file__).parents[1] / "adapters" / "operations.json"
 
 def text() -> str:
     """The table as it should be: one line for each operation."""
+    for module in pkgutil.iter_modules(ops.__path__):  # some are imported only where they are used
+        importlib.import_module(f"{ops.__name__}.{module.name}")
     rows = [json.dumps(_row(op), ensure_ascii=False) for op in REGISTRY]
     return "[\n" + ",\n".join(rows) + "\n]\n"
 

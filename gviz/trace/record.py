@@ -11,7 +11,7 @@ import sys
 import tokenize
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from types import CodeType, TracebackType
@@ -26,8 +26,9 @@ from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.capture import overhearing, overhearing_warnings
 from gviz.trace.log import MemoryLog
 from gviz.trace.places import new_trace, refuse_other_file, remove_trace
+from gviz.trace.window import ALL, Window, begin_at, end_at
 from gviz.trace.writer import TraceWriter, utc_now
-from gviz.values import INLINE_BYTES
+from gviz.values import INLINE_BYTES, Keep
 from gviz.version import __version__
 
 _program: Recording | None = None
@@ -40,24 +41,56 @@ class Recording:
     An exception that leaves the block is said as `Failed` and goes on its way. After a fork only the parent records.
     """
 
-    def __init__(self, path: Path, *, limit: int, source: bool, framework: str) -> None:
+    def __init__(
+        self, path: Path, *, limit: int, source: bool, framework: str, keep: Keep = "whole", window: Window = ALL
+    ) -> None:
         self.path = path
+        self._keep: Keep = keep
+        self._window = window
+        self._beside: list[Callable[[Recording], AbstractContextManager[object]]] = []
         self.framework = framework
         self._limit = limit
         self._read_source = read_source if source else None
         self._through: Callable[[TraceWriter], Listener] = _straight
         self._writer: TraceWriter | None = None
         self._open = ExitStack()
+        self._joined = ExitStack()  # left by the thread that closes: a framework may keep things for each thread
 
     def __enter__(self) -> Recording:
         emit.refuse_second()  # before there is a file
         writer = self._writer = TraceWriter(self.path, about=_about(self.framework), on_trouble=self._detached)
-        self.channel = Channel(self._through(writer), limit=self._limit, read_source=self._read_source)
+        self.channel = Channel(self._through(writer), limit=self._limit, keep=self._keep, read_source=self._read_source)
         atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`
         self._open.enter_context(emit.listening(self.channel))
         self._open.enter_context(overhearing_warnings(self.channel))
         self._open.enter_context(overhearing(self.channel))
+        for listen in self._beside:
+            self._joined.enter_context(listen(self))
+        self._open.enter_context(self._window.watched(self.channel))
         return self
+
+    def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Recording:
+        """Enter a context of whoever listens to another framework, when the recording begins, until it ends."""
+        self._beside.append(listen)
+        return self
+
+    def join(self, context: AbstractContextManager[object]) -> None:
+        """Enter a context now, to be left when the recording ends."""
+        self._joined.enter_context(context)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the recording has begun and its file still takes events."""
+        return self._writer is not None and not self._writer.dead
+
+    def tell(self, name: str, text: str) -> None:
+        """Say something about the whole trace, such as its framework."""
+        if self._writer is not None:
+            self._writer.tell(name, text)
+
+    def close(self) -> None:
+        """End the recording. Ending it twice is allowed."""
+        self._close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -87,6 +120,7 @@ class Recording:
             self._writer.flush()
 
     def _close(self, error: BaseException | None = None) -> None:
+        self._joined.close()
         if self._writer is not None:
             self._writer.close(partial(self._end, error))
         self._open.close()  # in a forked child, whose writer does nothing
@@ -125,11 +159,13 @@ def record(
     source: bool = True,
     overwrite: bool = False,
     framework: str = "gviz.engine",
+    keep: Keep = "whole",
+    window: Window = ALL,
 ) -> Recording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
-    Arrays are kept whole up to `limit` bytes, larger ones as statistics. `source` keeps the text of the program's
-    files in the trace. An existing file is refused with GvizError unless `overwrite`.
+    Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the
+    text of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`.
     """
     if _program is not None and emit.channel is _program.channel:
         return _LeftOut(_program)
@@ -139,7 +175,7 @@ def record(
         remove_trace(where)
     elif where.exists():
         raise GvizError(f"{where} exists already", hint="choose another name, or pass overwrite=True")
-    return Recording(where, limit=limit, source=source, framework=framework)
+    return Recording(where, limit=limit, source=source, framework=framework, keep=keep, window=window)
 
 
 class _LeftOut(Recording):
@@ -171,9 +207,11 @@ def keep(log: MemoryLog, path: Path, framework: str = "gviz.engine") -> None:
 
 def mark(name: str) -> None:
     """Name this moment of the recording in progress; does nothing if there is none."""
+    begin_at(name)
     channel = emit.channel
     if channel is not None:
         channel.say(Marked(name))
+    end_at(name)
 
 
 def read_source(path: str) -> str | None:

@@ -53,6 +53,7 @@ class TraceWriter:
         self._on_trouble = on_trouble
         self._pending: deque[tuple[Event, int, int]] = deque()
         self._requests: SimpleQueue[Request] = SimpleQueue()
+        self._told: dict[str, str] = {}
         self._heavy = False  # large arrays are coming: the program waits for the file, or they would fill the memory
         self._count = 0
         self._first_bad = 0
@@ -71,6 +72,10 @@ class TraceWriter:
         self._pending.append((event, _clock(), get_ident()))
         if self._heavy or len(self._pending) >= MOST_EVENTS:
             self._hand_over()
+
+    def tell(self, name: str, text: str) -> None:
+        """Say something about the whole trace; it reaches the file with the next events."""
+        self._told[name] = text
 
     def flush(self) -> None:
         """Bring everything said so far into the file, where other processes see it."""
@@ -210,6 +215,7 @@ class TraceWriter:
         length, started, speakers = 0, self._started, self._threads
         with self._connection as connection:
             connection.execute("BEGIN")
+            self._write_told()
             for event, at, thread in taken:
                 kind = KIND_NUMBERS[event.__class__]
                 body = encode(event)
@@ -232,6 +238,10 @@ class TraceWriter:
         self._count += len(events)
         self._heavy = self._chunks.used
         self._look_for_nonfinite(events)
+
+    def _write_told(self) -> None:
+        while self._told:
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", self._told.popitem())
 
     def _insert(self, taken: int, rows: list[RowFields], bodies: list[bytes]) -> None:
         """Insert a batch, whose last event is number `taken` of those that are being written."""
@@ -261,6 +271,7 @@ class TraceWriter:
         with self._connection as connection:
             connection.execute("BEGIN")
             connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
+            self._write_told()
             connection.execute("INSERT INTO meta VALUES ('finished', ?)", (utc_now(),))
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.

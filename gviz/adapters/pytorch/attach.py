@@ -15,15 +15,15 @@ from typing import Any
 
 import torch
 
-from gviz import emit, site
+from gviz import site
 from gviz.adapters.pytorch import modules, passes
 from gviz.adapters.pytorch.calls import Listening, observe
 from gviz.adapters.pytorch.graph import edge_of
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.values import Keep
 from gviz.emit import Channel
 from gviz.events import Warned
 
+_innermost_mode: Callable[[], Any] = torch.overrides._get_current_function_mode
 site.hide(torch.__path__[0] + "/")
 
 
@@ -33,10 +33,11 @@ class Attached:
     The thread that enters it is listened to, and every thread started from then on.
     """
 
-    def __init__(self, channel: Channel, *, values: Keep = "whole", model: torch.nn.Module | None = None) -> None:
-        self.session = Session(channel, values)
+    def __init__(self, channel: Channel, model: torch.nn.Module | None = None, *, compiled: str = "opaque") -> None:
+        self.session = Session(channel)
         self.session.edge_of = partial(edge_of, self.session)
         self._model = model
+        self._compiled = compiled
         self._open = ExitStack()
 
     def __enter__(self) -> Attached:
@@ -45,6 +46,7 @@ class Attached:
                 put_in(self.session, self._open)
             except (AttributeError, ImportError, KeyError) as missing:
                 self._say_missing(name, missing)
+        _put_in_compile(self.session, self._open, self._compiled)
         if self._model is not None:
             modules.name_parameters(self.session, self._model)
         return self
@@ -61,7 +63,15 @@ class Attached:
 
 
 def _put_in_mode(session: Session, leaving: ExitStack) -> None:
-    leaving.enter_context(Listening(session))
+    mode = Listening(session)
+    mode.__enter__()  # type: ignore[no-untyped-call]  # PyTorch has no types here
+    leaving.callback(_take_out, mode, threading.get_ident())
+
+
+def _take_out(mode: Listening, thread: int) -> None:
+    """Leave a mode, in the thread that entered it and if nobody else's is above it; elsewhere it stays, and is idle."""
+    if threading.get_ident() == thread and _innermost_mode() is mode:
+        mode.__exit__(None, None, None)
 
 
 def _put_in_threads(session: Session, leaving: ExitStack) -> None:
@@ -131,6 +141,35 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
     leaving.callback(register_optimizer_step_post_hook(after).remove)
 
 
+def _put_in_compile(session: Session, leaving: ExitStack, compiled: str) -> None:
+    """Compiled regions stay compiled and are one node (``opaque``), or run as written (``eager``)."""
+    compile_it = torch.compile
+
+    @wraps(compile_it)
+    def listened(*args: Any, **options: Any) -> Any:
+        if not args or args[0] is None:
+            return lambda model: listened(model, **options)
+        if compiled == "eager":
+            return args[0]
+        return opaque(compile_it(*args, **options))
+
+    _replace(torch, "compile", listened, leaving)
+
+
+def opaque(region: Any) -> Any:
+    """A compiled callable that no function mode looks into, or it would not stay compiled."""
+    if isinstance(region, torch.nn.Module):
+        region.forward = opaque(region.forward)
+        return region
+
+    @wraps(region)
+    def closed(*args: Any, **options: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return region(*args, **options)
+
+    return closed
+
+
 _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "backward passes": _put_in_engine,
     "custom functions": _put_in_functions,
@@ -150,10 +189,3 @@ def _replace(home: Any, name: str, value: Any, leaving: ExitStack) -> None:
             setattr(home, name, before)
 
     leaving.callback(put_back)
-
-
-def attach(channel: Channel | None = None, *, values: Keep = "whole", model: torch.nn.Module | None = None) -> Attached:
-    """Listen to PyTorch for the recording in progress (or `channel`), from the ``with`` block this opens."""
-    to = channel or emit.channel
-    assert to is not None, "there is no recording in progress"
-    return Attached(to, values=values, model=model)

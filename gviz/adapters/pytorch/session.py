@@ -11,7 +11,7 @@ import torch
 
 from gviz import emit
 from gviz.adapters.pytorch.marks import Marks
-from gviz.adapters.pytorch.values import Capture, Keep
+from gviz.adapters.pytorch.values import Capture
 from gviz.emit import Channel
 from gviz.events import Edge
 from gviz.values import Value
@@ -50,10 +50,10 @@ class ThreadState(threading.local):
 class Session:
     """One recording: the channel, what was announced on it, and the threads that speak."""
 
-    def __init__(self, channel: Channel, keep: Keep) -> None:
+    def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.marks = Marks(channel)
-        self.value = Capture(channel, keep)
+        self.value = Capture(channel)
         self.thread = ThreadState()
         self.edge_of: Callable[[torch.Tensor], Edge]
         """Announces a tensor if nobody has; given by who knows how, which builds on this."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,11 +10,8 @@ import torch
 from gviz.emit import Channel
 from gviz.values import Array, Stats, Value, capture, statistics
 
-Keep = Literal["none", "stats", "whole"]
-
 _NAMES: dict[torch.dtype, str] = {}
 _WIDENED = {torch.bfloat16: torch.float32}
-_FEW_BYTES = 64
 _BLOCK = 1 << 22
 """So many elements of a large tensor are widened at once."""
 
@@ -28,15 +25,11 @@ def name_of(dtype: torch.dtype) -> str:
 
 
 class Capture:
-    """Turns tensors into values as one recording wants them.
+    """Turns tensors into values, as a recording keeps them."""
 
-    `keep` is ``whole`` (arrays up to the channel's limit, of larger ones the statistics), ``stats`` (statistics of all
-    but a few numbers), or ``none`` (shape and dtype alone).
-    """
-
-    def __init__(self, channel: Channel, keep: Keep) -> None:
-        self._nothing = keep == "none"
-        self._limit = _FEW_BYTES if keep == "stats" else channel.limit
+    def __init__(self, channel: Channel) -> None:
+        self._nothing = channel.keep == "none"
+        self._limit = channel.limit
 
     def __call__(self, tensor: torch.Tensor) -> Value:
         """The value of a tensor now. Wrappers, meta, sparse and quantized tensors keep shape and dtype alone."""

@@ -1,0 +1,46 @@
+"""Waits for a package to be imported, so that a program without it pays nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+
+def when_imported(package: str, then: Callable[[], None]) -> None:
+    """Call `then` once, as soon as a package has been imported; now, if it is already."""
+    if package in sys.modules:
+        then()
+    else:
+        sys.meta_path.insert(0, _Waiting(package, then))
+
+
+class _Waiting(MetaPathFinder):
+    """Finds nothing itself, but wraps what loads the package it waits for."""
+
+    def __init__(self, package: str, then: Callable[[], None]) -> None:
+        self._package = package
+        self._then = then
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._package:
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.loader is not None:
+            _announce_end(spec.loader, self._then)
+        return spec
+
+
+def _announce_end(loader: Loader, then: Callable[[], None]) -> None:
+    load = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        load(module)
+        then()
+
+    loader.exec_module = exec_module  # type: ignore[method-assign]  # this loader is of this one import

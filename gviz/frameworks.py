@@ -1,0 +1,87 @@
+"""Which framework a recording listens to: gviz's own engine always, PyTorch where a program imports it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from gviz import emit
+from gviz.adapters.on_import import when_imported
+from gviz.errors import GvizError
+from gviz.plain_text import shown
+from gviz.trace import record as recording
+from gviz.trace.record import Recording
+from gviz.trace.window import ALL, Window
+from gviz.values import INLINE_BYTES, Keep
+
+if TYPE_CHECKING:
+    import torch
+
+NO_TORCH = GvizError(
+    "PyTorch is not installed", hint="pip install 'gviz[torch]', or --engine builtin for gviz's own engine", exit_code=4
+)
+
+
+def record(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    model: torch.nn.Module | None = None,
+    limit: int = INLINE_BYTES,
+    keep: Keep = "whole",
+    source: bool = True,
+    overwrite: bool = False,
+    window: Window = ALL,
+    framework: str = "",
+    compiled: str = "opaque",
+) -> Recording:
+    """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
+
+    Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the text
+    of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`. Of a program
+    that has imported PyTorch, its operations are recorded; `model` gives its parameters their names from the start.
+    """
+    uses_torch = "torch" in sys.modules and sys.modules["torch"].__name__ == "torch"
+    made = recording.record(
+        path, limit=limit, source=source, overwrite=overwrite, keep=keep, window=window,
+        framework=framework or ("torch" if uses_torch else "gviz.engine"),
+    )  # fmt: skip
+    if uses_torch or model is not None:
+        made.along_with(lambda began: _attached(began, model, compiled))
+    return made
+
+
+def attach(
+    model: torch.nn.Module | None = None, path: str | os.PathLike[str] | None = None, **options: Any
+) -> Recording:
+    """Record from here to the end of the program, or to ``close()`` of what this returns; options as for `record`."""
+    return record(path, model=model, **options).__enter__()
+
+
+def follow_torch(began: Recording, compiled: str = "opaque") -> None:
+    """From the moment the program imports PyTorch, record that too; a program without it pays nothing."""
+
+    def join() -> None:
+        if emit.channel is None and not began.is_open:
+            return
+        try:
+            began.tell("framework", "torch")
+            began.join(_attached(began, None, compiled))
+        except Exception as trouble:  # whatever it is, the program goes on
+            text = f"gviz: warning: PyTorch's operations cannot be recorded: {type(trouble).__name__}: {trouble}"
+            if sys.__stderr__ is not None:
+                with suppress(OSError):
+                    print(shown(text), file=sys.__stderr__, flush=True)
+
+    when_imported("torch", join)
+
+
+@contextmanager
+def _attached(began: Recording, model: torch.nn.Module | None, compiled: str) -> Iterator[object]:
+    from gviz.adapters.pytorch.attach import Attached
+
+    attached: AbstractContextManager[Any] = Attached(began.channel, model, compiled=compiled)
+    with attached as it:
+        yield it
