@@ -24,11 +24,12 @@ def debug(
     lesson: bool = False,
     opening: Sequence[str] = (),
     commands: Iterable[str] | None = None,
-) -> None:
+) -> int:
     """Open the debugger on a trace, at the moment `at`, else at the program's failure, else at the first event.
 
     A `lesson` begins with its own text. The commands of `opening` are carried out before anybody types. Line by line,
-    `commands` are carried out instead of what is typed.
+    `commands` are carried out instead of what is typed; the exit code is 2 if one of them, or of what a pipe gives, was
+    refused.
     """
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
@@ -36,7 +37,7 @@ def debug(
     with open_trace(trace) as log:
         timeline = Timeline(log)
         start = moment(timeline, at) if at else None
-        _debug(timeline, settings, title, start, lesson=lesson, opening=opening, commands=commands)
+        return _debug(timeline, settings, title, start, lesson=lesson, opening=opening, commands=commands)
 
 
 def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None) -> None:
@@ -77,16 +78,20 @@ def _debug(
     lesson: bool = False,
     opening: Sequence[str] = (),
     commands: Iterable[str] | None = None,
-) -> None:
+) -> int:
     from gviz import tui
     from gviz.tui import plain
 
     if terminal.why_plain(settings):
-        plain.debug(timeline, commands, sys.stdin, sys.stdout, at=at, lesson=lesson, opening=opening)
+        talk = plain.debug(
+            timeline, commands, sys.stdin, sys.stdout, at=at, lesson=lesson, opening=opening, title=title
+        )
+        return 2 if talk.refused and not sys.stdin.isatty() else 0
     else:
         ascii = terminal.needs_ascii(settings)
         theme = settings.theme
         tui.debug(timeline, title=title, at=at, ascii=ascii, theme=theme, lesson=lesson, opening=opening)
+    return 0
 
 
 def _steps(timeline: Timeline) -> Iterator[str]:

@@ -36,7 +36,7 @@ def command(settings: Settings, name: str | None, list_all: bool) -> int:
         _walk(recorded.trace)
     else:
         given = chain([first], sys.stdin) if piped else None
-        debugger.debug(recorded.trace, settings, title=lesson.path.name, lesson=True, commands=given)
+        return debugger.debug(recorded.trace, settings, title=lesson.path.name, lesson=True, commands=given)
     return recorded.exit_code
 
 

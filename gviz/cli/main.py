@@ -14,7 +14,21 @@ from gviz.cli import streams
 from gviz.cli.settings import Settings, debug_option, display_options
 from gviz.errors import GvizError
 
-COMMANDS = ("demo", "run", "record", "open", "show", "explain", "why", "check", "diff", "whatif", "export", "info")
+COMMANDS = (
+    "demo",
+    "run",
+    "record",
+    "open",
+    "show",
+    "explain",
+    "why",
+    "check",
+    "diff",
+    "whatif",
+    "export",
+    "info",
+    "keys",
+)
 """Every command, in the order of the help; each is the file of its name beside this one."""
 
 _INTERRUPTED, _CLOSED_PIPE = 130, 141

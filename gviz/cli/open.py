@@ -19,10 +19,10 @@ from gviz.trace import places
 @takes_opening
 @display_options
 @click.pass_obj
-def command(settings: Settings, trace: Path | None, at: str | None, opening: Opening) -> None:
+def command(settings: Settings, trace: Path | None, at: str | None, opening: Opening) -> int:
     """Open the debugger on a trace; without TRACE on the newest one in the cache folder."""
     path = trace or _newest()
-    debug(path, settings, title=path.name, at=at, opening=opening.over_a_recording)
+    return debug(path, settings, title=path.name, at=at, opening=opening.over_a_recording)
 
 
 def _newest() -> Path:

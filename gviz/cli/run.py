@@ -44,8 +44,8 @@ def command(settings: Settings, program: Program, opening: Opening, pause: Pause
         return _live(settings, program, opening, _FIRST[pause])
     recorded = record_program(program)
     streams.say(f"trace: {recorded.trace}")
-    debug(recorded.trace, settings, title=" ".join(program.argv), opening=opening.over_a_recording)
-    return recorded.exit_code
+    code = debug(recorded.trace, settings, title=" ".join(program.argv), opening=opening.over_a_recording)
+    return recorded.exit_code or code
 
 
 def _live(settings: Settings, program: Program, opening: Opening, first: Mode) -> int:

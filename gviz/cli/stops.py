@@ -1,4 +1,4 @@
-"""``--break``, ``--on`` and ``-c``: what the debugger is told before anybody types."""
+"""``--break``, ``--on``, ``-x`` and ``-c``: what the debugger is told before anybody types."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ _OPTIONS = (
                  help="Stop at x, #4, demo.py:4, Mul, net.*, also 'x if value > 3'; open at the first stop."),
     click.option("--on", "events", multiple=True, metavar="EVENT",
                  help="Stop on forward, backward, accumulate, free, inplace, view, nan, inf or error."),
+    click.option("-x", "scripts", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
+                 help="Carry out the commands in a file first."),
     click.option("-c", "commands", multiple=True, metavar="COMMAND", help="Carry out a command of the debugger first."),
 )  # fmt: skip
 
@@ -40,8 +42,14 @@ def takes_opening(command: _Command) -> Callable[..., Any]:
 
     @wraps(command)
     def with_opening(
-        *arguments: Any, breaks: tuple[str, ...], events: tuple[str, ...], commands: tuple[str, ...], **options: Any
+        *arguments: Any,
+        breaks: tuple[str, ...],
+        events: tuple[str, ...],
+        scripts: tuple[str, ...],
+        commands: tuple[str, ...],
+        **options: Any,
     ) -> Any:
+        commands = (*(f"source {path}" for path in scripts), *commands)
         return command(*arguments, opening=_opening(breaks, events, commands), **options)
 
     for option in reversed(_OPTIONS):

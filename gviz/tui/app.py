@@ -14,10 +14,11 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from gviz.crash import EXIT_CODE, crash
 from gviz.trace.timeline import Timeline
+from gviz.tui import config
 from gviz.tui.commands import SPECS
+from gviz.tui.config import Config
 from gviz.tui.cursor import start_of
 from gviz.tui.glyphs import glyphs
-from gviz.tui.parsing import parse
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.themes import THEMES, semantic_colours, starting_theme
 
@@ -70,7 +71,7 @@ class ScreenApp(App[None]):
         for spec in SPECS:
             if not spec.takes or spec.takes.startswith("["):
                 name = spec.name
-                yield SystemCommand(name, spec.told(), lambda name=name: self._debugger.run_command(parse(name)))
+                yield SystemCommand(name, spec.told(), lambda name=name: self._debugger.run_line(name))
 
     @property
     def _debugger(self) -> DebuggerScreen:
@@ -97,8 +98,9 @@ class DebuggerApp(ScreenApp):
         theme: str | None,
         lesson: bool = False,
         opening: Sequence[str] = (),
+        config: Config | None = None,
     ) -> None:
-        screen = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson, opening=opening)
+        screen = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson, opening=opening, config=config)
         super().__init__(screen, ascii=ascii, theme=theme)
 
 
@@ -119,7 +121,11 @@ def debug(
     itself fails.
     """
     start = start_of(timeline) if at is None else at
-    app = DebuggerApp(timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening)
+    own = config.read()
+    theme = theme or own.theme
+    app = DebuggerApp(
+        timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening, config=own
+    )
     run(app)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+import numpy as np
+
 from gviz import where
 from gviz.errors import GvizError
 from gviz.explain.names import label
@@ -18,6 +20,7 @@ from gviz.values import Value
 from gviz.where import Stop, changing
 
 MOST_ROWS = 200
+MOST_ELEMENTS = 10_000
 
 
 class Asker:
@@ -107,6 +110,20 @@ def whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
 def evaluate(asker: Asker, text: str, n: int) -> Iterator[str]:
     """``eval EXPR``."""
     yield f"{shown(text)} = {asker.evaluated(text, n)}"
+
+
+def evaluate_all(asker: Asker, text: str, n: int) -> Iterator[str]:
+    """``pp EXPR``: every element, in rows."""
+    result = evaluated(asker.timeline, asker.names, n, text)
+    yield f"{shown(text)} ="
+    yield from (f"  {shown(row)}" for row in _rows(result)[:MOST_ROWS])
+
+
+def _rows(result: object) -> list[str]:
+    if not isinstance(result, np.ndarray):
+        return told(result).splitlines()
+    with np.printoptions(threshold=MOST_ELEMENTS, linewidth=100):
+        return str(np.asarray(result)).splitlines()
 
 
 def diff(asker: Asker, text: str, n: int) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -14,7 +15,10 @@ from gviz.where import Stop, condition
 
 @dataclass(slots=True)
 class Breakpoint:
-    """One breakpoint. It stops after the first `ignored` of the moments it fits; with a `message` it only says that."""
+    """One breakpoint. It stops after the first `ignored` of the moments it fits; with a `message` it only says that.
+
+    Where it stops, `commands` are carried out.
+    """
 
     number: int
     stop: Stop
@@ -23,6 +27,7 @@ class Breakpoint:
     message: str = ""
     enabled: bool = True
     ignored: int = 0
+    commands: tuple[str, ...] = ()
 
     def after(self, n: int) -> Iterator[Hit]:
         """The moments after `n` that count, in order."""
@@ -66,10 +71,12 @@ class Breakpoints:
         return None if same else self.add(stop)
 
     def numbered(self, text: str) -> list[Breakpoint]:
-        """Those whose numbers `text` says, all of them if it says none; GvizError for one there is not."""
+        """Those whose numbers `text` says (``.``: the newest), all if it says none; GvizError for one there is not."""
         if not text.strip():
             return list(self.listed)
         by_number = {str(known.number): known for known in self.listed}
+        if self.listed:
+            by_number["."] = self.listed[-1]
         for word in text.split():
             if word not in by_number:
                 raise GvizError(f"there is no breakpoint {word[:20]}", hint="info break lists them", exit_code=2)
@@ -110,6 +117,11 @@ class Breakpoints:
         found = [(hit, one) for one in self._stopping() if (hit := next(one.before(n), None)) is not None]
         latest = max((hit.n for hit, _ in found), default=0)
         return self._first([(hit, one) for hit, one in found if hit.n == latest])
+
+    def commands_of(self, reason: str) -> tuple[str, ...]:
+        """The commands of the breakpoint that a reason of a stop names."""
+        found = re.match(r"breakpoint (\d+)", reason)
+        return next((one.commands for one in self.listed if found and one.number == int(found.group(1))), ())
 
     def arrived(self, n: int) -> None:
         """Time stopped here: those that were to stop once are gone."""

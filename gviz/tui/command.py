@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gviz.tui.lines import Line
 
@@ -43,14 +43,32 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Something only a front end can do; line mode knows ``quit`` alone."""
+class Script:
+    """Lines to carry out next; they come from `origin`."""
 
-    what: Literal["quit", "theme"]
+    lines: tuple[str, ...]
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question after some lines: only if the answer is yes `then` is carried out."""
+
+    lines: tuple[str, ...]
+    question: str
+    then: Script
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Something that only a front end can do."""
+
+    what: Literal["quit", "set", "play"]
     argument: str = ""
 
 
-Run = Callable[["Session", Command], "Arrival | Said | Look | Wish"]
+Reply: TypeAlias = "Arrival | Said | Look | Script | Asked | Wish"
+Run: TypeAlias = "Callable[[Session, Command], Reply]"
 
 
 @dataclass(frozen=True, slots=True)

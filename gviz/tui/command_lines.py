@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TextIO
 
 from gviz.plain_text import shown
+from gviz.tui.reading import Reader
 
 PROMPT = "(gviz) "
 
@@ -20,13 +21,17 @@ def echoed(commands: Iterable[str], output: TextIO) -> Iterator[str]:
         yield text
 
 
-def typed(input: TextIO, output: TextIO) -> Iterator[str]:
-    """Lines as they are typed, with history and editing where it is a terminal."""
+def typed(input: TextIO, output: TextIO, reader: Reader | None = None) -> Iterator[str]:
+    """Lines as they are typed, with history and editing where it is a terminal; a `reader` may ask for other signs."""
+
+    def prompt() -> str:
+        return f"{reader.sign} " if reader is not None and reader.sign else PROMPT
+
     if _interactive(input):
-        yield from _edited(output)
+        yield from _edited(output, prompt)
         return
     while True:
-        output.write(PROMPT)
+        output.write(prompt())
         output.flush()
         text = input.readline()
         if not text:
@@ -37,15 +42,17 @@ def typed(input: TextIO, output: TextIO) -> Iterator[str]:
         yield text
 
 
-def _edited(output: TextIO) -> Iterator[str]:
+def _edited(output: TextIO, prompt: Callable[[], str]) -> Iterator[str]:
     with suppress(ImportError):  # Windows has none; input() works without it
         import readline  # noqa: F401  # gives input() its line editing
     while True:
         try:
-            yield builtins.input(PROMPT)
+            yield builtins.input(prompt())
         except EOFError:
             output.write("\n")
             return
+        except KeyboardInterrupt:
+            output.write("\n")  # an unfinished line is dropped
 
 
 def _interactive(input: TextIO) -> bool:

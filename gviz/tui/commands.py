@@ -6,16 +6,17 @@ The parser, the help, completion, the palette, line mode and the screen all read
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
 from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui import asking, folding, looking, stopping
+from gviz.tui import asking, folding, informing, looking, saving, stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.command import Command, Look, Run, Said, Spec, Wish
+from gviz.tui.command import Asked, Command, Look, Run, Said, Script, Spec, Wish
 from gviz.tui.cursor import Arrival, Cursor, Move
 from gviz.tui.folds import Folds
 from gviz.tui.session import Session
@@ -48,6 +49,28 @@ def _sets(change: Callable[[Breakpoints, str, int], Iterator[str]]) -> Run:
 
 def _looks(look: Callable[[Session, str], Look | Said]) -> Run:
     return lambda session, command: look(session, command.argument)
+
+
+def _files(act: Callable[[Session, str], Said | Script | Asked]) -> Run:
+    return lambda session, command: act(session, command.argument)
+
+
+def _jump(session: Session, command: Command) -> Arrival:
+    """``jump`` skips code in gdb and pdb; here nothing runs, and that is said once."""
+    arrival = session.cursor.goto(command.argument)
+    if "jump" in session.told:
+        return arrival
+    session.told.add("jump")
+    return replace(arrival, said=("jump runs nothing and skips nothing: it is goto in this recording", *arrival.said))
+
+
+def _set(session: Session, command: Command) -> Wish:
+    name, value = session.settings.change(command.argument)
+    return Wish("set", f"{name} {value}")
+
+
+def _commands(session: Session, command: Command) -> Said:
+    raise GvizError("commands cannot be given here", hint="type it in the prompt", exit_code=2)
 
 
 def _help(session: Session, command: Command) -> Look | Said:
@@ -88,14 +111,21 @@ _TIME = (
          _moves(navigation.phase, "phase"), repeats=True),
     Spec("reverse-phase", ("rp",), "[N]", "to the phase before",
          _moves(navigation.reverse_phase, "phase", backward=True), repeats=True),
-    Spec("to", ("t", "until"), "[PLACE]", "to the next event of a node, of the selected one without PLACE",
+    Spec("until", ("unt", "advance"), "[PLACE]",
+         "forward to a place, as break takes it; without one to the end of the pass",
+         _cursor(Cursor.until), repeats=True),
+    Spec("to", ("t",), "[PLACE]", "to the next event of a node, of the selected one without PLACE",
          _cursor(Cursor.to), repeats=True),
     Spec("reverse-to", ("rt",), "[PLACE]", "to the event before of a node",
          _cursor(Cursor.reverse_to), repeats=True),
-    Spec("goto", ("jump", "@"), "PLACE",
+    Spec("jump", ("j",), "PLACE", "the same as goto: in a recording nothing is run or skipped", _jump),
+    Spec("goto", ("@",), "PLACE",
          "move the time cursor: @12 or 12, start, end, fwd, bwd, nan, error, #4, x, 'm", _cursor(Cursor.goto)),
     Spec("back", (), "", "back in the list of positions jumped from", lambda session, _: session.cursor.back()),
-    Spec("mark", (), "NAME", "remember this position; goto 'NAME comes back", _cursor(Cursor.bookmark)),
+    Spec("play", (), "[SPEED]", "step by itself: play, play 2x, play stop",
+         lambda _, command: Wish("play", command.argument)),
+    Spec("mark", (), "NAME [PLACE]", "remember this position, or that of a place; goto 'NAME comes back",
+         lambda session, command: Said((session.cursor.bookmark(command.argument),))),
     Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan",
          _cursor(Cursor.find), repeats=True),
     Spec("select", (), "PLACE", "look at a node; the time does not move",
@@ -106,17 +136,24 @@ _TIME = (
 )  # fmt: skip
 
 _LOOK = (
-    Spec("print", ("p", "node"), "[PLACE]", "the selected node in full: value, gradient, where it was made",
-         _looks(looking.node)),
-    Spec("eval", ("=",), "EXPR", "an expression over the tensors of this moment: x.grad * 2, norm(#4)",
-         _asks(asking.evaluate)),
+    Spec("print", ("p",), "[EXPR]", "an expression at this moment: x.grad * 2, norm(#4); without one the selected node",
+         looking.print_expression, repeats=True),
+    Spec("pp", (), "EXPR", "the same, with all elements", _asks(asking.evaluate_all)),
+    Spec("eval", ("=",), "EXPR", "the same as print EXPR", _asks(asking.evaluate)),
+    Spec("node", (), "[PLACE]", "a node in full: value, gradient, where it was made", _looks(looking.node)),
     Spec("explain", ("why", "e"), "[PLACE[.grad]]", "why it has this value, this gradient, or none; with the lines",
          _looks(looking.explain)),
     Spec("whatis", (), "EXPR", "its shape and dtype", _asks(asking.whatis)),
     Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", _asks(asking.diff)),
     Spec("tape", (), "", "all nodes of this iteration, one row each", _looks(looking.tape)),
-    Spec("list", ("l",), "", "the source around the current line", _looks(looking.source)),
-    Spec("where", ("w", "bt"), "", "the call stack of the selected node", _looks(looking.where)),
+    Spec("graph", (), "[PLACE]", "the graph, and a node in it", _looks(looking.graph)),
+    Spec("list", ("l",), "[PLACE]", "the source around the current line, or where a node was made",
+         _looks(looking.source)),
+    Spec("where", ("w", "bt", "backtrace"), "", "the call stack of the selected node", _looks(looking.where)),
+    Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", looking.up, repeats=True),
+    Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down, repeats=True),
+    Spec("info", ("i",), "[WORD]", "break, watch, marks, graph, saved, params, stats or leaks: what there is",
+         lambda session, command: Said(tuple(informing.info(session, command.argument)))),
     Spec("output", (), "", "what the program has printed up to now", _looks(looking.output)),
     Spec("lesson", (), "", "what the program says about itself at its top", _looks(looking.lesson)),
 )  # fmt: skip
@@ -151,8 +188,7 @@ _STOPS = (
     Spec("enable", (), "[N ...]", "switch breakpoints on", _sets(stopping.enable)),
     Spec("disable", (), "[N ...]", "switch breakpoints off", _sets(stopping.disable)),
     Spec("delete", ("clear",), "[N ...]", "take breakpoints away", _sets(stopping.delete)),
-    Spec("info", ("i",), "[break]", "the breakpoints, and how often each stops in this recording",
-         _sets(stopping.listed)),
+    Spec("commands", (), "N", "what breakpoint N carries out where it stops, line by line up to end", _commands),
 )  # fmt: skip
 
 _PROGRAM = (
@@ -165,8 +201,15 @@ _PROGRAM = (
 
 _OTHER = (
     Spec("export", (), "FILE", "write this moment as a picture: {suffixes}", _export),
-    Spec("theme", (), "NAME", "gviz-dark, gviz-light, gviz-contrast, gviz-ansi, or any theme of Textual",
-         lambda _, command: Wish("theme", command.argument)),
+    Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
+    Spec("load", (), "FILE", "read them again; expressions are shown first", _files(saving.load)),
+    Spec("source", (), "FILE", "carry out the commands of a file", _files(saving.source)),
+    Spec("set", (), "KEY VALUE", "change a setting; show lists them", _set),
+    Spec("show", (), "[KEY]", "the settings, or one of them",
+         lambda session, command: Said(tuple(session.settings.told(command.argument)))),
+    Spec("theme", (), "NAME", "the same as set theme NAME",
+         lambda session, command: _set(session, replace(command, argument=f"theme {command.argument}"))),
+    Spec("keys", (), "", "which keys do what", _looks(looking.keys)),
     Spec("help", ("h", "?"), "[WORD]", "this list, or one command", _help),
     Spec("quit", ("q", "exit"), "", "leave", lambda _, __: Wish("quit")),
 )  # fmt: skip

@@ -9,10 +9,12 @@ from gviz.errors import GvizError
 from gviz.events import Failed, Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
+from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui import find, stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
+from gviz.where import stop
 
 Move = Callable[[Timeline, int], int]
 
@@ -23,13 +25,14 @@ HISTORY = 1000
 class Arrival:
     """Where a command ended and why: the words of a debugger's stop reasons. `start` is where it began.
 
-    `said` is what log points had to say on the way.
+    `said` is what log points had to say on the way, `then` are the commands of the breakpoint that stopped it.
     """
 
     position: int
     start: int
     reason: str
     said: tuple[str, ...] = ()
+    then: tuple[str, ...] = ()
 
     @property
     def backward(self) -> bool:
@@ -76,15 +79,17 @@ class Cursor:
                 break
             position = moved
         said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
+        then = self.breakpoints.commands_of(reason) if position != start else ()
         self.breakpoints.arrived(position)
-        return replace(self._arrive(position, reason, ran_backward=backward), said=said)
+        return replace(self._arrive(position, reason, ran_backward=backward), said=said, then=then)
 
     def stopped(self, position: int, start: int, reason: str) -> Arrival:
         """Stand where the program has come to from `start`, behind what was the end."""
         self.position = start
         said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
+        then = self.breakpoints.commands_of(reason)
         self.breakpoints.arrived(position)
-        return replace(self._arrive(position, reason), said=said)
+        return replace(self._arrive(position, reason), said=said, then=then)
 
     def seek(self, position: int, reason: str = "goto") -> Arrival:
         """Jump to a position and remember the one left behind."""
@@ -139,10 +144,11 @@ class Cursor:
             raise GvizError(f"no node fits {clipped(what, 40)}", exit_code=2)
         return self.select(node)
 
-    def bookmark(self, name: str) -> Arrival:
-        """Remember this position under a name."""
-        self.bookmarks[name] = self.position
-        return Arrival(self.position, self.position, f"marked '{clipped(name, 30)}")
+    def bookmark(self, text: str) -> str:
+        """``NAME [PLACE]``: remember this position (that of a place) under a name; what was done, in words."""
+        name, _, place = text.partition(" ")
+        self.bookmarks[name] = self.event_at(place.strip()) if place.strip() else self.position
+        return f"marked '{clipped(name, 30)} is event {self.bookmarks[name]}."
 
     def node_at(self, place: str) -> int:
         """The node a PLACE means: ``#4``, a name, ``op:Mul``, ``demo.py:4``; from the selected one onwards."""
@@ -222,6 +228,18 @@ class Cursor:
         stop = self._arrive(position, "to", ran_backward=backward)
         self.selected = node
         return stop
+
+    def until(self, text: str) -> Arrival:
+        """Forward to the next event at a PLACE (as ``break`` takes it); without one to the end of the pass."""
+        if not text:
+            phase = self.timeline.phase_at(self.position)
+            later = [one for one in self.timeline.phases if one.end > self.position]
+            phase = phase if phase is not None and phase.end > self.position else later[0] if later else None
+            return self._arrive(phase.end if phase is not None else len(self.timeline), "until")
+        hit = next(Hits(self.timeline, stop(text)).after(self.position), None)
+        if hit is None:
+            raise GvizError(f"nothing later is at {clipped(text, 40)}", exit_code=2)
+        return self._arrive(hit.n, "until")
 
     def last_change(self, text: str) -> Arrival:
         """Back to where a value or gradient changed last."""

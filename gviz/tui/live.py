@@ -22,6 +22,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.command import Command
 from gviz.tui.cursor import Arrival, Cursor
+from gviz.tui.saving import lasting
 
 RUNS: dict[str, Mode] = {
     "step": "step", "next": "next", "finish": "finish", "phase": "phase", "to": "to", "continue": "continue",
@@ -221,8 +222,8 @@ def code_of(session: Session) -> int:
 def kept(old: Breakpoints, new: Breakpoints) -> None:
     """Set the breakpoints of one run in the next: they go by what is written, names and lines."""
     for one in old.listed:
-        made = new.add(one.stop, once=one.once, message=one.message)
-        made.enabled, made.ignored = one.enabled, one.ignored
+        made = new.add(lasting(old.timeline, one.stop), once=one.once, message=one.message)
+        made.enabled, made.ignored, made.commands = one.enabled, one.ignored, one.commands
 
 
 def _at(place: str) -> str:

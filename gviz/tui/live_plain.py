@@ -17,6 +17,7 @@ from gviz.tui.command_lines import echoed, typed
 from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.live import Launch, Live, code_of, kept
+from gviz.tui.reading import Reader
 from gviz.tui.session import Session
 
 SIZE = (80, 24)
@@ -38,11 +39,13 @@ def debug(
     Where the input ends the program runs on to its end; its exit code is given.
     """
     conversation = _Conversation(launch, first, output)
-    plain.converse(conversation.answer, echoed(opening, output), output)
+    plain.converse(conversation.reader, conversation.answer, echoed(opening, output), output)
     conversation.begin()
     try:
-        left = plain.converse(conversation.answer, echoed(commands, output), output)
-        left = left or plain.converse(conversation.answer, typed(input, output), output)
+        left = plain.converse(conversation.reader, conversation.answer, echoed(commands, output), output).left
+        if not left:
+            texts = typed(input, output, conversation.reader)
+            left = plain.converse(conversation.reader, conversation.answer, texts, output).left
         conversation.leave(asked=left, ask=lambda: _asked(input, output))
     finally:
         conversation.live.session.stop()
@@ -65,6 +68,7 @@ class _Conversation:
         self._launch = launch
         self._first = first
         self._output = output
+        self.reader = Reader()
         self._start()
 
     def begin(self) -> None:
@@ -85,7 +89,7 @@ class _Conversation:
             self.live.run(command)
             yield from self._until_it_stands(command)
         else:
-            yield from plain.answers(self._session, command)
+            yield from plain.answers(self._session, self.reader, command)
 
     def leave(self, *, asked: bool, ask: Callable[[], str]) -> None:
         """Stop the program, let it go, or let it run to its end where nobody has said anything."""
@@ -116,6 +120,7 @@ class _Conversation:
         started = self._launch(self._reports.put, SIZE)
         self.live = Live(started.session, Cursor(started.timeline, 0))
         self._session = Session(self.live.cursor, glyphs(ascii=wants_ascii()))
+        self.reader.breakpoints = self.live.cursor.breakpoints
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed = ""
         self._unheard = False  # nobody is there any more who could answer the program
@@ -148,6 +153,7 @@ class _Conversation:
         if self._printed:
             yield self._bar(self._printed)
             self._printed = ""
+        self.reader.take(arrival)
         yield from plain.moved(self._session, command, arrival)
         if isinstance(report, Ended):
             yield f"{report.words}."

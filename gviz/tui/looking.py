@@ -12,8 +12,8 @@ from gviz.explain.finding import Finding
 from gviz.explain.names import label
 from gviz.explain.why import why
 from gviz.plain_text import shown
-from gviz.tui import lines
-from gviz.tui.command import Look
+from gviz.tui import asking, lines
+from gviz.tui.command import Command, Look, Said
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.explanation import explanation_lines
@@ -21,6 +21,7 @@ from gviz.tui.drawing.node import Subject, frame_text, node_lines
 from gviz.tui.drawing.output import output_lines
 from gviz.tui.drawing.source import Place, code_lines
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.keymaps import key_lines
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.places import source_place
 from gviz.tui.session import Session
@@ -56,6 +57,44 @@ def node(session: Session, place: str) -> Look:
     return Look("Node", lambda width: node_lines(subject(width, session.glyphs, full=False)), panel="inspector")
 
 
+def print_expression(session: Session, command: Command) -> Look | Said:
+    """``print [EXPR]``."""
+    text = command.argument
+    return Said((*asking.evaluate(session.cursor.asker, text, session.cursor.position),)) if text else node(session, "")
+
+
+def graph(session: Session, place: str) -> Look:
+    """The graph; line by line the nodes it consists of."""
+    if place:
+        session.cursor.select(session.cursor.node_at(place))
+    return Look("Graph", partial(_tape_lines, session), panel="graph")
+
+
+def up(session: Session, command: Command) -> Look:
+    """To a caller."""
+    return _frame(session, command.count)
+
+
+def down(session: Session, command: Command) -> Look:
+    """Back from a caller."""
+    return _frame(session, -command.count)
+
+
+def _frame(session: Session, steps: int) -> Look:
+    selected = session.cursor.selected
+    frames = session.timeline.info(selected).frames if selected else ()
+    wanted = session.frame_of(selected) + steps
+    if not 0 <= wanted < max(len(frames), 1):
+        raise GvizError(f"this is the {'outermost' if steps > 0 else 'innermost'} line of the call", exit_code=2)
+    session.look_from(wanted)
+    return Look("Source", lambda _: _source_lines(session), panel="source")
+
+
+def keys(session: Session, _: str) -> Look:
+    """The keys of the keymap that is in force."""
+    return Look("Keys", partial(key_lines, session.keys))
+
+
 def tape(session: Session, _: str) -> Look:
     """``tape``."""
     return Look("Tape", partial(_tape_lines, session), panel="tape")
@@ -72,14 +111,16 @@ def _tape_lines(session: Session, width: int) -> Iterator[Line]:
         yield line(f"and {len(nodes) - ROWS} more nodes; node #{nodes[ROWS]} shows one")
 
 
-def source(session: Session, _: str) -> Look:
-    """``list``."""
+def source(session: Session, place: str) -> Look:
+    """``list [PLACE]``."""
+    if place:
+        session.cursor.select(session.cursor.node_at(place))
     return Look("Source", lambda _: _source_lines(session), panel="source")
 
 
 def _source_lines(session: Session) -> Iterator[Line]:
     timeline = session.timeline
-    place = source_place(timeline, session.moment, session.cursor.selected)
+    place = source_place(timeline, session.moment, session.cursor.selected, session.frame_of(session.cursor.selected))
     if place is None:
         yield line("no place in the source is known here.")
         return

@@ -6,6 +6,7 @@ The same core and the same commands as on the screen; every stop is one full sen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TextIO
@@ -17,15 +18,24 @@ from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
-from gviz.tui.command import Command, Look, Said, Wish
+from gviz.tui.command import Asked, Command, Look, Said, Wish
 from gviz.tui.command_lines import echoed, typed
 from gviz.tui.cursor import Arrival, Cursor, start_of
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
-from gviz.tui.parsing import parse, spec_of
+from gviz.tui.parsing import spec_of
+from gviz.tui.reading import Reader
 from gviz.tui.session import Session
 
 WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """How it went: how many lines were refused, and whether it ended with ``quit``."""
+
+    refused: int
+    left: bool = False
 
 
 def debug(
@@ -37,62 +47,85 @@ def debug(
     at: int | None = None,
     lesson: bool = False,
     opening: Sequence[str] = (),
-) -> None:
+    title: str = "",
+) -> Conversation:
     """Debug line by line: carry out `opening`, then `commands` or what is read from `input` until it ends or says
     ``quit``.
 
     Without `at` it begins where the program failed, else at the first event; for a `lesson` with its text.
     """
     start = start_of(timeline) if at is None else at
-    session = Session(Cursor(timeline, start), glyphs(ascii=wants_ascii()))
+    session = Session(Cursor(timeline, start), glyphs(ascii=wants_ascii()), title)
     for text in (*(_lesson(session) if lesson else ()), *_greeting(session)):
         print(text, file=output)
-    given = typed(input, output) if commands is None else echoed(commands, output)
-    converse(partial(answers, session), chain(echoed(opening, output), given), output)
+    reader = Reader(session.cursor.breakpoints)
+    given = typed(input, output, reader) if commands is None else echoed(commands, output)
+    return converse(reader, partial(answers, session, reader), chain(echoed(opening, output), given), output)
 
 
-def converse(answer: Callable[[Command], Iterator[str]], texts: Iterable[str], output: TextIO) -> bool:
-    """Answer line after line; whether one of them was ``quit``."""
-    last = Command("step")
+def converse(
+    reader: Reader, answer: Callable[[Command], Iterator[str]], texts: Iterable[str], output: TextIO
+) -> Conversation:
+    """Answer line after line, until one says ``quit``."""
+    refused = 0
     for text in texts:
-        command = _carry_out(answer, text, last, output)
-        if command.name == "quit":
+        reader.typed(text)
+        try:
+            if _carried_out(reader, answer, output):
+                return Conversation(refused, left=True)
+        except GvizError as error:
+            refused += 1
+            print(refusal(reader.refused(error)), file=output)
+        except KeyboardInterrupt:
+            reader.refused(GvizError("interrupted"))
+            print("interrupted; quit leaves.", file=output)
+    return Conversation(refused)
+
+
+def _carried_out(reader: Reader, answer: Callable[[Command], Iterator[str]], output: TextIO) -> bool:
+    """Carry out a line and what it leads to; whether that was ``quit``."""
+    while (command := reader.next()) is not None:
+        if isinstance(command, Said):
+            for said in command.lines:
+                print(said, file=output)
+        elif command.name == "quit":
             return True
-        last = command if spec_of(command).repeats else last
+        else:
+            for said in answer(command):
+                print(said, file=output)
     return False
 
 
-def _carry_out(answer: Callable[[Command], Iterator[str]], text: str, last: Command, output: TextIO) -> Command:
-    """Answer one line, of which an empty one repeats `last`; the command it was (`last` if it was refused)."""
-    try:
-        command = parse(text) if text.strip() else last
-        if command.name != "quit":
-            for said in answer(command):
-                print(said, file=output)
-    except GvizError as error:
-        print(_refusal(error), file=output)
-        return last
-    return command
-
-
-def answers(session: Session, command: Command) -> Iterator[str]:
+def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]:
     """What a command says, line by line; time commands move the session's cursor."""
-    match spec_of(command).run(session, command):
-        case Arrival() as arrival:
-            yield from moved(session, command, arrival)
+    reply = spec_of(command).run(session, command)
+    reader.take(reply)
+    match reply:
+        case Arrival():
+            yield from moved(session, command, reply)
         case Said(texts):
             yield from map(session.glyphs.text, texts)
         case Look(lines=rows):
             yield from (session.glyphs.text(lines.plain(row)).rstrip() for row in rows(WIDTH))
+        case Asked(texts, question):
+            yield from map(session.glyphs.text, texts)
+            yield f"{question} y or n"
+        case Wish("set", text):
+            yield _set(session, text)
         case Wish():
             raise GvizError(f"{command.name} is for the full screen", exit_code=2)
 
 
+def _set(session: Session, text: str) -> str:
+    name, value = text.split(" ", 1)
+    if name == "ascii":
+        session.glyphs = glyphs(ascii=value == "on")
+    return f"{name} is {value}" + ("" if name == "ascii" else ", for the full screen") + "."
+
+
 def _lesson(session: Session) -> Iterator[str]:
-    if about(session.timeline):
-        yield from answers(session, Command("lesson"))
-    else:
-        yield "this program says nothing about itself at its top."
+    text = about(session.timeline) or "this program says nothing about itself at its top."
+    return (lines.plain(row) for row in lines.paragraphs(text, WIDTH))
 
 
 def _greeting(session: Session) -> Iterator[str]:
@@ -120,10 +153,7 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
         looked_at = label(session.timeline, session.cursor.selected)
         yield f"looking at node {looked_at}; the time is still event {stop.position}."
         return
-    if command.name == "mark":
-        yield f"{stop.reason} is event {stop.position}."
-        return
-    if stop.position == stop.start and command.name != "goto":
+    if stop.position == stop.start and command.name not in ("goto", "jump"):
         yield f"{stop.reason}: still at event {stop.position}."
         return
     yield from map(session.glyphs.text, stop.said)
@@ -140,7 +170,8 @@ def _direction(stop: Arrival) -> str:
     return "back to " if stop.backward and stop.position else ""
 
 
-def _refusal(error: GvizError) -> str:
+def refusal(error: GvizError) -> str:
+    """An error in one line."""
     detail = [error.what, *filter(None, (error.why, error.hint and f"hint: {error.hint}"))]
     said = "; ".join(detail)
     return said if said.endswith("?") else f"{said}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gviz.trace.moment import Moment
@@ -9,14 +10,24 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.keymaps import Keys, keys_of
+from gviz.tui.settings import Settings
 
 
 @dataclass(slots=True)
 class Session:
-    """One debugger over one timeline: where it stands, what was set, and how it draws."""
+    """One debugger over one timeline: where it stands, what was set, and how it draws.
+
+    `told` holds what is said only once.
+    """
 
     cursor: Cursor
     glyphs: Glyphs
+    title: str = ""
+    settings: Settings = field(default_factory=Settings)
+    own_keys: Mapping[str, str] = field(default_factory=dict)
+    _frame: tuple[int, int] = (0, 0)
+    told: set[str] = field(default_factory=set)
     folds: Folds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -31,3 +42,16 @@ class Session:
     def moment(self) -> Moment:
         """The moment it stands at."""
         return self.timeline.at(self.cursor.position)
+
+    @property
+    def keys(self) -> Keys:
+        """The keys in force."""
+        return keys_of(self.settings.values["keymap"], self.own_keys)
+
+    def frame_of(self, node: int) -> int:
+        """How many callers up from where this node was made one looks."""
+        return self._frame[1] if self._frame[0] == node else 0
+
+    def look_from(self, frame: int) -> None:
+        """Look from so many callers up, as long as this node is selected."""
+        self._frame = self.cursor.selected, frame

@@ -15,6 +15,7 @@ from gviz.tui.drawing.output import output_lines
 from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, source_line, windowed
 from gviz.tui.drawing.status import program_name, status
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
+from gviz.tui.keymaps import KEYMAPS, first, keys_of
 from gviz.tui.lines import STYLES, cells, cut, line, plain, style_and_event, wrapped
 from gviz.tui.places import source_place
 
@@ -202,9 +203,18 @@ def test_the_keys_fit_and_can_be_clicked(width):
 
 
 def test_the_help_fits_one_screen():
-    page = list(help_page(76))
+    page = list(help_page(keys_of("default"), 76))
     assert len(page) <= 22
     assert max(map(cells, page)) <= 76
+
+
+@pytest.mark.parametrize("width", [40, 76])
+@pytest.mark.parametrize("keymap", KEYMAPS)
+def test_the_help_shows_the_keys_of_the_keymap(keymap, width):
+    keys = keys_of(keymap)
+    rows = [plain(row) for row in help_page(keys, width)]
+    assert any(row.startswith(first(keys, "time.step")) and "one event" in row for row in rows)
+    assert max(map(len, rows)) <= width
 
 
 def test_lines_wrap_and_cut_by_cells():

@@ -55,7 +55,7 @@ def test_both_ends_are_said():
     [
         ("xyz", "there is no command 'xyz'; hint: help lists the commands."),
         ("goto 99", "there is no event 99; hint: events go from 0 to 33."),
-        ("theme gviz-dark", "theme is for the full screen."),
+        ("theme gviz-dark", "theme is gviz-dark, for the full screen."),
         ("goto nan", "no nan or inf in this recording."),
         ("to nobody", "there is no nobody"),
     ],
@@ -97,7 +97,7 @@ def test_export_writes_the_moment(tmp_path):
 
 def test_a_bare_number_is_a_node_where_a_node_is_asked_for():
     assert transcript(demo(), "node 4").endswith(transcript(demo(), "node #4").partition("node #4\n")[2])
-    assert "there is no node #99" in transcript(demo(), "print 99")
+    assert "there is no node #99" in transcript(demo(), "node 99")
 
 
 def test_find_prefers_the_exact_name():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gviz.tui.keymaps import Keys, first, keys_of
 from gviz.tui.lines import Line, Span, cells, line, wrapped
 
 
@@ -17,30 +19,35 @@ class Key:
     action: str
 
 
-KEYS = (
-    Key("sS", "Step", "travel('step')"),
-    Key("nN", "Node", "travel('next')"),
-    Key("cC", "Run", "travel('continue')"),
-    Key("fF", "Call", "travel('finish')"),
-    Key("tT", "Here", "travel_to(False)"),
-    Key("v", "View", "view"),
-    Key("/", "Find", "prompt('/')"),
-    Key(":", "Cmd", "prompt(':')"),
-    Key("?", "Help", "help"),
-    Key("q", "Quit", "quit"),
+_OFFERED = (
+    (("time.step", "time.reverse-step"), "Step", "travel('step')"),
+    (("time.next", "time.reverse-next"), "Node", "travel('next')"),
+    (("time.continue", "time.reverse-continue"), "Run", "travel('continue')"),
+    (("time.finish", "time.reverse-finish"), "Call", "travel('finish')"),
+    (("time.to", "time.reverse-to"), "Here", "travel_to(False)"),
+    (("view.next",), "View", "view"),
+    (("find.ask",), "Find", "prompt('/')"),
+    (("act.command",), "Cmd", "prompt(':')"),
+    (("act.help",), "Help", "help"),
+    (("act.quit",), "Quit", "quit"),
 )
-"""What the bottom row offers."""
-
-_GIVE_WAY = ("tT", "v", "/", "fF", "cC", ":", "nN", "sS", "q")
+_GIVE_WAY = ("Here", "View", "Find", "Call", "Run", "Cmd", "Node", "Step", "Quit")
 
 
-def fitting_keys(width: int) -> tuple[Key, ...]:
+def offered(keys: Keys) -> tuple[Key, ...]:
+    """What the bottom row offers, with the keys of a keymap."""
+    return tuple(Key(first(keys, *ids), word, action) for ids, word, action in _OFFERED)
+
+
+KEYS = offered(keys_of("default"))
+
+
+def fitting_keys(width: int, kept: tuple[Key, ...] = KEYS) -> tuple[Key, ...]:
     """The keys that fit into a row; the least needed ones give way first, help never."""
-    kept: tuple[Key, ...] = KEYS
-    for keys in _GIVE_WAY:
+    for word in _GIVE_WAY:
         if cells(keys_row(kept)) <= width:
             break
-        kept = tuple(key for key in kept if key.keys != keys)
+        kept = tuple(key for key in kept if key.word != word)
     return kept
 
 
@@ -64,32 +71,32 @@ def key_at(keys: tuple[Key, ...], x: int) -> Key | None:
 
 
 _LEFT = (
-    ("s  S", "one event forward, back"),
-    ("n  N", "one whole node"),
-    ("f  F", "end, start of module call or pass"),
-    ("c  C", "run to a breakpoint, error, nan, mark"),
-    ("t  T", "next, last event of the selected node"),
-    ("{  }", "phase before, next phase"),
-    ("<  >", "first, last event   space  play"),
-    ("m' '", "bookmark: m a, then ' a   bksp back"),
-    ("g  G", "first, last node of the tape"),
-    ("/ , .", "find, next and previous match"),
-    ("b  B", "breakpoint here, or with a condition"),
-    (":", "command line (:help lists all)"),
+    ("time.step  time.reverse-step", "one event forward, back"),
+    ("time.next  time.reverse-next", "one whole node"),
+    ("time.finish  time.reverse-finish", "end, start of module call or pass"),
+    ("time.continue  time.reverse-continue", "run to a breakpoint, error, nan, mark"),
+    ("time.to  time.reverse-to", "next, last event of the selected node"),
+    ("time.reverse-phase  time.phase", "phase before, next phase"),
+    ("time.start  time.end", "first, last event   <time.play>  play"),
+    ("time.mark time.goto-mark", "bookmark and a letter   <time.back> back"),
+    ("look.first  look.last", "first, last node of the tape"),
+    ("find.ask find.next find.previous", "find, next and previous match"),
+    ("break.toggle  break.edit", "breakpoint here, or with a condition"),
+    ("act.command", "command line (:help lists all)"),
 )
 _RIGHT = (
-    ("j k", "next, previous node"),
-    ("h l", "to an input, to a user"),
-    ("u d", "up, down the callers"),
-    ("v", "graph, tape, both"),
-    ("tab 1-5", "panels"),
-    ("z", "one panel only"),
-    ("i enter", "all digits, all of it"),
-    ("o", "program output"),
-    ("x", "export a picture"),
-    ("esc", "leave, undo zoom"),
-    ("q", "quit"),
-    ("e w p", "why, watch, evaluate"),
+    ("look.next look.previous", "next, previous node"),
+    ("look.input look.user", "to an input, to a user"),
+    ("look.up look.down", "up, down the callers"),
+    ("view.next", "graph, tape, both"),
+    ("view.1-view.5", "panels, also tab"),
+    ("view.zoom", "one panel only"),
+    ("look.detail look.inspect", "all digits, all of it"),
+    ("look.output", "program output"),
+    ("act.export act.menu", "export, node menu"),
+    ("view.leave", "leave, undo zoom"),
+    ("graph.open graph.close graph.part", "open, close, ancestors"),
+    ("look.explain watch.ask look.eval", "why, watch, print"),
 )
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
     (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"),
@@ -105,14 +112,24 @@ _LEGEND: tuple[tuple[str | Span, ...], ...] = (
 _ROOM = 76
 
 
-def help_page(width: int) -> Iterator[Line]:
+def help_page(keys: Keys, width: int) -> Iterator[Line]:
     """Every key on one screen of 76 by 20 cells; one below the other where there is less room."""
-    if width >= _ROOM:
-        for (left, says), (right, means) in zip(_LEFT, _RIGHT, strict=True):
-            yield line((f"{left:<6}", "key"), f"{says:<40}", (f"{right:<8}", "key"), means)
+    left = [(_named(ids, keys), _with_keys(says, keys)) for ids, says in _LEFT]
+    right = [(_named(ids, keys), says) for ids, says in _RIGHT]
+    if width >= _ROOM and max(len(names) for names, _ in left) <= 6 and max(len(names) for names, _ in right) <= 8:
+        for (names, says), (others, means) in zip(left, right, strict=True):
+            yield line((f"{names:<6}", "key"), f"{says:<40}", (f"{others:<8}", "key"), means)
     else:
-        for keys, says in (*_LEFT, *_RIGHT):
-            yield from wrapped(line((f"{keys:<8}", "key"), says), width, 8)
+        for names, says in (*left, *right):
+            yield from wrapped(line((f"{names:<10} ", "key"), says), width, 11)
     yield ()
     for spans in _LEGEND:
         yield from wrapped(line(*spans), width, 2)
+
+
+def _named(ids: str, keys: Keys) -> str:
+    return re.sub(r"[a-z]+\.[a-z0-9-]*[a-z0-9](?=-view|\s|$)", lambda found: first(keys, found.group(0)), ids)
+
+
+def _with_keys(text: str, keys: Keys) -> str:
+    return re.sub(r"<([a-z.-]+)>", lambda found: first(keys, found.group(1)), text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.tui.arrangement import PANELS
-from gviz.tui.command import Command, Look, Said, Wish
+from gviz.tui.command import Asked, Command, Look, Said, Wish
 from gviz.tui.cursor import Arrival
 from gviz.tui.looking import wrapped_lines
 from gviz.tui.parsing import spec_of
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 def carry_out(screen: DebuggerScreen, command: Command) -> None:
     """Do what a command says and show its answer; raises GvizError where it cannot be done."""
     reply = spec_of(command).run(screen.session, command)
+    screen.reader.take(reply)
     screen.follow_settings()
     match reply:
         case Arrival():
             screen.show_arrival(reply)
         case Said(lines):
-            _say(screen, lines)
+            say(screen, lines)
         case Look():
             _look(screen, reply)
+        case Asked(lines, question):
+            screen.ask(question, lines)
         case Wish(what, argument):
             _WISHES[what](screen, argument)
 
 
-def _say(screen: DebuggerScreen, lines: tuple[str, ...]) -> None:
+def say(screen: DebuggerScreen, lines: tuple[str, ...]) -> None:
     """One line in the bottom row, more on a page of their own."""
     if len(lines) == 1:
         screen.say(lines[0])
@@ -53,16 +56,27 @@ def _look(screen: DebuggerScreen, look: Look) -> None:
             screen.query_one(NodePanel).scroll_end(animate=False)
     else:
         screen.show_sheet(look.title, look.lines)
+    screen.show_frame()
 
 
-def _theme(screen: DebuggerScreen, name: str) -> None:
-    known = screen.app.available_themes
-    if name not in known:
-        raise GvizError(f"there is no theme {clipped(name, 30)}", hint=", ".join(sorted(known)[:6]) + " …", exit_code=2)
-    screen.app.theme = name
+def _set(screen: DebuggerScreen, text: str) -> None:
+    name, value = text.split(" ", 1)
+    screen.set_to(name, value)
+    screen.say(f"{name} is {value}")
 
 
+def _play(screen: DebuggerScreen, text: str) -> None:
+    if text in ("", *SPEEDS):
+        screen.play(SPEEDS.get(text, 0))
+    elif text == "stop":
+        screen.action_stop_playing()
+    else:
+        raise GvizError(f"play cannot be {clipped(text, 20)}", hint="play, play 2x, play stop", exit_code=2)
+
+
+SPEEDS = {"1x": 1, "2x": 2, "4x": 4, "8x": 8}
 _WISHES: dict[str, Callable[[DebuggerScreen, str], None]] = {
     "quit": lambda screen, _: screen.action_quit(),
-    "theme": _theme,
+    "set": _set,
+    "play": _play,
 }

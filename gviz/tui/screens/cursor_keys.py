@@ -11,6 +11,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.command import Command
 from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.messages import NodePointed, Seek
+from gviz.tui.session import Session
 
 PLAY_SECONDS = 0.4
 
@@ -19,6 +20,7 @@ class CursorKeys(Screen[None]):
     """What a key does to the cursor; the screen below it says how that is shown."""
 
     timeline: Timeline
+    session: Session
     _playing: Timer | None = None
 
     @property
@@ -78,7 +80,17 @@ class CursorKeys(Screen[None]):
         if self._playing is not None:
             self._pause()
         else:
-            self._playing = self.set_interval(PLAY_SECONDS, self._play_on)
+            self.play()
+
+    def play(self, speed: int = 0) -> None:
+        """Step by itself, `speed` times as fast as usual (0: as it is set)."""
+        self._pause()
+        speed = speed or int(self.session.settings.values["speed"].removesuffix("x"))
+        self._playing = self.set_interval(PLAY_SECONDS / speed, self._play_on)
+
+    def action_stop_playing(self) -> None:
+        """Stand still."""
+        self._pause()
 
     def _play_on(self) -> None:
         before = self.cursor.position

@@ -15,22 +15,28 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from gviz.errors import GvizError
+from gviz.explain.names import label
+from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import LEAST, PANELS
-from gviz.tui.command import Command
+from gviz.tui.command import Command, Said
+from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival, Cursor
-from gviz.tui.drawing.keys import help_page
+from gviz.tui.drawing.keys import help_page, offered
 from gviz.tui.export import usual_name
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, line
+from gviz.tui.looking import wrapped_lines
 from gviz.tui.messages import Typed
-from gviz.tui.parsing import parse
-from gviz.tui.screens.bindings import BINDINGS
-from gviz.tui.screens.carry_out import carry_out
+from gviz.tui.reading import Reader
+from gviz.tui.screens.bindings import BINDINGS, keymap
+from gviz.tui.screens.carry_out import carry_out, say
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.look_keys import LookKeys
+from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.panels import Panels
-from gviz.tui.screens.sheet import Draw, SheetScreen
+from gviz.tui.screens.sheet import Draw, QuestionScreen, SheetScreen
 from gviz.tui.session import Session
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
@@ -39,6 +45,9 @@ from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.rows import HappeningRow, KeysRow, StatusRow, TimelineBar
 from gviz.tui.widgets.source import SourcePane
 from gviz.tui.widgets.tape import Tape
+
+RIGHT = 3
+"""The right mouse button."""
 
 
 class DebuggerScreen(LookKeys):
@@ -63,14 +72,21 @@ class DebuggerScreen(LookKeys):
         *,
         lesson: bool = False,
         opening: Sequence[str] = (),
+        config: Config | None = None,
     ) -> None:
         super().__init__()
         self._opening = (*opening, *(["lesson"] if lesson else []))
         self.timeline = timeline
-        self.session = Session(Cursor(timeline, position), glyphs)
+        self.session = Session(Cursor(timeline, position), glyphs, title)
+        self._config = Config() if config is None else config
+        self.session.own_keys = self._config.keys
+        self.session.settings.values["keymap"] = self._config.keymap
+        self.session.settings.values["motion"] = "on" if self._config.motion else "off"
+        self.reader = Reader(self.session.cursor.breakpoints)
         self.program = title
         self.glyphs = glyphs
         self._awaited = ""
+        self._opens: dict[str, str] = {}
         self.panels = Panels(self)
 
     @property
@@ -107,8 +123,10 @@ class DebuggerScreen(LookKeys):
         failed = self.cursor.position in self.timeline.failures
         self.show_arrival(Arrival(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
         self.call_after_refresh(self.panels.fit)
+        self.follow_keymap()
+        self.set_to("motion", self.session.settings.values["motion"])
         for text in self._opening:
-            self._attempt(partial(self._run, text))
+            self.run_line(text)
 
     def on_resize(self) -> None:
         """Another size may show other panels."""
@@ -116,16 +134,42 @@ class DebuggerScreen(LookKeys):
 
     def run_command(self, command: Command) -> None:
         """Carry out a command of the prompt or a key; what cannot be done is said in the bottom row."""
-        self._attempt(partial(carry_out, self, command))
+        self._attempt(partial(self._carry_on, command))
 
-    def _run(self, text: str) -> None:
-        self.run_command(parse(text))
+    def _carry_on(self, command: Command) -> None:
+        self.perform(command)
+        self.go_on()
+
+    def run_line(self, text: str) -> None:
+        """Carry out what was typed, and what it leads to."""
+        self.reader.typed(text)
+        self._attempt(self.go_on)
+        if self.reader.sign == ">":
+            self.action_prompt(">")
+
+    def go_on(self) -> None:
+        """Carry out the lines that wait; raises GvizError at the first that cannot be."""
+        while not self.busy and (command := self.reader.next()) is not None:
+            if isinstance(command, Said):
+                say(self, command.lines)
+            else:
+                self.perform(command)
+
+    @property
+    def busy(self) -> bool:
+        """Whether what waits has to wait on."""
+        return False
+
+    def perform(self, command: Command) -> None:
+        """Carry out a command; raises GvizError where that cannot be done."""
+        carry_out(self, command)
 
     def _attempt(self, act: Callable[[], None]) -> None:
         self.remark = ""
         try:
             act()
         except GvizError as error:
+            self.reader.refused(error)
             self.say(error.what + (f" ({error.hint})" if error.hint else ""))
 
     def say(self, remark: str) -> None:
@@ -138,14 +182,55 @@ class DebuggerScreen(LookKeys):
         self.watched = tuple(self.cursor.asker.watched)
         self.wanted = self.session.folds.wanted(self.timeline.iteration_at(self.cursor.position))
 
+    def show_frame(self) -> None:
+        """Let the source follow ``up`` and ``down``, and all panels a node that was selected."""
+        if self.selected != self.cursor.selected:
+            self.selected = self.cursor.selected
+        self.frame = self.session.frame_of(self.selected)
+
+    def set_to(self, name: str, value: str) -> None:
+        """Let a setting take effect; GvizError for a theme that there is not."""
+        match name:
+            case "theme":
+                known = self.app.available_themes
+                if value not in known:
+                    hint = ", ".join(sorted(known)[:6]) + " …"
+                    raise GvizError(f"there is no theme {clipped(value, 30)}", hint=hint, exit_code=2)
+                self.app.theme = value
+            case "keymap":
+                self.follow_keymap()
+            case "motion":
+                self.app.animation_level = "full" if value == "on" else "none"
+            case "ascii":
+                hint = "gviz --ascii, or GVIZ_ASCII=1"
+                raise GvizError("the characters are chosen at the start", hint=hint, exit_code=2)
+
+    def follow_keymap(self) -> None:
+        """Let keys, bottom row and help be those of the keymap."""
+        keys = self.session.keys
+        self.app.set_keymap(keymap(keys))
+        self._opens = {key: sign for id, sign in (("act.command", ":"), ("find.ask", "/")) for key in keys[id]}
+        row = self.query_one(KeysRow)
+        row.offered = offered(keys)
+        row.refresh()
+
+    def ask(self, question: str, lines: tuple[str, ...]) -> None:
+        """Show some lines and a question; y goes on, any other key does not."""
+
+        def draw(width: int) -> list[Line]:
+            return [*wrapped_lines(lines, width), (), line((f"y: {question}   any other key: no", "key"))]
+
+        self.app.push_screen(QuestionScreen(question, draw, self.glyphs), self._answered)
+
+    def _answered(self, yes: bool | None) -> None:
+        self.run_line("y" if yes else "n")
+
     def show_arrival(self, stop: Arrival) -> None:
         """Let every panel follow the cursor."""
         self.stop = stop
         if self.moment is None or self.moment.n != self.cursor.position:
             self.moment = self.timeline.at(self.cursor.position)
-        if self.selected != self.cursor.selected:
-            self.frame = 0
-        self.selected = self.cursor.selected
+        self.show_frame()
         if stop.said:
             self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
 
@@ -191,7 +276,7 @@ class DebuggerScreen(LookKeys):
 
     def action_help(self) -> None:
         """All keys on one screen."""
-        self.show_sheet("Help", help_page)
+        self.show_sheet("Help", partial(help_page, self.session.keys))
 
     def show_sheet(self, title: str, draw: Draw) -> None:
         """A text over the panels, until a key."""
@@ -208,6 +293,23 @@ class DebuggerScreen(LookKeys):
         if not self.panels.too_small:
             self.app.push_screen(screen())
 
+    def action_menu(self) -> None:
+        """What can be done with the selected node."""
+        if self.selected:
+            menu = MenuScreen(self.selected, label(self.timeline, self.selected), self.glyphs)
+            self.app.push_screen(menu, self._chosen)
+
+    def _chosen(self, text: str | None) -> None:
+        if text == "break":
+            self.action_break()
+        elif text:
+            self.run_line(text)
+
+    def on_click(self, event: events.Click) -> None:
+        """The right button opens the menu, after the click has selected what it points at."""
+        if event.button == RIGHT and not self.panels.too_small:
+            self.call_later(self.action_menu)
+
     def action_await_letter(self, purpose: str) -> None:
         """The next key names a bookmark."""
         self._awaited = purpose
@@ -222,7 +324,7 @@ class DebuggerScreen(LookKeys):
     def on_key(self, event: events.Key) -> None:
         """Keys that must not wait for the bindings, because the next keys may already be on their way."""
         character = event.character if event.is_printable else None
-        taken = character is not None and (self._typed_ahead(character) or self._opened(character))
+        taken = character is not None and (self._typed_ahead(character) or self._opened(event.key))
         if taken or self._named(event):
             event.stop()
             event.prevent_default()
@@ -234,12 +336,12 @@ class DebuggerScreen(LookKeys):
             prompt.insert(character)
         return bool(prompt.display)
 
-    def _opened(self, character: str) -> bool:
+    def _opened(self, key: str) -> bool:
         """The two characters that open the prompt."""
-        opens = character in ":/" and not self._awaited
-        if opens:
-            self.action_prompt(character)
-        return opens
+        sign = "" if self._awaited else self._opens.get(key, "")
+        if sign:
+            self.action_prompt(sign)
+        return bool(sign)
 
     def _named(self, event: events.Key) -> bool:
         """A letter that was waited for names a bookmark and is no command."""
@@ -259,5 +361,5 @@ class DebuggerScreen(LookKeys):
         text = message.text.strip()
         if message.sign == "/" and text:
             self.run_command(Command("find", 1, text))
-        elif message.sign == ":" and text:
-            self._attempt(partial(self._run, text))
+        elif message.sign == ">" or (message.sign == ":" and text):
+            self.run_line(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import ClassVar
 
 from textual import events
@@ -93,14 +92,24 @@ class LiveScreen(DebuggerScreen):
 
     def run_command(self, command: Command) -> None:
         """Carry out a command; what lets the program run waits until it stands still."""
-        if command.name in _ACTS:
-            self._attempt(partial(_ACTS[command.name], self, command.argument))
-        elif not self.live.takes(command):
-            super().run_command(command)
-        elif self.live.running:
+        if self.live.running and self.live.takes(command):
             self._queue.append(command)
         else:
-            self._attempt(partial(self._set_out, command))
+            super().run_command(command)
+
+    @property
+    def busy(self) -> bool:
+        """Lines of scripts wait until the program stands still."""
+        return self.live.running
+
+    def perform(self, command: Command) -> None:
+        """Carry out a command, in the recording or by letting the program run on."""
+        if command.name in _ACTS:
+            _ACTS[command.name](self, command.argument)
+        elif self.live.takes(command):
+            self._set_out(command)
+        else:
+            super().perform(command)
 
     def on_reported(self, message: Reported) -> None:
         """The program stands still, has ended, or has written something."""
@@ -109,9 +118,12 @@ class LiveScreen(DebuggerScreen):
             return
         self._tick(follow=False)
         self.show_arrival(stop)
+        self.reader.take(stop)
         if isinstance(message.report, Ended):
             self.say(message.report.words)
             self._queue.clear()
+        elif self.reader.waits:
+            self._attempt(self.go_on)
         while self._queue and not self.live.running:
             self.run_command(self._queue.popleft())
 

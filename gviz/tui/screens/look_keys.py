@@ -31,8 +31,7 @@ class LookKeys(CursorKeys):
 
     def action_caller(self, steps: int) -> None:
         """Look at a caller further up or down in the source."""
-        frames = self.timeline.info(self.selected).frames if self.selected else ()
-        self.frame = max(0, min(self.frame + steps, len(frames) - 1))
+        self.run_command(Command("up" if steps > 0 else "down"))
 
     def action_fold(self, name: str) -> None:
         """Open or close the module of the selected node."""

@@ -62,3 +62,28 @@ class SheetScreen(ModalScreen[None]):
     def on_click(self) -> None:
         """Leave at a click."""
         self.dismiss()
+
+
+class QuestionScreen(ModalScreen[bool]):
+    """A text with a question: y answers yes, any other key that does not scroll answers no."""
+
+    def __init__(self, title: str, draw: Draw, glyphs: Glyphs) -> None:
+        super().__init__()
+        self._title, self._draw, self._glyphs = title, draw, glyphs
+
+    def compose(self) -> ComposeResult:
+        """One page."""
+        yield Sheet(self._draw, self._glyphs)
+
+    def on_mount(self) -> None:
+        """Name the page."""
+        sheet = self.query_one(Sheet)
+        sheet.set_title(self._title)
+        sheet.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Answer."""
+        if event.key not in SheetScreen.SCROLLING:
+            event.stop()
+            event.prevent_default()
+            self.dismiss(event.key in ("y", "Y"))

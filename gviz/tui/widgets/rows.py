@@ -14,7 +14,7 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Arrival
 from gviz.tui.drawing.bar import Landmarks, bar, bar_width, landmarks, position_at
-from gviz.tui.drawing.keys import fitting_keys, key_at, keys_row
+from gviz.tui.drawing.keys import KEYS, fitting_keys, key_at, keys_row
 from gviz.tui.drawing.status import status
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
@@ -118,15 +118,16 @@ class KeysRow(Row):
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(id="keys")
         self.glyphs = glyphs
+        self.offered = KEYS
 
     def line(self, width: int) -> Line:
         """The keys that fit, or the remark."""
         if self.remark:
             return cut(line((f" {self.remark}", "error")), width, self.glyphs.cut)
-        return keys_row(fitting_keys(width))
+        return keys_row(fitting_keys(width, self.offered))
 
     async def on_click(self, event: events.Click) -> None:
         """Run what the clicked word stands for."""
-        key = key_at(fitting_keys(self.size.width), event.x)
+        key = key_at(fitting_keys(self.size.width, self.offered), event.x)
         if key is not None:
             await self.run_action(f"screen.{key.action}")

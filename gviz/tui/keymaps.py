@@ -1,0 +1,176 @@
+"""The keymaps, and the user's own: which keys do what, by the ids of the bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.tui.lines import Line, line, wrapped
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a key does: an id to name it by, its keys at first, the action of the screen, and a word on it."""
+
+    id: str
+    keys: str
+    action: str
+    says: str
+
+
+_TIME = (
+    ("step", "s,right_square_bracket,f11", "S,left_square_bracket", "one event"),
+    ("next", "n,f10", "N", "one whole node"),
+    ("finish", "f,r", "F", "to the end of the module call or pass"),
+    ("continue", "c,f5", "C", "to the next stop"),
+    ("phase", "right_curly_bracket", "left_curly_bracket", "one phase"),
+)
+
+ACTS: tuple[Act, ...] = (
+    *(Act(f"time.{name}", keys, f"travel('{name}')", f"{says}, forward") for name, keys, _, says in _TIME),
+    *(
+        Act(f"time.reverse-{name}", keys, f"travel('reverse-{name}')", f"{says.replace('the end', 'the start')}, back")
+        for name, _, keys, says in _TIME
+    ),
+    Act("time.to", "t", "travel_to(False)", "run to the next event of the selected node"),
+    Act("time.reverse-to", "T", "travel_to(True)", "run back to its last event"),
+    Act("time.start", "less_than_sign", "seek(0)", "first event"),
+    Act("time.end", "greater_than_sign", "seek(-1)", "last event"),
+    Act("time.play", "space", "play", "play or pause"),
+    Act("time.back", "backspace", "back", "back to where I was"),
+    Act("time.mark", "m", "await_letter('m')", "remember this position under a letter"),
+    Act("time.goto-mark", "apostrophe", "await_letter('go')", "go to a remembered position"),
+    Act("look.next", "j", "neighbour(1)", "next node"),
+    Act("look.previous", "k", "neighbour(-1)", "previous node"),
+    Act("look.first", "g", "edge(0)", "first node of the tape"),
+    Act("look.last", "G", "edge(-1)", "last node of the tape"),
+    Act("look.input", "h", "relative('input')", "to an input of the node"),
+    Act("look.user", "l", "relative('user')", "to a user of the node"),
+    Act("look.up", "u", "caller(1)", "up the call stack"),
+    Act("look.down", "d", "caller(-1)", "down the call stack"),
+    Act("look.inspect", "enter", "inspect", "everything about the node"),
+    Act("look.detail", "i", "detail", "numbers in full or short"),
+    Act("look.output", "o", "panel(2)", "output of the program"),
+    Act("look.explain", "e", "explain", "why this value, this gradient, or none"),
+    Act("look.eval", "p", "prompt(':', 'print ')", "what an expression is now"),
+    Act("watch.ask", "w", "prompt(':', 'watch ')", "show an expression at every stop"),
+    Act("view.next", "v", "view", "graph, tape, both"),
+    Act("graph.open", "plus,equals_sign", "fold('open')", "open the module of the node"),
+    Act("graph.close", "minus", "fold('close')", "close the module of the node"),
+    Act("graph.part", "a", "focus_part", "ancestors of the node, its neighbourhood, the whole graph"),
+    Act("view.zoom", "z", "zoom", "this panel only"),
+    Act("view.leave", "escape", "leave", "undo zoom and search"),
+    *(Act(f"view.{digit}", str(digit), f"panel({digit})", f"panel {digit}") for digit in range(1, 6)),
+    Act("find.ask", "slash", "prompt('/')", "find"),
+    Act("find.next", "comma", "again(False)", "next match"),
+    Act("find.previous", "full_stop", "again(True)", "previous match"),
+    Act("break.toggle", "b,f9", "break", "breakpoint at the selected node, on or off"),
+    Act("break.edit", "B", "prompt(':', 'break ')", "breakpoint with a condition"),
+    Act("act.command", "colon", "prompt(':')", "command line"),
+    Act("act.menu", "M", "menu", "what can be done with the selected node"),
+    Act("act.export", "x", "export", "export a picture"),
+    Act("act.help", "question_mark,f1", "help", "help"),
+    Act("act.quit", "q,ctrl+q", "quit", "quit"),
+)
+"""Every key of the debugger. Letters act on the screen only: typed into the prompt they are text."""
+
+KEYMAPS: Mapping[str, Mapping[str, str]] = {
+    "default": {},
+    "vscode": {
+        "time.step": "f11,s,right_square_bracket",
+        "time.next": "f10,n",
+        "time.finish": "shift+f11,f,r",
+        "time.continue": "f5,c",
+        "break.toggle": "f9,b",
+        "act.command": "colon,ctrl+g",
+        "find.ask": "slash,ctrl+f",
+        "find.next": "comma,f3",
+        "find.previous": "full_stop,shift+f3",
+    },
+    "jetbrains": {
+        "time.step": "f7,s,right_square_bracket",
+        "time.next": "f8,n",
+        "time.finish": "shift+f8,f,r",
+        "time.continue": "f9,c",
+        "time.to": "ctrl+t,t",
+        "break.toggle": "ctrl+f8,b",
+        "find.ask": "slash,ctrl+f",
+        "find.next": "comma,f3",
+        "find.previous": "full_stop,shift+f3",
+    },
+}
+"""What each keymap changes. Letters stay in all of them: a terminal may keep function keys for itself."""
+_SPOKEN = {
+    "right_square_bracket": "]", "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
+    "less_than_sign": "<", "greater_than_sign": ">", "apostrophe": "'", "slash": "/", "comma": ",", "full_stop": ".",
+    "colon": ":", "question_mark": "?", "plus": "+", "minus": "-", "equals_sign": "=", "escape": "esc",
+    "backspace": "bksp",
+}  # fmt: skip
+_NAMED = {sign: name for name, sign in _SPOKEN.items() if len(sign) == 1} | {
+    "=": "equals_sign", "+": "plus", "-": "minus", "!": "exclamation_mark", ";": "semicolon", "*": "asterisk",
+    "#": "number_sign", "@": "at", "_": "underscore", "~": "tilde", "&": "ampersand", "%": "percent_sign",
+    "$": "dollar_sign", "^": "circumflex_accent", "|": "vertical_line", "\\": "backslash", "`": "grave_accent",
+    '"': "quotation_mark", "(": "left_parenthesis", ")": "right_parenthesis", " ": "space",
+}  # fmt: skip
+"""How Textual names the keys that are neither letters nor digits."""
+
+Keys = Mapping[str, tuple[str, ...]]
+"""By the id of an act the keys that do it."""
+
+
+def keys_of(name: str, own: Mapping[str, str] | None = None) -> Keys:
+    """The keys of a keymap, with the user's own in the place of some; GvizError for what is no keymap.
+
+    A key that the user gives to one act is taken from every other; GvizError where two of the user's want the same.
+    """
+    if name not in KEYMAPS:
+        raise _unknown("keymap", name, KEYMAPS)
+    keys = {act.id: _split(act.keys) for act in ACTS} | {id: _split(text) for id, text in KEYMAPS[name].items()}
+    wanted: dict[str, str] = {}
+    for id, text in (own or {}).items():
+        if id not in keys:
+            raise _unknown("key binding", id, keys)
+        for key in _split(text):
+            if wanted.setdefault(key, id) != id:
+                raise GvizError(f"{spoken(key)} is given to both {wanted[key]} and {id}", exit_code=2)
+    theirs = {id: _split(text) for id, text in (own or {}).items()}
+    return {id: theirs.get(id, tuple(key for key in known if key not in wanted)) for id, known in keys.items()}
+
+
+def spoken(key: str) -> str:
+    """A key as it stands on the keyboard: ``]`` for ``right_square_bracket``, ``F5``."""
+    if key in _SPOKEN:
+        return _SPOKEN[key]
+    head, plus, last = key.rpartition("+")
+    last = _SPOKEN.get(last, last)
+    return f"{head}{plus}{last.upper() if last[:1] == 'f' and last[1:].isdigit() else last}"
+
+
+def first(keys: Keys, *ids: str) -> str:
+    """The first key of each of some acts, as it stands on the keyboard; empty for an act without one."""
+    return "".join(spoken(keys[id][0]) for id in ids if keys[id])
+
+
+def key_lines(keys: Keys, width: int) -> Iterator[Line]:
+    """The table of all keys: id, keys, what they do."""
+    for act in ACTS:
+        names = " ".join(map(spoken, keys[act.id])) or "(none)"
+        yield from wrapped(line((f"{names:<12} ", "key"), (f"{act.id:<22} ", "muted"), act.says), width, 13)
+
+
+def _split(text: str) -> tuple[str, ...]:
+    """``x, ], ctrl+k`` as Textual names them; a comma alone is the key."""
+    parts = [text] if text == "," else [part.strip() for part in text.split(",")]
+    keys = tuple(_NAMED.get(part, part) for part in parts if part)
+    if not keys or not all(key.isprintable() and " " not in key for key in keys):
+        raise GvizError(f"{clipped(repr(text), 30)} is no key", hint="write x, ctrl+k, f5 or ]", exit_code=2)
+    return keys
+
+
+def _unknown(what: str, name: str, known: Mapping[str, object]) -> GvizError:
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else "gviz keys lists them" if len(known) > 5 else ", ".join(known)
+    return GvizError(f"there is no {what} {clipped(name, 30)}", hint=hint, exit_code=2)

@@ -1,0 +1,127 @@
+"""Sessions as files: breakpoints, watches and marks as lines of the command language, and how they are read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped, shown
+from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import Breakpoint
+from gviz.tui.command import Asked, Said, Script
+from gviz.tui.drawing.status import program_name
+from gviz.tui.session import Session
+from gviz.where import Stop, stop
+
+LARGEST = 1_000_000
+"""Bytes of a file of commands."""
+
+IN_A_SESSION = frozenset({"break", "tbreak", "log", "ignore", "disable", "commands", "watch", "mark"})
+
+
+def session_lines(session: Session) -> Iterator[str]:
+    """What was set, as commands that set it again, also in another run: nodes by their name or line, not by number."""
+    cursor = session.cursor
+    for one in cursor.breakpoints.listed:
+        yield _set(cursor.timeline, one)
+        if one.ignored:
+            yield f"ignore . {one.ignored}"
+        if not one.enabled:
+            yield "disable ."
+        if one.commands:
+            yield from ("commands .", *one.commands, "end")
+    yield from (f"watch {text}" for text in cursor.asker.watched)
+    yield from (f"mark {name} {n}" for name, n in cursor.bookmarks.items() if " " not in name)
+
+
+def save(session: Session, path: str) -> Said:
+    """``save [FILE]``: write the session; a file that is no session is left alone."""
+    target = _path(path or f"{program_name(session.title).split(' ')[0] or 'gviz'}.session")
+    head = "# gviz session"
+    try:
+        if target.exists() and not target.read_text(encoding="utf-8", errors="replace").startswith(head):
+            raise GvizError(f"{shown(str(target))} exists and is no session", hint="choose another name")
+        lines = [f"{head} of {shown(session.title)}", *session_lines(session)]
+        target.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise GvizError(f"cannot write {shown(str(target))}", why=error.strerror or str(error)) from error
+    return Said((f"saved {len(lines) - 1} lines in {shown(str(target))}; load {shown(str(target))} reads them.",))
+
+
+def load(session: Session, path: str) -> Script | Asked:
+    """``load FILE``: read a session; expressions in it are shown first, and evaluated only if they are wanted."""
+    lines = _lines(path)
+    _check(lines, path)
+    script = Script(lines, shown(path))
+    risky = tuple(f"  {shown(line)}" for line in lines if " if " in line or line.startswith(("watch ", "display ")))
+    if not risky:
+        return script
+    return Asked((f"{shown(path)} evaluates:", *risky), "load it?", script)
+
+
+def source(session: Session, path: str) -> Script:
+    """``source FILE``: carry out the commands of a file, as if they were typed."""
+    return Script(_lines(path), shown(path))
+
+
+def _lines(path: str) -> tuple[str, ...]:
+    target = _path(path)
+    try:
+        if target.stat().st_size > LARGEST:
+            raise GvizError(f"{shown(path)} is too large for a file of commands", exit_code=3)
+        text = target.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise GvizError(f"cannot read {shown(path)}", why=why, exit_code=3) from error
+    lines = [line.strip() for line in text.splitlines()]
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def _check(lines: tuple[str, ...], path: str) -> None:
+    """A session sets things and does nothing else."""
+    commands_of_breakpoint = False
+    for line in lines:
+        if commands_of_breakpoint:
+            commands_of_breakpoint = line != "end"
+            continue
+        word, _, rest = line.partition(" ")
+        if word not in IN_A_SESSION:
+            raise GvizError(
+                f"{clipped(shown(line), 40)} does not belong into a session",
+                hint=f"source {clipped(shown(path), 40)} carries out any command",
+                exit_code=2,
+            )
+        commands_of_breakpoint = word == "commands" and len(rest.split()) == 1
+
+
+def _path(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise GvizError(f"there is no {shown(path)}", why="there is no such user") from error
+
+
+def _set(timeline: Timeline, one: Breakpoint) -> str:
+    text = lasting(timeline, one.stop).text
+    if one.message:
+        head, _, test = text.partition(" if ")
+        quote = "'" if '"' in one.message else '"'
+        return f"log {head} {quote}{one.message}{quote}" + (f" if {test}" if test else "")
+    return f"{'tbreak' if one.once else 'break'} {text}"
+
+
+def lasting(timeline: Timeline, asked: Stop) -> Stop:
+    """A stop in words that also mean it in another run: nodes by a name of theirs alone, or by their line."""
+    place = asked.place
+    if place is None or place.kind != "node" or place.number not in timeline:
+        return asked
+    return stop(asked.text.replace(f"#{place.number}", _in_words(timeline, place.number), 1))
+
+
+def _in_words(timeline: Timeline, node: int) -> str:
+    info = timeline.info(node)
+    if info.name and sum(timeline.info(other).name == info.name for other in timeline.nodes) == 1:
+        return info.name
+    frame = next(iter(info.frames), None)
+    return f"{Path(frame.path).name}:{frame.line}" if frame is not None else f"#{node}"

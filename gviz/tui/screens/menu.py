@@ -1,0 +1,59 @@
+"""What can be done with the selected node, as a list: for the right mouse button, and for a key."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from gviz.tui.glyphs import Glyphs
+
+ENTRIES = (
+    ("Run to its next event", "to"),
+    ("Run back to its last event", "reverse-to"),
+    ("Go to where it was made", "goto #{node}"),
+    ("Everything about it", "node"),
+    ("Why it is as it is", "explain"),
+    ("Stop at it, or no longer", "break"),
+    ("Watch its value", "watch #{node}"),
+    ("Watch its gradient", "watch #{node}.grad"),
+    ("Back to the last change of its value", "last #{node}"),
+    ("Back to the last change of its gradient", "last #{node}.grad"),
+)
+"""What is offered, and the line of the command language that does it; ``break`` switches on and off."""
+
+
+class MenuScreen(ModalScreen[str]):
+    """A list over the panels; gives the line that was chosen, None if nothing was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,M", "leave", "Leave", show=False)]
+
+    def __init__(self, node: int, title: str, glyphs: Glyphs) -> None:
+        super().__init__()
+        self._node, self._title, self._glyphs = node, title, glyphs
+
+    def compose(self) -> ComposeResult:
+        """One list."""
+        made = OptionList(*(Option(text, id=str(at)) for at, (text, _) in enumerate(ENTRIES)), id="menu", markup=False)
+        made.border_title = Content(self._glyphs.text(self._title))
+        yield made
+
+    def action_leave(self) -> None:
+        """Nothing."""
+        self.dismiss(None)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Give the line."""
+        event.stop()
+        self.dismiss(ENTRIES[event.option_index][1].replace("{node}", str(self._node)))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click beside the list leaves."""
+        if event.widget is self:
+            self.dismiss(None)

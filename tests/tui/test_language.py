@@ -1,0 +1,284 @@
+"""The command language beyond single commands: scripts, sessions, commands of breakpoints, settings, what there is."""
+
+import io
+
+import pytest
+from driving import after, app_of, transcript
+from stories import demo, failed, iterations
+
+from gviz.errors import GvizError
+from gviz.tui import keymaps
+from gviz.tui.command import Look, Said
+from gviz.tui.commands import SPECS
+from gviz.tui.config import Config, read
+from gviz.tui.parsing import parse, spec_of
+from gviz.tui.plain import debug
+from gviz.tui.saving import session_lines
+from gviz.tui.screens.menu import MenuScreen
+from gviz.tui.screens.sheet import QuestionScreen
+from gviz.tui.widgets.rows import KeysRow
+
+
+def talk(timeline, text):
+    output = io.StringIO()
+    ended = debug(timeline, None, io.StringIO(text), output)
+    return output.getvalue(), ended
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_every_command_is_found_by_its_names_and_answers_or_refuses_in_line_mode(spec, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (spec.name, *spec.aliases):
+        said = transcript(demo(), f"{name} {'' if not spec.takes or spec.takes.startswith('[') else 'x'}".strip())
+        assert "there is no command" not in said
+        assert "Traceback" not in said
+
+
+def test_until_goes_forward_only():
+    assert "event 17, backward" in transcript(demo(), "until on backward b")
+    assert "nothing later is at x" in transcript(demo(), "goto end", "until x")
+    assert "event 11, forward" in transcript(demo(), "goto start", "until")
+
+
+def test_jump_is_goto_and_says_so_once():
+    said = transcript(demo(), "jump 7", "jump 9")
+    assert said.count("jump runs nothing") == 1
+    assert "event 9," in said
+
+
+def test_print_is_an_expression_and_pp_shows_all_of_it():
+    said = transcript(demo(), "goto end", "print x * 2", "p x.grad", "pp x.grad")
+    assert "x * 2 = 6" in said
+    assert "x.grad = -14" in said
+    assert "x.grad =\n  -14" in said
+
+
+def test_up_stops_at_the_outermost_line():
+    said = transcript(demo(), "up", "down")
+    assert "this is the outermost line of the call" in said
+    assert "this is the innermost line of the call" in said
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("break", "there are no breakpoints"),
+        ("watch", "nothing is watched"),
+        ("marks", "there are no marks"),
+        ("graph", "5 of 5 nodes made, 6 edges"),
+        ("saved", "0 nodes hold what they saved for backward, 2 have released it"),
+        ("params", "#1 x: "),
+        ("stats", "33 events, 5 nodes"),
+        ("leaks", "no graph of an earlier iteration"),
+        ("brek", "did you mean break?"),
+    ],
+)
+def test_info_counts_what_there_is(word, says):
+    assert says in transcript(demo(), "goto end", f"info {word}")
+
+
+def test_marks_of_the_program_and_of_the_user_are_told_apart():
+    assert "'here  event 12  (yours)" in transcript(demo(), "mark here 12", "info marks")
+
+
+def test_commands_of_a_breakpoint_are_carried_out_where_it_stops():
+    said, _ = talk(demo(), "break b\ncommands 1\nprint value_of\nprint b\nend\ngoto start\nc\n")
+    assert "breakpoint 1 carries out 2 commands" in said
+    assert "there is no value_of here" in said
+    assert "at print value_of in breakpoint 1" in said
+    said, _ = talk(demo(), "break b\ncommands 1 print b ;; continue\ngoto start\nc\n")
+    assert said.count("\nb = -18") == 2
+    assert "end of recording" in said
+
+
+def test_commands_that_run_in_circles_end():
+    said, ended = talk(demo(), "break b\ncommands 1 rc ;; c\ngoto start\nc\nn\n")
+    assert "stopped after" in said
+    assert ended.refused == 1
+
+
+def test_a_session_is_saved_by_name_and_line_and_read_again(tmp_path):
+    path = tmp_path / "s.session"
+    given = ["break #4", "tbreak x if value > 2", 'log on backward "{name}"', "ignore 1 1", "disable 2", "watch x.grad"]
+    said = transcript(demo(), *given, "commands 1 print b", "mark here 7", f"save {path}")
+    assert "saved 10 lines" in said
+    text = path.read_text()
+    assert "break b\n" in text
+    assert "#4" not in text
+    again, _ = talk(demo(), f"load {path}\ny\ninfo\ninfo watch\ngoto 'here\n")
+    assert "tbreak x if value > 2" in again.partition("load it?")[0]
+    assert "2  tbreak x if value > 2 (off)" in again
+    assert "1  x.grad = " in again
+    assert "event 7," in again
+
+
+def test_a_session_is_the_same_after_it_was_read(tmp_path):
+    path = tmp_path / "s.session"
+    transcript(iterations(3), "break Mul if value < 0", "break change w.grad", "watch w", "mark a 3", f"save {path}")
+    app = app_of(iterations(3))
+    screen = app._start
+    for line in path.read_text().splitlines()[1:]:
+        screen.reader.typed(line)
+        while (command := screen.reader.next()) is not None:
+            spec_of(command).run(screen.session, command)
+    assert list(session_lines(screen.session)) == path.read_text().splitlines()[1:]
+
+
+def test_expressions_of_a_file_are_left_alone_unless_they_are_wanted(tmp_path):
+    path = tmp_path / "s.session"
+    path.write_text("break x if value > 2\n")
+    said, _ = talk(demo(), f"load {path}\nn\ninfo\n")
+    assert "break x if value > 2" in said
+    assert "left as it was" in said
+    assert "there are no breakpoints" in said
+
+
+def test_a_session_does_nothing_but_set_things(tmp_path):
+    path = tmp_path / "s.session"
+    path.write_text("break x\nquit\n")
+    assert "quit does not belong" in transcript(demo(), f"load {path}")
+    assert "cannot read" in transcript(demo(), f"load {tmp_path}")
+    other = tmp_path / "mine.txt"
+    other.write_text("a diary")
+    assert "exists and is no session" in transcript(demo(), f"save {other}")
+    assert other.read_text() == "a diary"
+
+
+def test_a_script_stops_at_its_first_mistake_and_says_where(tmp_path):
+    script = tmp_path / "walk"
+    script.write_text("# a walk\nn\nfoo\nn\n")
+    said, ended = talk(demo(), f"source {script}\n")
+    assert f"at foo in {script}" in said
+    assert "event 3," in said
+    assert "event 5," not in said
+    assert ended.refused == 1
+
+
+def test_settings_are_checked_shown_and_told_apart():
+    said = transcript(demo(), "set speed 4x", "show speed", "set speed 3x", "set sped 2x", "show")
+    assert "speed is 4x" in said
+    assert "speed cannot be 3x" in said
+    assert "did you mean speed?" in said
+    assert "keymap is default" in said
+
+
+async def test_up_and_down_are_the_keys_u_and_d_and_the_panel_follows():
+    screen = await after(failed(), "u", at=9)
+    assert screen.frame == 0
+    assert "outermost" in screen.remark
+
+
+async def test_load_asks_on_the_screen(tmp_path):
+    path = tmp_path / "s.session"
+    path.write_text("break x if value > 2\nbreak b\n")
+    for key, count in (("y", 2), ("n", 0), ("escape", 0)):
+        app = app_of(demo())
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press(":", *"load ", *str(path), "enter")
+            await pilot.pause()
+            assert isinstance(app.screen, QuestionScreen)
+            await pilot.press(key)
+            await pilot.pause()
+            assert len(app.screen.cursor.breakpoints.listed) == count
+
+
+async def test_commands_can_be_given_line_by_line_on_the_screen():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*":break b", "enter", *":commands 1", "enter", *"watch b", "enter", *"end", "enter")
+        await pilot.press(*"<c")
+        await pilot.pause()
+        assert app.screen.cursor.position == 7
+        assert app.screen.cursor.asker.watched == ["b"]
+
+
+@pytest.mark.parametrize("name", ["vscode", "jetbrains"])
+async def test_a_keymap_changes_keys_row_and_bindings(name):
+    app = app_of(demo(), config=Config(keymap=name))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        keys = keymaps.keys_of(name)
+        await pilot.press(keys["time.next"][0])
+        assert app.screen.cursor.position == 3
+        assert app.screen.query_one(KeysRow).offered[1].keys == keymaps.first(keys, "time.next", "time.reverse-next")
+        await pilot.press(*":set keymap default", "enter")
+        await pilot.press("n")
+        assert app.screen.cursor.position == 5
+        assert app.screen.query_one(KeysRow).offered[1].keys == "nN"
+
+
+async def test_the_users_own_key_takes_the_place_of_the_other():
+    app = app_of(demo(), config=Config(keys={"time.next": "x", "act.command": ";"}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("x")
+        assert app.screen.cursor.position == 3
+        await pilot.press("n")
+        assert app.screen.cursor.position == 3
+        await pilot.press(*";n", "enter")
+        await pilot.pause()
+        assert app.screen.cursor.position == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("keymap = 'vs'", "no keymap vs"),
+        ("[keys]\n'time.stp' = 'x'", "did you mean time.step?"),
+        ("[keys]\n'time.step' = 3", "needs a key"),
+        ("[keys]\n'time.step' = 'x'\n'time.next' = 'x'", "x is given to both"),
+        ("[keys]\n'time.step' = ''", "is no key"),
+        ("them = 'x'", "did you mean theme?"),
+        ("keys = 3", "[keys] is no table"),
+        ("=", "is no TOML"),
+    ],
+)
+def test_a_wrong_config_is_one_clear_line(text, says, tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(GvizError) as error:
+        read(path)
+    assert error.value.exit_code == 2
+    said = " ".join(error.value.lines())
+    assert says in said
+    assert str(path) in said
+
+
+def test_a_config_that_is_right_is_read_and_none_is_none(tmp_path):
+    assert read(tmp_path / "nothing") == Config()
+    path = tmp_path / "config.toml"
+    path.write_text("keymap = 'jetbrains'\nmotion = false\n[keys]\n'time.step' = ['z', ']']\n")
+    own = read(path)
+    assert keymaps.keys_of(own.keymap, own.keys)["time.step"] == ("z", "right_square_bracket")
+    assert keymaps.keys_of(own.keymap, own.keys)["view.zoom"] == ()
+    assert not own.motion
+
+
+def test_every_keymap_gives_every_act_a_key_and_no_key_to_two():
+    for name in keymaps.KEYMAPS:
+        keys = keymaps.keys_of(name)
+        assert all(keys[act.id] for act in keymaps.ACTS)
+        given = [key for names in keys.values() for key in names]
+        assert len(given) == len(set(given)), name
+
+
+async def test_the_menu_of_a_node_by_key_and_by_the_right_button():
+    app = app_of(demo(), at=9)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("M")
+        await pilot.pause()
+        assert isinstance(app.screen, MenuScreen)
+        await pilot.press(*["down"] * 6, "enter")
+        await pilot.pause()
+        assert app.screen.cursor.asker.watched == ["#5"]
+        await pilot.click("#node", button=3)
+        await pilot.pause()
+        assert isinstance(app.screen, MenuScreen)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(app.screen, MenuScreen)
+
+
+def test_answers_are_of_a_closed_kind():
+    app = app_of(demo(), at=33)
+    for text in ("help", "help next", "keys", "show", "info", "print x"):
+        assert isinstance(spec_of(parse(text)).run(app._start.session, parse(text)), Look | Said)
