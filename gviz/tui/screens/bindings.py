@@ -12,5 +12,6 @@ BINDINGS: list[BindingType] = [
 
 
 def keymap(keys: Keys) -> dict[str, str]:
-    """The keys in the form that Textual takes."""
-    return {id: ",".join(names) for id, names in keys.items()}
+    """What is not as it is by default, in the form that Textual takes: a key it names is taken from every other act."""
+    default = keys_of("default")
+    return {id: ",".join(names) for id, names in keys.items() if names != default[id]}

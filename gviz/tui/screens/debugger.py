@@ -149,15 +149,17 @@ class DebuggerScreen(LookKeys):
 
     def go_on(self) -> None:
         """Carry out the lines that wait; raises GvizError at the first that cannot be."""
-        while not self.busy and (command := self.reader.next()) is not None:
+        while (command := self.reader.next()) is not None:
             if isinstance(command, Said):
                 say(self, command.lines)
             else:
                 self.perform(command)
+            if self.busy:
+                return
 
     @property
     def busy(self) -> bool:
-        """Whether what waits has to wait on."""
+        """Whether lines that wait have to wait on."""
         return False
 
     def perform(self, command: Command) -> None:

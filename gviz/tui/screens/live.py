@@ -90,26 +90,21 @@ class LiveScreen(DebuggerScreen):
         super().on_resize()
         self.live.session.resize(*self.app.size)
 
-    def run_command(self, command: Command) -> None:
-        """Carry out a command; what lets the program run waits until it stands still."""
-        if self.live.running and self.live.takes(command):
-            self._queue.append(command)
-        else:
-            super().run_command(command)
-
     @property
     def busy(self) -> bool:
         """Lines of scripts wait until the program stands still."""
         return self.live.running
 
     def perform(self, command: Command) -> None:
-        """Carry out a command, in the recording or by letting the program run on."""
+        """Carry out a command; what lets the program run waits until it stands still."""
         if command.name in _ACTS:
             _ACTS[command.name](self, command.argument)
-        elif self.live.takes(command):
-            self._set_out(command)
-        else:
+        elif not self.live.takes(command):
             super().perform(command)
+        elif self.live.running:
+            self._queue.append(command)
+        else:
+            self._set_out(command)
 
     def on_reported(self, message: Reported) -> None:
         """The program stands still, has ended, or has written something."""
