@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint check fuzz golden media operations bench clean
+.PHONY: demo test lint check fuzz golden media operations findings bench clean
 
 demo: $(READY)                  ## open the debugger on the first lesson
 	@$(BIN)/gviz demo
@@ -34,6 +34,9 @@ media: $(READY)                 ## draw the pictures of the README anew
 
 operations: $(READY)            ## write docs/operations.md, what the engine has of PyTorch, anew
 	$(BIN)/python -m docs.make_operations
+
+findings: $(READY)              ## write docs/findings.md, what check looks for, anew
+	$(BIN)/python -m docs.make_findings
 
 bench: $(READY)                 ## measure, and print the table
 	$(BIN)/python -m benchmarks

@@ -49,7 +49,7 @@ class TestRecording:
         import numpy as np
 
         if not tensors:
-            self._check(["born", "born-backward", "seed"])
+            self._check(["nan-born", "nan-born-backward", "nan-seed"])
         for tensor in tensors:
             for what, array in (("value", _array(tensor)), ("grad", _array(tensor.grad) if tensor.is_leaf else None)):
                 if array is not None and not np.isfinite(array).all():

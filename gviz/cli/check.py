@@ -30,7 +30,7 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
 
 
 @click.command("check", context_settings=SCRIPT_CONTEXT)
-@click.option("--only", metavar="KINDS", help="Look for these kinds alone: born,cut.")
+@click.option("--only", metavar="KINDS", help="Look for these kinds alone: nan-born,cut.")
 @click.option("--ignore", metavar="KINDS", help="Do not look for these kinds.")
 @click.option("--fail-on", type=click.Choice(["error", "warning", "suspicion"]), default="warning",
               help="The least grave level that makes the exit code 1 (warning).")  # fmt: skip

@@ -25,6 +25,9 @@ def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Valu
     if total is not None and len(parts) > 1:
         pairs = zip(shown, parts, strict=False)
         shown = tuple(agreeing(timeline, found, part.value, total) for found, part in pairs)
+        if timeline.array(total) is None:
+            unknown = f"how far they agree is not known: keep whole arrays with --values {total.nbytes}"
+            shown = (*shown, Finding("not-stored", unknown))
     if len(parts) > MOST_PARTS:
         shown = (*shown, Finding("more", f"and {len(parts) - MOST_PARTS} more contributions"))
     return shown

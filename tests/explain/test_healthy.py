@@ -13,7 +13,7 @@ SUSPECTED = {"following_copy": {"cut", "not-reached"}}
 MISTAKES_SHOWN = {
     "04_two_losses": {"second-backward"},
     "08_in_place": {"changed-in-place"},
-    "11_nan_in_backward": {"born-backward"},
+    "11_nan_in_backward": {"nan-born-backward"},
 }
 """The mistakes that a lesson shows on purpose."""
 

@@ -182,7 +182,7 @@ def test_a_nan_forward_is_traced_to_the_operation_that_made_it():
 
     timeline = recorded(program)
     found = checked(timeline, asked(timeline, "z"))
-    assert found.kind == "born"
+    assert found.kind == "nan-born"
     assert timeline.info(found.node).name == "y"
     assert "spread through" in told(found)
 
@@ -194,7 +194,7 @@ def test_a_nan_backward_is_traced_to_the_rule_that_made_it():
 
     timeline = recorded(program)
     found = checked(timeline, asked(timeline, "x"))
-    assert found.kind == "born-backward"
+    assert found.kind == "nan-born-backward"
     assert timeline.info(found.node).op.name == "sqrt"
     assert "forward it was sqrt" in told(found)
 
@@ -205,7 +205,7 @@ def test_a_bad_seed_is_nobodys_rule():
         (x * 2).backward(torch.tensor([float("nan"), 1.0]))
 
     found = asked(recorded(program), "x")
-    assert found.kind == "seed"
+    assert found.kind == "nan-seed"
 
 
 def test_a_nan_that_was_written():
@@ -216,7 +216,7 @@ def test_a_nan_that_was_written():
 
     timeline = recorded(program)
     found = asked(timeline, "x", "value")
-    assert found.kind == "born"
+    assert found.kind == "nan-born"
     assert "was born in" in found.text
     assert timeline.info(found.node).op.name == "tensor"  # the number itself
 
@@ -279,7 +279,7 @@ def test_a_nan_is_followed_through_the_optimizer_to_the_pass_that_made_it():
         node for node in timeline.nodes if timeline.info(node).op.name == "sqrt" and timeline.info(node).name == ""
     ][-1]
     last = why(timeline, moment, timeline.users(second)[0], "value")
-    assert last.kind == "born-backward"
+    assert last.kind == "nan-born-backward"
     assert last.event < timeline.info(second).born
     assert "try: add a small number first" in told(last)
     assert checked(timeline, why(timeline, moment, node_of(timeline, "w"), "grad")).event == last.event
@@ -333,7 +333,7 @@ def test_a_nan_through_many_steps_of_an_optimizer():
 
     timeline = recorded(program)
     found = asked(timeline, "w", "grad")
-    assert found.kind == "born-backward"
+    assert found.kind == "nan-born-backward"
     assert timeline.info(found.node).iteration == 0
 
 
@@ -343,4 +343,4 @@ def test_what_is_sent_at_this_moment_may_be_where_a_nan_is_born():
         torch.where(x > 0, torch.sqrt(x), 0.0).sum().backward()
 
     timeline = recorded(program)
-    assert asked(timeline, "", op="sqrt", at=timeline.first_bad()).kind == "born-backward"
+    assert asked(timeline, "", op="sqrt", at=timeline.first_bad()).kind == "nan-born-backward"

@@ -10,7 +10,7 @@ from math import prod
 
 from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind
-from gviz.explain.names import innermost, label, label_at, op_title
+from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.survey import Survey
 from gviz.numbers import norm, number
 from gviz.trace.timeline import Timeline
@@ -115,8 +115,7 @@ def _line(timeline: Timeline, rows: list[tuple[Step, float]]) -> Finding:
     info = timeline.info(step.node)
     total = prod(factor for _, factor in rows)
     often = f", {len(rows)} times" if len(rows) > 1 else ""
-    where = Finding("", "", at=innermost(info)).where
-    text = f"x{number(total, 3)} by {op_title(info)}{f' at {where}' if where else ''}{often}"
+    text = f"x{number(total, 3)} by {op_title(info)}{made_at(info.frames)}{often}"
     return Finding("factor", text, step.seq, step.node, at=innermost(info))
 
 

@@ -40,8 +40,13 @@ Place = tuple[Literal["value", "grad"], int, int]
 """Something bad that came from elsewhere: the value or gradient of a node, at a moment."""
 
 
-def bad_value(asked: Question) -> Finding:
-    """Where a bad value came from: back over bad inputs, over writes in place, and through the ``.grad`` of a leaf."""
+def bad_value(asked: Question) -> Finding | None:
+    """Where a bad value came from: back over bad inputs, over writes in place, and through the ``.grad`` of a leaf.
+
+    Of what the node sends at this very moment: where that came from, if it is bad.
+    """
+    if asked.topic == "sent":
+        return _sent(asked)
     return followed(asked.timeline, ("value", asked.node, asked.moment.n))
 
 
@@ -50,8 +55,7 @@ def bad_gradient(asked: Question) -> Finding:
     return followed(asked.timeline, ("grad", asked.node, asked.moment.n))
 
 
-def bad_sent(asked: Question) -> Finding | None:
-    """The same of what the node sends at this very moment."""
+def _sent(asked: Question) -> Finding | None:
     event = asked.moment.event
     if not isinstance(event, GradFlowed) or not bad_text(event.part):
         return None
@@ -86,9 +90,9 @@ def _gradient(timeline: Timeline, node: int, n: int) -> Finding | Place:
     part = next((part for part in output.parts if bad_text(part.value)), None) if output is not None else None
     if part is None:
         seq = output.grad_seq if output is not None else 0
-        return Finding("born", f"the .grad of {label(timeline, node)} got it from outside the pass", seq, node)
+        return Finding("nan-born", f"the .grad of {label(timeline, node)} got it from outside the pass", seq, node)
     if not part.source:
-        return Finding("seed", f"backward started with {short(part.value)}", part.seq, node)
+        return Finding("nan-seed", f"backward started with {short(part.value)}", part.seq, node)
     if bad_text(arrived(timeline, part)):
         return "grad", part.source, part.seq
     used = _bad_operand(timeline, part.source, besides=0)  # the rule made it of numbers that were bad before
@@ -111,10 +115,10 @@ def _born(timeline: Timeline, node: int, *, known: bool) -> Finding:
     info = timeline.info(node)
     made = info.created.outputs[0].value if info.created.outputs else None
     if not known:
-        return Finding("born", f"{label(timeline, node)} holds it, and it is not known since when", info.born, node)
+        return Finding("nan-born", f"{label(timeline, node)} holds it, and it is not known since when", info.born, node)
     how = computation(timeline, node).text or f"it is {info.created.kind} data"
     text = f"{_what(made)} was born in {label(timeline, node)}{made_at(info.frames)}: {how}"
-    return Finding("born", text, info.born, node, fix=_fix(info.op.name), at=innermost(info))
+    return Finding("nan-born", text, info.born, node, fix=_fix(info.op.name), at=innermost(info))
 
 
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
@@ -126,7 +130,7 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
         f"on the way to {label(timeline, node)}{rule}"
     )
     return Finding(
-        "born-backward",
+        "nan-born-backward",
         text,
         part.seq,
         part.source,
@@ -210,9 +214,14 @@ def _is_a_mask(timeline: Timeline, node: int) -> bool:
     )
 
 
-BORN_SENT = Kind("born-sent", "error", "a nan or infinity that is being sent backward", ("sent",), bad_sent)
-BORN = Kind("born", "error", "where a nan or an infinity was made in forward", ("bad value",), bad_value, find=found)
-BORN_BACKWARD = Kind(
-    "born-backward", "error", "where a nan or an infinity was made by a backward rule", ("bad gradient",), bad_gradient
+BORN = Kind(
+    "nan-born", "error", "where a nan or an infinity was made in forward", ("bad value", "sent"), bad_value, find=found
 )
-SEED = Kind("seed", "error", "a backward pass that was started with a nan or an infinity")
+BORN_BACKWARD = Kind(
+    "nan-born-backward",
+    "error",
+    "where a backward rule made a nan or an infinity",
+    ("bad gradient",),
+    bad_gradient,
+)
+SEED = Kind("nan-seed", "error", "a backward pass that was started with a nan or an infinity")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from gviz.explain.arithmetic import computation
 from gviz.explain.contributions import arrived
 from gviz.explain.finding import Finding, Number
@@ -17,6 +19,8 @@ from gviz.values import Value
 _DEAD = {"relu", "threshold", "hardshrink", "softshrink"}
 _FLAT = {"sigmoid", "tanh", "softmax", "log_softmax", "hardtanh", "hardsigmoid", "erf"}
 _BOUNDED = {"clamp", "clamp_min", "clamp_max", "hardtanh", "maximum", "minimum"}
+_SHIFTED = {"softmax", "log_softmax"}
+_TINY = 1e-6
 _ROUNDING = {"round", "floor", "ceil", "trunc", "sign", "heaviside"}
 _CHOOSING = {"where", "masked_fill", "nan_to_num", "index", "select", "slice", "gather", "max", "min", "amax", "amin",
              "max_pool2d_with_indices", "masked_select", "index_select"}  # fmt: skip
@@ -65,7 +69,7 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution) -> Findi
     culprit = _zero_operand(timeline, info, part.slot)
     if culprit is not None:
         info = culprit
-    reason = _reason(info)
+    reason = _reason(timeline, info)
     share = _inactive(info)
     text = f"the gradient of {label(timeline, asked.node)} is zero: {label_at(timeline, info.node)} {reason.says}"
     numbers = (Number("share of zeros in its result", share, info.born),) if share is not None else ()
@@ -73,7 +77,8 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution) -> Findi
     parts = (Finding("computed", f"it computed {how}", info.born, info.node),) if how else ()
     if share is not None and reason.kind == "dead-units":
         parts = (*parts, Finding("share", f"{number(100 * share, 3)}% of its result are zero", info.born, info.node))
-    return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, innermost(info), numbers)
+    at, suspected = innermost(info), reason.kind == "cancelled"
+    return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
 
 
 def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:
@@ -88,15 +93,20 @@ def _multiplies(info: NodeInfo) -> bool:
     return info.op.name.rstrip("_") in {"mul", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "convolution"}
 
 
-def _reason(info: NodeInfo) -> _Reason:
+def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
     op = info.op.name.rstrip("_")
     if op in _DEAD:
-        fix = "a smaller learning rate, another start for the bias, or leaky_relu, which lets a little through"
-        return _Reason("dead-units", "has only inputs below zero, so none of its units lets a gradient through", fix)
-    if op in _BOUNDED:
-        return _Reason(
-            "clamped", "holds every element at its border, where it is constant", "widen the border, or clamp later"
+        off = (
+            "is off everywhere: its inputs are below zero" if _inactive(info) == 1.0 else "is off wherever one arrives"
         )
+        fix = "a smaller learning rate, another start for the bias, or leaky_relu, which lets a little through"
+        return _Reason("dead-units", f"{off}, and lets no gradient through", fix)
+    if op in _BOUNDED:
+        says = "holds at its border every element that one arrives at, and is constant there"
+        return _Reason("clamped", says, "widen the border, or clamp later")
+    if op in _SHIFTED and not _is_one_hot(timeline, info):
+        fix = "a loss in which the elements count differently; a sum over all of them is always 1"
+        return _Reason("cancelled", "gets the same for every element, which changes nothing in its result", fix)
     if op in _FLAT:
         fix = "smaller inputs: normalize them, scale the weights down, or use the loss that takes logits"
         return _Reason("saturated", "is flat where its inputs are: its derivative there rounds to zero", fix)
@@ -104,7 +114,17 @@ def _reason(info: NodeInfo) -> _Reason:
         return _Reason("masked", "is constant between its steps", "a smooth function, or a straight-through estimate")
     if op in _CHOOSING:
         return _Reason("masked", "chose other elements, and these get nothing", "check the mask or the index")
-    return _Reason("masked", "multiplies the gradient by zero", "look at the number it is multiplied by")
+    return _Reason("masked", "makes zero of what arrives", "look at the numbers that it multiplies by")
+
+
+def _is_one_hot(timeline: Timeline, info: NodeInfo) -> bool:
+    """Whether a softmax is so sure that every element is 0 or 1; True where that is not known."""
+    value = info.created.outputs[0].value if info.created.outputs else None
+    array = timeline.array(value) if value is not None else None
+    if array is None or array.dtype.kind != "f":
+        return True
+    chances = np.exp(array) if info.op.name == "log_softmax" else array
+    return bool(np.all((chances < _TINY) | (chances > 1 - _TINY)))
 
 
 def _inactive(info: NodeInfo) -> float | None:
@@ -118,4 +138,5 @@ DEAD_UNITS = Kind(
 )
 SATURATED = Kind("saturated", "warning", "a function so far out that its derivative is zero")
 CLAMPED = Kind("clamped", "warning", "every element at the border of a clamp")
+CANCELLED = Kind("cancelled", "warning", "a gradient that is the same for all elements of a softmax, and cancels")
 MASKED = Kind("masked", "warning", "a mask, an index or a factor of zero that lets nothing through")

@@ -1,0 +1,214 @@
+"""Every kind that a check may report, in the smallest program that has it, and in one that nearly has."""
+
+import pytest
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.explain.check import check
+from gviz.explain.finding import lines
+from gviz.explain.why import why
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+F = torch.nn.functional
+
+
+def recorded(program):
+    torch.manual_seed(0)
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def found(program):
+    return {one.finding.kind: one for one in check(recorded(program))}
+
+
+def told(one):
+    return "\n".join(text for _, text, _ in lines(one.finding))
+
+
+def saturated():
+    w = torch.tensor([300.0, -300.0], requires_grad=True)
+    torch.sigmoid(w).sum().backward()
+    return w
+
+
+def clamped():
+    w = torch.tensor([3.0, -3.0], requires_grad=True)
+    w.clamp(-1, 1).sum().backward()
+    return w
+
+
+def masked():
+    w = torch.tensor([3.0, -3.0], requires_grad=True)
+    torch.where(w > 100, w, torch.zeros(2)).sum().backward()
+    return w
+
+
+def multiplied_by_zero():
+    w = torch.tensor([3.0, -3.0], requires_grad=True)
+    (w * torch.zeros(2)).sum().backward()
+    return w
+
+
+def rounded():
+    w = torch.tensor([3.2, -3.1], requires_grad=True)
+    w.round().sum().backward()
+    return w
+
+
+def softmax_twice():
+    w = torch.ones(2, 3, requires_grad=True)
+    F.cross_entropy(torch.softmax(w, 1), torch.tensor([0, 1])).backward()
+    return w
+
+
+def sigmoid_twice():
+    w = torch.ones(3, requires_grad=True)
+    F.binary_cross_entropy_with_logits(torch.sigmoid(w), torch.ones(3)).backward()
+    return w
+
+
+def attached_target():
+    w = torch.ones(3, requires_grad=True)
+    F.mse_loss(w * 2, w * 3).backward()
+    return w
+
+
+def dropout_in_evaluation():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5))
+    with torch.no_grad():
+        model(torch.ones(2, 3))
+    return model
+
+
+def shared_layer():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    model[1].weight = model[0].weight
+    model(torch.ones(2, 3)).sum().backward()
+    return model
+
+
+def never_stepped():
+    a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(b.parameters(), lr=0.1)
+    b(a(torch.ones(1, 2))).sum().backward()
+    optimizer.step()
+    return a, b, optimizer
+
+
+def mse_broadcast():
+    w = torch.ones(4, 1, requires_grad=True)
+    F.mse_loss(w * 2, torch.ones(4)).backward()
+    return w
+
+
+def bad_seed():
+    w = torch.ones(2, requires_grad=True)
+    (w * 2).backward(torch.tensor([float("nan"), 1.0]))
+    return w
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "level", "says"),
+    [
+        (saturated, "saturated", "warning", "its derivative there rounds to zero"),
+        (clamped, "clamped", "warning", "holds at its border every element"),
+        (masked, "masked", "warning", "chose other elements"),
+        (multiplied_by_zero, "masked", "warning", "is zero"),
+        (rounded, "masked", "warning", "constant between its steps"),
+        (softmax_twice, "softmax-twice", "warning", "takes logits"),
+        (sigmoid_twice, "softmax-twice", "warning", "takes logits"),
+        (attached_target, "attached-target", "suspicion", "sends a gradient into its target"),
+        (dropout_in_evaluation, "dropout-in-evaluation", "suspicion", "model.eval()"),
+        (shared_layer, "shared", "suspicion", "one parameter in 2 modules"),
+        (never_stepped, "never-stepped", "suspicion", "no optimizer has updated it"),
+        (bad_seed, "nan-seed", "error", "backward started with"),
+    ],
+)
+def test_a_kind_is_found(program, kind, level, says):
+    (one,) = [one for one in found(program).values() if one.finding.kind == kind]
+    assert one.level == level
+    assert says in told(one)
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_a_loss_of_every_pair():
+    assert "(4,1) with (4,) becomes (4,4)" in told(found(mse_broadcast)["broadcast"])
+
+
+def test_zero_at_some_places_is_no_dead_layer():
+    def program():
+        w = torch.tensor([1.0, -1.0], requires_grad=True)
+        torch.relu(w).sum().backward()
+        return w
+
+    assert found(program) == {}
+
+
+def test_a_softmax_of_attention_is_none_of_a_loss():
+    def program():
+        w = torch.ones(2, 2, requires_grad=True)
+        (torch.softmax(w, 1) @ torch.softmax(w * 2, 1)).sum().backward()
+        return w
+
+    (one,) = found(program).values()
+    assert (one.finding.kind, one.level) == ("cancelled", "suspicion")  # each row of a product of chances sums to 1
+
+
+def test_a_dead_layer_is_found_behind_what_it_multiplies():
+    def program():
+        w, v = torch.ones(3, 2, requires_grad=True), torch.ones(2, 1, requires_grad=True)
+        h = torch.relu(-w)
+        (h @ v).sum().backward()
+        return w, v
+
+    timeline = recorded(program)
+    (one,) = check(timeline)
+    assert one.finding.kind == "dead-units"
+    assert one.more == 1  # of w, and of v, which h multiplies
+    assert timeline.info(one.finding.node).op.name == "relu"
+
+
+def test_a_sum_is_not_called_a_mistake_before_it_is_used():
+    def program():
+        w = torch.tensor([1.0], requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        (w * 2).backward()
+        optimizer.step()
+        (w * 2).backward()
+        optimizer.zero_grad()
+
+    assert found(program) == {}
+
+
+def test_a_mask_of_infinities_is_no_mistake():
+    def program():
+        w = torch.ones(2, 2, requires_grad=True)
+        mask = torch.tensor([[0.0, float("-inf")], [0.0, 0.0]])
+        torch.softmax(w + mask, 1)[:, 0].pow(2).sum().backward()
+        return w
+
+    assert found(program) == {}
+
+
+def test_a_pass_in_progress_is_said_to_be_one():
+    """A program that was killed within backward leaves such a recording."""
+    events = events_of(saturated)
+    started = next(n for n, event in enumerate(events) if type(event).__name__ == "BackwardStarted")
+    timeline = Timeline(MemoryLog(events[: started + 1]))
+    answer = why(timeline, timeline.at(len(timeline)), 1, "grad")
+    assert answer.kind == "pending"
+    assert "the recording ends within it" in answer.text
+    assert check(timeline) == []
+
+
+def test_what_was_not_stored_is_said():
+    def program():
+        w = torch.ones(1000, requires_grad=True)
+        y = w * torch.arange(1000.0)
+        (y.sum() + (w * 2).sum()).backward()
+        return w
+
+    timeline = recorded(program)
+    parts = why(timeline, timeline.at(len(timeline)), 1, "grad").parts
+    assert any("--values" in part.text for part in parts)

@@ -1,0 +1,44 @@
+"""The table of kinds: closed, complete, and what the page says."""
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+
+import gviz.explain
+from docs.make_findings import PATH, text
+from gviz.explain.kind import Kind
+from gviz.explain.table import BY_NAME, KINDS
+
+FILES = sorted((Path(gviz.explain.__file__).parent / "findings").glob("[!_]*.py"))
+
+
+def declared():
+    modules = [import_module(f"gviz.explain.findings.{path.stem}") for path in FILES]
+    return [kind for module in modules for kind in vars(module).values() if isinstance(kind, Kind)]
+
+
+def test_every_declared_kind_is_in_the_table_once():
+    assert sorted(kind.name for kind in declared()) == sorted(kind.name for kind in KINDS)
+    assert len(BY_NAME) == len(KINDS)
+
+
+def test_names_are_words_for_programs():
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", kind.name) for kind in KINDS)
+
+
+def test_what_a_file_finds_is_of_a_kind_it_declares():
+    parts = {"write", "freed", "crossing", "saved", "leaf", "root", "at", "used", "sum", "operand", "first", "nearest",
+             "elsewhere", "copied", "share", "spread", "alive", "since", "factor", "healed", "accumulated"}  # fmt: skip
+    for path in FILES:
+        calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        made = {call.args[0].value for call in calls if _makes(call)}
+        assert made <= BY_NAME.keys() | parts, path
+
+
+def _makes(call):
+    return isinstance(call.func, ast.Name) and call.func.id == "Finding" and isinstance(call.args[0], ast.Constant)
+
+
+def test_the_page_is_current():
+    assert PATH.read_text(encoding="utf-8") == text()
