@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gviz.render.line_labels import line_label
@@ -35,14 +35,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Which box each node has. A use that is a key of `chips` comes from a chip of the leaf, not from its own box."""
+    """Which box each node has. A use that is a key of `chips` comes from a chip of the leaf, not from its own box; the
+    uses in one closed module have one chip, that of the use in `shared`."""
 
     of: Mapping[int, str]
     chips: Mapping[Output, int]
+    shared: Mapping[Output, Output] = field(default_factory=dict)
     groups: Container[str] = frozenset()
 
     def source(self, node: int, user: int, slot: int) -> str:
         """The box that a line to a use begins at."""
+        user, slot = self.shared.get((user, slot), (user, slot))
         return chip_key(node, user, slot) if (user, slot) in self.chips else self.of[node]
 
 

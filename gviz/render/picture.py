@@ -13,7 +13,7 @@ from gviz.render.scene import Scene
 
 LAYOUT_BOXES = 1500
 """Up to here Graphviz is asked to lay out."""
-PICTURE_BOXES = 10_000
+PICTURE_BOXES = 30_000
 """Beyond this nobody can read a picture, and most viewers cannot open it."""
 
 

@@ -26,6 +26,8 @@ def _print_note(note: str) -> None:
 
 VISIBLE = 500
 """Above so many nodes modules close by themselves: a larger graph is not read box by box."""
+NAMED = 1500
+"""Above so many boxes only names are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,12 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
     if part.node and part.node not in infos:
         raise GvizError(f"node #{part.node} is not in the graph of event {n}", exit_code=2)
     graph = graph_of(timeline, infos.values())
-    return replace(words, wanted=Filter(_closed(graph, options), part.node, part.ancestors, part.radius))
+    words = replace(words, wanted=Filter(_closed(graph, options), part.node, part.ancestors, part.radius))
+    folded = fold(graph, words.wanted)
+    if len(folded.shown) + len(folded.groups) > NAMED and words.density != "min":
+        options.note(f"{len(folded.shown) + len(folded.groups):,} boxes: drawn with names alone")
+        words = replace(words, density="min", tensors="line", saved=False, clusters=False)
+    return words
 
 
 def _closed(graph: Graph, options: ExportOptions) -> frozenset[str]:
@@ -112,7 +119,8 @@ def asked_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
 
 def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:
     """The scene of moment `n`: the whole graph of the iteration it falls into."""
-    return scene(moment_structure(timeline, n, options), timeline, timeline.at(n), tooltips=True)
+    shape = moment_structure(timeline, n, options)
+    return scene(shape, timeline, timeline.at(n), tooltips=len(shape.places) <= NAMED)
 
 
 def moment_structure(timeline: Timeline, n: int, options: Options) -> Structure:

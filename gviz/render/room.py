@@ -150,10 +150,10 @@ def has_thumbnail(value: Value | None, options: Options) -> bool:
     return options.form in ("heat", "histogram") and held and value is not None and value.size > FEW
 
 
-def chip_place(info: NodeInfo, user: int, slot: int, options: Options) -> Place:
-    """The place of one use of a shared leaf."""
+def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint: bool = False) -> Place:
+    """The place of one use of a shared leaf; a `joint` one stands for several in a closed module, and has no rows."""
     name = clipped(info.title, MAX_TITLE - 8)
-    if options.density == "min":
+    if options.density == "min" or joint:
         return Place(chip_key(info.node, user, slot), info.node, "chip", name, len(name), 1, user, slot)
     text = f"{name} #{info.node}"
     height = 3 if info.created.requires_grad else 1

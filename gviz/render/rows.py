@@ -67,6 +67,8 @@ class Now:
 
 def node_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now, remark: str) -> tuple[Row, ...]:
     """The rows below the title of a node's own box, never more than the place has room for."""
+    if place.height == 1:
+        return ()
     rows = list(_value_rows(place, info, state, now))
     if place.role in ("leaf", "parameter"):
         rows += _leaf_rows(place, info.created.outputs[0].value, state, now)

@@ -14,7 +14,7 @@ from gviz.render.fold import Folded, fold
 from gviz.render.links import Boxes, Link, Output, box_key, links, merged, other_ways
 from gviz.render.options import Options
 from gviz.render.room import Place, Rooms, chip_place, module_key, saved_key, saved_place
-from gviz.render.selection import shown_nodes
+from gviz.render.selection import PART, shown_nodes
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -49,11 +49,13 @@ def structure(
     rooms = Rooms(timeline, iteration, options, frozenset(roots), backward)
     places = [rooms.of(infos[node]) for node in folded.shown]
     places = _with_modules(places, [rooms.module(infos[group.inner[-1]], group) for group in folded.groups])
-    places += [chip_place(infos[node], user, slot, options) for (user, slot), node in boxes.chips.items()]
+    joint = set(boxes.shared.values())
+    places += [chip_place(infos[node], *use, options, joint=use in joint) for use, node in boxes.chips.items()]
     lines = list(links(timeline, infos, own, boxes, backward=backward))
     # Only writes into views send gradients where no data went; in a part of a large graph no others are looked for,
     # because a parameter may have a hundred thousand contributions to look through.
-    if backward and (part is None or any(info.op.grad_fn == "CopySlices" for info in own)):
+    small = part is None and len(own) <= PART
+    if backward and (small or any(info.op.grad_fn == "CopySlices" for info in own)):
         lines += other_ways(timeline, iteration, infos, boxes, lines)
     lines = merged(lines, boxes) if folded.groups else lines
     kept = [(infos[node], slot) for node in folded.shown if options.saved for slot in _saved(infos[node])]
@@ -74,9 +76,9 @@ def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo
     for group in folded.groups:
         alone = (node for node in group.parameters if count[node] == 1)
         of |= dict.fromkeys((*group.inner, *alone), module_key(group.call))
-    shown = set(folded.shown)
-    chips = _chips(infos, [info for info in own if info.node in shown], options, len(folded.shown))
-    return Boxes(of, chips, frozenset(module_key(group.call) for group in folded.groups))
+    boxes = Boxes(of, {}, groups=frozenset(module_key(group.call) for group in folded.groups))
+    many = len(folded.shown) + len(folded.groups) > options.split_above
+    return _split(boxes, {node: infos[node] for node in folded.shown}, own) if many else boxes
 
 
 def _with_modules(places: list[Place], modules: list[Place]) -> list[Place]:
@@ -94,18 +96,23 @@ def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) ->
     return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
 
 
-def _chips(infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options, boxes: int) -> dict[Output, int]:
-    """For each ``(user, slot)`` that gets a chip, the leaf it stands for. The first use keeps the leaf's own box."""
-    if boxes <= options.split_above:
-        return {}
-    seen: set[int] = set()
+def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> Boxes:
+    """The boxes with a chip for each use of a leaf but the first, which keeps the leaf's own box."""
+    first: dict[int, Output] = {}
     chips: dict[Output, int] = {}
+    shared: dict[Output, Output] = {}
+    modules: dict[tuple[int, str], Output] = {}
     for info in own:
+        box = boxes.of.get(info.node, "")
         for slot, (node, _) in enumerate(info.created.inputs):
-            if node in seen and node in infos and infos[node].created.kind != "op":
-                chips[info.node, slot] = node
-            seen.add(node)
-    return chips
+            if not box or node not in shown or shown[node].created.kind == "op":
+                continue
+            use = info.node, slot
+            if box in boxes.groups and modules.setdefault((node, box), use) != use:
+                shared[use] = modules[node, box]
+            elif first.setdefault(node, use) != use:
+                chips[use] = node
+    return replace(boxes, chips=chips, shared=shared)
 
 
 def _saved(info: NodeInfo) -> range:

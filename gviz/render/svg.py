@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from html import escape
 
 from gviz.render.picture import drawn
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Scene
-from gviz.render.theme import stylesheet
+from gviz.render.theme import Form, stylesheet
 from gviz.trace.timeline import Timeline
 
 DESCRIBED = 60
@@ -19,8 +20,19 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as SVG. With the theme ``auto`` it carries both, and the viewer's setting decides."""
     scene = asked_scene(timeline, n, options)
     prefix = picture_id(scene)
-    plain = drawn(scene, options, "svg", prefix=prefix).decode("utf-8")
+    plain = slim(drawn(scene, options, "svg", prefix=prefix).decode("utf-8"), options.colours.form)
     return headed(plain, words(scene, prefix) + style_element(options, prefix), prefix)
+
+
+def slim(text: str, form: Form) -> str:
+    """The SVG without what every text repeats, which is said once, without comments and without titles of lines."""
+    text = re.sub(r"<!--.*?-->\n", "", text, flags=re.DOTALL)
+    text = re.sub(r'(class="edge[^>]*>)\n<title>[^<]*</title>', r"\1", text)
+    same = f' font-family="{form.font}"'
+    text = text.replace(same, "").replace(' xml:space="preserve" text-anchor="start"', "").replace('.00"', '"')
+    text = text.replace("&#45;", "-").replace(f' font-size="{form.size}"', "")
+    same += f' font-size="{form.size}"'
+    return re.sub(r"(<g id=[^>]* class=\"graph\")", rf"\1{same}", text, count=1)
 
 
 def picture_id(scene: Scene) -> str:

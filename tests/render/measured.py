@@ -33,6 +33,17 @@ def length(text):
     )
 
 
+def inherited(root):
+    """Give every text the font that it inherits, so that each can be measured alone."""
+    for group in root.iter(f"{SVG}g"):
+        if group.get("class") == "graph":
+            for text in group.iter(f"{SVG}text"):
+                for name in ("font-family", "font-size"):
+                    if group.get(name) and not text.get(name):
+                        text.set(name, group.get(name))
+    return root
+
+
 def span(text):
     """Left and right end of a text element."""
     x, wide = float(text.get("x")), length(text)
@@ -59,7 +70,7 @@ def area(group):
 
 def nodes(svg):
     """The groups of all boxes by id."""
-    root = ElementTree.fromstring(svg.encode("utf-8"))
+    root = inherited(ElementTree.fromstring(svg.encode("utf-8")))
     return {group.get("id"): group for group in root.iter(f"{SVG}g") if (group.get("class") or "").startswith("node")}
 
 
