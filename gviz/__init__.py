@@ -21,25 +21,33 @@ if TYPE_CHECKING:
     from gviz.trace import load
     from gviz.trace.record import mark
     from gviz.trace.timeline import Timeline
+    from gviz.within import breakpoint, debug, post_mortem
 
-__all__ = ["__version__", "attach", "check", "export", "load", "make_dot", "mark", "record", "show", "why"]
+__all__ = [
+    "__version__", "attach", "breakpoint", "check", "debug", "export", "load", "make_dot", "mark", "post_mortem", "record",
+    "show", "why",
+]  # fmt: skip
 
 _HOMES = {
     "attach": "gviz.frameworks",
+    "breakpoint": "gviz.within",
     "check": "gviz.questions",
+    "debug": "gviz.within",
     "export": "gviz.pictures",
     "load": "gviz.trace",
     "make_dot": "gviz.digraph",
     "mark": "gviz.trace.record",
+    "post_mortem": "gviz.within",
     "record": "gviz.frameworks",
     "why": "gviz.questions",
 }
 
 
-def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None = None) -> None:
+def show(trace: str | os.PathLike[str] | Timeline | Any, *, at: int | None = None) -> None:
     """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
 
-    Without a terminal it goes line by line.
+    A tensor stands for the graph behind it, of which only the leaves have values. Without a terminal it goes line by
+    line.
     """
     from gviz.cli.debugger import show as open_debugger
 

@@ -46,8 +46,15 @@ def make_dot(
     asked = options or Options(density="full" if show_attrs else "short", saved=show_saved)
     if isinstance(var, Timeline):
         return digraph(moment_scene(var, last_moment(var) if at is None else at, asked))
+    timeline = behind(var, params or ())
+    drawn = moment_scene(timeline, len(timeline), asked)
+    return digraph(replace(drawn, caption=""))  # at its end nothing happens
+
+
+def behind(var: Any, params: Params = ()) -> Timeline:
+    """The graph behind a tensor, several, or a traced function, as a recording; GvizError for anything else."""
     if isinstance(var, Drawable):
-        return _at_its_end(Timeline(MemoryLog(events_of(var if isinstance(var, StaticGraph) else var.graph))), asked)
+        return Timeline(MemoryLog(events_of(var if isinstance(var, StaticGraph) else var.graph)))
     tensors = var if isinstance(var, tuple) else (var,)
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
@@ -56,13 +63,7 @@ def make_dot(
                 hint="give it a tensor of gviz.engine, a traced function, or what gviz.load answers",
                 exit_code=2,
             )
-    return _at_its_end(late(tensors, params or ()), asked)
-
-
-def _at_its_end(timeline: Timeline, options: Options) -> Graph:
-    """The last moment, without a caption: nothing happens there."""
-    drawn = moment_scene(timeline, len(timeline), options)
-    return digraph(replace(drawn, caption=""))
+    return late(tensors, params)
 
 
 def late(tensors: Sequence[Tensor], params: Params) -> Timeline:

@@ -172,6 +172,17 @@ def aside(to: Channel) -> Iterator[Channel]:
         channel = before
 
 
+@contextmanager
+def silence() -> Iterator[None]:
+    """Let nobody listen for a moment."""
+    global channel
+    before, channel = channel, None
+    try:
+        yield
+    finally:
+        channel = before
+
+
 def detach() -> None:
     """Stop listening, whoever listens. The program goes on."""
     global channel

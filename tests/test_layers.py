@@ -35,7 +35,8 @@ OF_TRACE = {"timeline", "moment", "state", "navigation", "stops", "log", "load"}
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"render", "tui", "explain", "compare"}
 EVERYTHING = {
-    "cli", "frameworks", "digraph", "pictures", "torchviz", "notebook", "questions", "pytest_plugin", "__init__", "__main__",
+    "cli", "frameworks", "digraph", "pictures", "torchviz", "notebook", "questions", "pytest_plugin", "within",
+    "__init__", "__main__",
 }  # fmt: skip
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gviz.cli import terminal
 from gviz.cli.settings import Settings
@@ -40,15 +40,21 @@ def debug(
         return _debug(timeline, settings, title, start, lesson=lesson, opening=opening, commands=commands)
 
 
-def show(trace: str | os.PathLike[str] | Timeline, *, at: int | None) -> None:
-    """`gviz.show`: the debugger from within a program."""
+def show(trace: str | os.PathLike[str] | Timeline | Any, *, at: int | None) -> None:
+    """`gviz.show`: the debugger from within a program, on a trace or on the graph behind a tensor."""
     from gviz.trace import load
+    from gviz.trace.timeline import Timeline
 
     settings = Settings.from_environment()
     if isinstance(trace, str | os.PathLike):
         _debug(load(trace), settings, Path(trace).name, at)
-    else:
+    elif isinstance(trace, Timeline):
         _debug(trace, settings, "gviz", at)
+    else:
+        from gviz.digraph import behind
+
+        timeline = behind(trace)
+        _debug(timeline, settings, "graph", len(timeline) if at is None else at)
 
 
 def walk(trace: Path) -> None:

@@ -31,6 +31,9 @@ from gviz.trace.writer import TraceWriter, utc_now
 from gviz.values import INLINE_BYTES, Keep
 from gviz.version import __version__
 
+latest: Recording | None = None
+"""The recording that this process has begun last; it may be over."""
+
 _program: Recording | None = None
 """The recording of the whole program, if gviz's own runner has begun one."""
 
@@ -57,6 +60,7 @@ class Recording:
         self._joined = ExitStack()  # left by the thread that closes: a framework may keep things for each thread
 
     def __enter__(self) -> Recording:
+        global latest
         emit.refuse_second()  # before there is a file
         writer = self._writer = TraceWriter(self.path, about=_about(self.framework), on_trouble=self._detached)
         self.channel = Channel(self._through(writer), limit=self._limit, keep=self._keep, read_source=self._read_source)
@@ -67,6 +71,7 @@ class Recording:
         for listen in self._beside:
             self._joined.enter_context(listen(self))
         self._open.enter_context(self._window.watched(self.channel))
+        latest = self
         return self
 
     def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Recording:
@@ -113,6 +118,11 @@ class Recording:
     def __len__(self) -> int:
         """The number of events that have reached the file."""
         return 0 if self._writer is None else len(self._writer)
+
+    @property
+    def active(self) -> bool:
+        """Whether it is the recording in progress."""
+        return self._writer is not None and emit.channel is self.channel
 
     def flush(self) -> None:
         """Bring everything said so far into the file."""

@@ -28,6 +28,8 @@ from gviz.tui.reading import Reader
 from gviz.tui.session import Session
 
 WIDTH = 80
+_HELD = ("paused", "post_mortem", "the program is")
+"""How reasons begin that a program under control has to stand still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
     yield from said[1:]
     if stop.reason.startswith("breakpoint"):
         yield session.glyphs.text(f"{stop.reason}.")
-    if stop.reason in ("end of recording", "start of recording") or stop.reason.startswith("paused"):
+    if stop.reason in ("end of recording", "start of recording") or stop.reason.startswith(_HELD):
         yield f"{stop.reason}."
 
 

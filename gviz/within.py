@@ -1,0 +1,112 @@
+"""What a program calls to be debugged from within: it stops there under ``gviz run``, else it records and shows that.
+
+A program that runs by itself cannot be held and looked at in one process; so what is shown then is a recording: up to
+the call, or of the ``with`` block.
+"""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from gviz import emit, frameworks
+from gviz.errors import GvizError
+from gviz.live.protocol import Why
+from gviz.trace import record as recording
+from gviz.trace.record import Recording
+
+
+def breakpoint(*_: Any, **__: Any) -> None:
+    """Stop here under ``gviz run``; else begin to record, or show what was recorded up to here.
+
+    ``PYTHONBREAKPOINT=gviz.breakpoint`` makes Python's own ``breakpoint()`` mean this. What is still unseen at the
+    end of the program is shown there.
+    """
+    if _held("breakpoint"):
+        return
+    active = _active()
+    if active is not None:
+        _show(active)
+    else:
+        _Unseen(Path(sys.argv[0]).name).begin()
+
+
+class debug:  # it is used as a function: with gviz.debug(): …
+    """Stop where the block begins under ``gviz run``; else record the block, and show that at its end or failure.
+
+    Within a recording nothing more is recorded, and that one is shown up to the end of the block.
+    """
+
+    def __enter__(self) -> None:
+        self._made: Recording | None = None
+        self._own = False
+        if not _held("breakpoint"):
+            self._made = _active()
+            self._own = self._made is None
+            self._made = self._made or frameworks.record().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._made is not None:
+            if self._own:
+                self._made.__exit__(kind, error, trace)
+            _show(self._made)
+
+
+def post_mortem() -> None:
+    """Show what has happened up to the failure that is being handled, or up to now.
+
+    Under ``gviz run`` the program stops here. Raises GvizError if nothing was recorded.
+    """
+    if _held("post-mortem"):
+        return
+    if recording.latest is None:
+        raise GvizError("nothing was recorded", hint="with gviz.debug(): … records and shows a block")
+    _show(recording.latest)
+
+
+class _Unseen:
+    """A recording that goes on to the end of the program, and is shown there."""
+
+    def __init__(self, program: str) -> None:
+        self._made = frameworks.record()
+        self._program = program
+
+    def begin(self) -> None:
+        self._made.__enter__()
+        atexit.register(self._end)
+        print(f"gviz: recording {self._program} from here on", file=sys.__stderr__)
+
+    def _end(self) -> None:
+        """In a process of its own: an interpreter that is about to end starts no threads."""
+        self._made.__exit__(None, None, None)
+        if sys.stdin is not None and sys.stdin.isatty():
+            subprocess.run([sys.executable, "-m", "gviz", "open", str(self._made.path)], check=False)
+        else:
+            print(f"gviz: recorded to {self._made.path}", file=sys.__stderr__)
+
+
+def _active() -> Recording | None:
+    latest = recording.latest
+    return latest if latest is not None and latest.active else None
+
+
+def _held(why: Why) -> bool:
+    """Whether this process was under a debugger's control, which has held it."""
+    debuggee = sys.modules.get("gviz.live.debuggee")
+    current = getattr(debuggee, "current", None)
+    return current is not None and bool(current.stop_here(why))
+
+
+def _show(made: Recording) -> None:
+    """Open the viewer on a recording as far as it is, without recording the viewer."""
+    from gviz.cli.debugger import show
+
+    made.flush()
+    with emit.silence():
+        show(made.path, at=None)

@@ -1,0 +1,75 @@
+"""`gviz.breakpoint`, `gviz.debug`, `gviz.post_mortem`: under ``gviz run``, and in a program that runs by itself."""
+
+import subprocess
+import sys
+
+import pytest
+from cli.programs import ROOT, gviz
+
+import gviz as package
+import gviz.engine as torch
+from gviz.errors import GvizError
+
+PROGRAM = """\
+import gviz, gviz.engine as torch
+x = torch.tensor(2.0, requires_grad=True)
+y = x * x
+breakpoint()
+z = y * x
+with gviz.debug():
+    z.backward()
+try:
+    z.backward()
+except RuntimeError:
+    gviz.post_mortem()
+"""
+
+
+def environment(tmp_path):
+    return {
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PYTHONBREAKPOINT": "gviz.breakpoint",
+        "PYTHONPATH": str(ROOT),
+        "GVIZ_PLAIN": "1",
+        "PATH": "",
+    }
+
+
+def test_under_gviz_run_they_hold_the_program_where_they_stand(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    code, out, _ = gviz("run", "program.py", cwd=tmp_path, stdin="c\nc\nc\nc\n", env=environment(tmp_path))
+    assert code == 0
+    for place in ("breakpoint() at program.py:4", "breakpoint() at program.py:6", "post_mortem() at program.py:11"):
+        assert f"{place} in <module>" in out
+
+
+def test_by_itself_the_program_records_from_there_and_shows_it(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, input="q\nq\n", capture_output=True, text=True,
+        env=environment(tmp_path), timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "recording program.py from here on" in done.stderr
+    assert done.stdout.count("recording of ") == 2
+    assert "gviz: recorded to" in done.stderr
+
+
+def test_without_a_recording_there_is_no_post_mortem(tmp_path, monkeypatch):
+    monkeypatch.setattr("gviz.trace.record.latest", None)
+    with pytest.raises(GvizError, match="nothing was recorded"):
+        package.post_mortem()
+
+
+def test_show_takes_a_tensor(monkeypatch):
+    seen = []
+    monkeypatch.setattr("gviz.cli.debugger._debug", lambda timeline, settings, title, at: seen.append((timeline, at)))
+    x = torch.tensor(2.0, requires_grad=True)
+    package.show((x * x).sum())
+    [(timeline, at)] = seen
+    assert at == len(timeline)
+    assert [timeline.info(node).op.name for node in timeline.nodes] == ["leaf", "mul", "sum"] or len(
+        timeline.nodes
+    ) == 3
+    with pytest.raises(GvizError, match="cannot draw a builtins.int"):
+        package.show(3)
