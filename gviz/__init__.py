@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from gviz.within import breakpoint, debug, post_mortem
 
 __all__ = [
-    "__version__", "attach", "breakpoint", "check", "debug", "export", "load", "make_dot", "mark", "post_mortem", "record",
-    "show", "why",
+    "__version__", "attach", "breakpoint", "check", "debug", "export", "load", "make_dot", "mark", "post_mortem",
+    "record", "show", "why",
 ]  # fmt: skip
 
 _HOMES = {

@@ -47,7 +47,8 @@ class debug:  # it is used as a function: with gviz.debug(): …
         if not _held("breakpoint"):
             self._made = _active()
             self._own = self._made is None
-            self._made = self._made or frameworks.record().__enter__()
+            if self._made is None:
+                self._made = frameworks.record().__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

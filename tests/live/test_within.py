@@ -68,8 +68,6 @@ def test_show_takes_a_tensor(monkeypatch):
     package.show((x * x).sum())
     [(timeline, at)] = seen
     assert at == len(timeline)
-    assert [timeline.info(node).op.name for node in timeline.nodes] == ["leaf", "mul", "sum"] or len(
-        timeline.nodes
-    ) == 3
-    with pytest.raises(GvizError, match="cannot draw a builtins.int"):
+    assert len(timeline.nodes) == 3
+    with pytest.raises(GvizError, match="cannot draw a"):
         package.show(3)
