@@ -38,6 +38,23 @@ dot = make_dot((x * x).sum(), params={"x": x}, show_attrs=True)
 print(type(dot).__name__, "edge-forward" in dot.source, "(2,)" in dot.source)
 """
 
+CUDA_GRAPH = """\
+import torch
+graph = torch.cuda.CUDAGraph()
+stream = torch.cuda.Stream()
+x = torch.ones(3, device="cuda")
+w = torch.ones(3, 3, device="cuda")
+def model(w, x):
+    return w @ x
+with torch.cuda.stream(stream):
+    y = model(w, x)
+with torch.cuda.graph(graph):
+    y = model(w, x)
+x.copy_(x * 2)
+graph.replay()
+print(y)
+"""
+
 LACKING = {
     "import torch.fx": "ModuleNotFoundError: gviz's engine has no torch.fx",
     "import torch.op": "ModuleNotFoundError: gviz's engine has no torch.op",
@@ -54,6 +71,13 @@ ENGINE_SAYS = "gviz.engine True True gviz.engine.optim\ntensor(4.)\n"
 def test_builtin(tmp_path):
     (tmp_path / "program.py").write_text(USES_TORCH)
     assert recorded("--engine", "builtin", "program.py", cwd=tmp_path) == (0, ENGINE_SAYS, "")
+
+
+def test_cuda_graphs_are_captured_on_the_cpu(tmp_path):
+    (tmp_path / "program.py").write_text(CUDA_GRAPH)
+    code, out, err = recorded("--engine", "builtin", "program.py", cwd=tmp_path)
+    assert (code, out) == (0, "tensor([6., 6., 6.])\n")
+    assert err.count("has no GPU: device 'cuda' means the CPU here") == 1
 
 
 def test_only_for_this_run(tmp_path):

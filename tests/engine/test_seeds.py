@@ -4,6 +4,31 @@ import pytest
 from twin import compare
 
 PROGRAMS = {
+    "a branch is traced away": """
+class NonTraceableModel(torch.nn.Module):
+    __module__ = "program"
+    def forward(self, x):
+        if x.sum() > 0:
+            return x * 2
+        return x + 2
+model = NonTraceableModel()
+traced_model = torch.jit.trace(model, torch.tensor(0))
+print(model(torch.tensor(1)), traced_model(torch.tensor(1)))
+""",
+    "where keeps both branches": """
+class TraceableModel(torch.nn.Module):
+    __module__ = "program"
+    def forward(self, x):
+        return torch.where(x.sum() > 0, x * 2, x + 2)
+traced_fn = torch.jit.trace(TraceableModel(), torch.randn(3))
+print(traced_fn(torch.tensor(1)), traced_fn(torch.tensor(0)))
+""",
+    "a mask sorts": """
+x = torch.tensor([0.1900, -0.7620, -0.1896, 0.5])
+mask = x <= 0
+indices = torch.argsort(mask, stable=True)
+print(mask, indices, x[indices], torch.cat([x[x > 0], x[x <= 0]]))
+""",
     "a sum of a product and a sine": """
 import math
 from torch import tensor

@@ -19,7 +19,7 @@ from gviz.engine.apply import compute
 from gviz.engine.jit import notices
 from gviz.engine.jit.graph import SIZED_BY_DATA, Ref
 from gviz.engine.jit.interpreter import scope
-from gviz.engine.jit.plan import casts, ufunc_of
+from gviz.engine.jit.plan import casts, place, ufunc_of
 from gviz.engine.jit.recorder import GraphRecorder
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
@@ -170,7 +170,7 @@ def _line(number: int, step: Step, names: dict[str, Any]) -> str:
     operands = ", ".join(given)
     if ufunc is not None and step.outputs[0]._array.ndim and _fits(op, step):
         names[f"u{number}"] = ufunc
-        return f"u{number}({operands}, {out})"
+        return f"u{number}({operands}, {place(ufunc, out)})"
     names[f"f{number}"] = partial(op.forward, **step.attrs) if step.attrs else op.forward
     if not op.several:
         return f"{out}[...] = f{number}({operands})"

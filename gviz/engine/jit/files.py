@@ -33,8 +33,11 @@ _EFFECTS = ("new", "write", "become")
 _KINDS = ("input", "parameter", "constant", "op")
 
 
-def save(function: TracedFunction, f: Any) -> None:
-    """Write a traced function to a path or an open file. TypeError for arguments that cannot be kept."""
+def save(traced: TracedFunction | TracedModule, f: Any) -> None:
+    """Write a traced function or module to a path or an open file. TypeError for what is none."""
+    function = traced.function if isinstance(traced, TracedModule) else traced
+    if not isinstance(function, TracedFunction):
+        raise TypeError(f"jit.save() writes what jit.trace() gives, not {type(traced).__name__}")
     graph = function.graph
     tensors = [node.tensor for node in graph.nodes if node.tensor is not None]
     content = {

@@ -127,7 +127,7 @@ class _Writing:
                 self._lines.append(f"v{number} = {call}")
             else:
                 self.names[f"u{number}"] = ufunc
-                self._lines.append(f"v{number} = u{number}({self._operands(node, op)[0]}, {target})")
+                self._lines.append(f"v{number} = u{number}({self._operands(node, op)[0]}, {place(ufunc, target)})")
             self._arrays[ref] = f"v{number}"
 
     def _write(self, number: int, node: Node, op: Op) -> None:
@@ -181,6 +181,11 @@ def ufunc_of(op: Op) -> Callable[..., Any] | None:
         return op.forward
     ufunc: Callable[..., Any] | None = UFUNCS.get(op.forward)
     return ufunc
+
+
+def place(ufunc: Any, target: str) -> str:
+    """Where a ufunc writes its result, as its last argument: given by name it costs a quarter of a small operation."""
+    return f"out={target}" if ufunc in (np.maximum, np.minimum) else target  # which numpy deprecates by position
 
 
 def casts(op: Op, forms: Sequence[Form | Array]) -> list[np.dtype[Any] | None]:
