@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gviz import site
-from gviz.engine import announce
+from gviz.engine.attributes import plain_attrs
 from gviz.engine.dtypes import by_name
 from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
-from gviz.engine.jit.operations import attributes_of, operation_of, plain_attributes
+from gviz.engine.jit.operations import attributes_of, operation_of
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.events import Edge, Event, Marked, Named, NodeCreated, OpSeen, Output, StackSeen
 from gviz.values import Array, Value, capture
@@ -64,7 +64,7 @@ def _created(graph: StaticGraph, number: int, op: int, stack: int) -> NodeCreate
     kept = node.tensor is not None and not node.fresh
     outputs = tuple([_output(form, node.tensor if kept else None) for form in node.outputs])
     inputs = tuple([_edge(graph, node, ref) for ref in node.inputs])
-    attrs = announce.plain_attrs(plain_attributes(node.attrs)) if node.op is not None else ()
+    attrs = plain_attrs(dict(node.attrs)) if node.op is not None else ()
     if node.op is None and "number" in node.attrs:
         attrs = (("number", True),)
     kind = {"op": "op", "parameter": "parameter"}.get(node.kind, "constant")
