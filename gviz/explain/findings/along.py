@@ -84,7 +84,7 @@ def _finding(timeline: Timeline, way: list[Step], kind: str) -> Finding:
     factors = [(after, after.size / before.size) for before, after in pairwise(way[:-1]) if before.size]
     by_line = _by_line(timeline, factors)
     strongest = sorted(by_line, key=lambda rows: prod(factor for _, factor in rows), reverse=kind == "exploding")
-    parts = tuple(_line(timeline, rows) for rows in strongest[:_MOST_LINES])
+    parts = tuple(_line(timeline, rows) for rows in strongest[:_MOST_LINES] if _is_strong(rows, kind))
     step = _first_strong(strongest[0] if strongest else factors, kind)
     info = timeline.info(step.node if step is not None else last.node)
     total = f"from {number(first.size)} at {label(timeline, first.node)} to {number(last.size)}"
@@ -119,8 +119,13 @@ def _line(timeline: Timeline, rows: list[tuple[Step, float]]) -> Finding:
     return Finding("factor", text, step.seq, step.node, at=innermost(info))
 
 
+def _is_strong(rows: list[tuple[Step, float]], kind: str) -> bool:
+    total = prod(factor for _, factor in rows)
+    return total < _STRONG if kind == "vanishing" else total > 1 / _STRONG
+
+
 def _first_strong(rows: list[tuple[Step, float]], kind: str) -> Step | None:
-    strong = (step for step, factor in rows if (factor < _STRONG if kind == "vanishing" else factor > 1 / _STRONG))
+    strong = (row[0] for row in rows if _is_strong([row], kind))
     return next(strong, rows[0][0] if rows else None)
 
 

@@ -46,8 +46,9 @@ def unused(asked: Question) -> Finding:
     near = _like(asked)
     parts: tuple[Finding, ...] = ()
     if near is not None:
-        name, other = label_at(timeline, near.node), f"{label(timeline, asked.node)} could have been used as well"
-        parts = (Finding("nearest", f"{name} used a tensor of the same shape; {other}", near.born, near.node),)
+        like, user = near
+        text_near = f"{label(timeline, like)}, of the same shape, was used in {label_at(timeline, user)}"
+        parts = (Finding("nearest", f"{text_near}: could it have been meant there?", timeline.born(user), user),)
     fix = "use it in what the loss is made from"
     return Finding("unused", text, info.born, asked.node, parts, fix, innermost(info))
 
@@ -59,8 +60,8 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
 
 
-def _like(asked: Question) -> NodeInfo | None:
-    """The first operation that used another leaf of the same shape, made nearby, which requires a gradient."""
+def _like(asked: Question) -> tuple[int, int] | None:
+    """Another leaf of the same shape that requires a gradient, made nearby, and the first operation that used it."""
     timeline, made = asked.timeline, asked.info.created
     shape = made.outputs[0].value.shape if made.outputs and made.outputs[0].value is not None else None
     place = timeline.place_of(asked.node)
@@ -70,7 +71,7 @@ def _like(asked: Question) -> NodeInfo | None:
             continue
         value, users = info.created.outputs[0].value, timeline.users(other)
         if value is not None and value.shape == shape and users:
-            return timeline.info(users[0])
+            return other, users[0]
     return None
 
 

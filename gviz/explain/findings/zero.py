@@ -76,7 +76,7 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution) -> Findi
     how = computation(timeline, info.node).text
     parts = (Finding("computed", f"it computed {how}", info.born, info.node),) if how else ()
     if share is not None and reason.kind == "dead-units":
-        parts = (*parts, Finding("share", f"{number(100 * share, 3)}% of its result are zero", info.born, info.node))
+        parts = (*parts, Finding("share", f"{number(100 * share, 3)}% of its result is zero", info.born, info.node))
     at, suspected = innermost(info), reason.kind == "cancelled"
     return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
 
