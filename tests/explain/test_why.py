@@ -344,3 +344,12 @@ def test_what_is_sent_at_this_moment_may_be_where_a_nan_is_born():
 
     timeline = recorded(program)
     assert asked(timeline, "", op="sqrt", at=timeline.first_bad()).kind == "nan-born-backward"
+
+
+def test_where_the_program_failed_the_question_is_why():
+    from stories import failed
+
+    timeline = failed()
+    moment = timeline.at(len(timeline))
+    assert why(timeline, moment, moment.event.node).kind == "second-backward"
+    assert why(timeline, moment, moment.event.node, "value").kind == "computed"
