@@ -7,7 +7,7 @@ the result, and their values are not known.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -169,23 +169,23 @@ def _made(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
     edges = node.next_functions
     settings = operations.settings(node)
     scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
-    operation = operations.of_node(node.name().rpartition("::")[2], call.name, len(edges), call.in_place, scaled)
-    kept_names = operations.saved_names(node)
-    if kept_names and not operation.saved:
-        operation = replace(operation, saved=kept_names)
+    saved = operations.saved_names(node)
+    operation = operations.of_node(
+        node.name().rpartition("::")[2], call.name, len(edges), saved, in_place=call.in_place, scaled=scaled
+    )
     places, kept = _inputs(session, edges, operation, call, outputs)
     described = _outputs(session, node, outputs, places, in_place=call.in_place)
     mark = Mark(session.channel.next_node())
     attrs = (settings | dict(call.attrs)).items()
     first = next(iter(outputs.values()), None)
-    shown = replace(operation, slots=operation.slots[: len(places)], rules=operation.rules[: len(places)])
+    shown = operations.cut(operation, len(places))
     _say_created(
-        session, mark, (operation, len(places)), shown, kind="op", inputs=tuple(places), outputs=described,
+        session, mark, shown, shown, kind="op", inputs=tuple(places), outputs=described,
         attrs=(*attrs, *(() if first is None else _oddities(first))), requires_grad=True,
     )  # fmt: skip
     mark.kept = kept
     node.metadata[KEY] = mark
-    watch_node(session, node, mark, operation, keeps=bool(kept_names))
+    watch_node(session, node, mark, operation, keeps=bool(saved))
     return mark
 
 
@@ -228,17 +228,28 @@ def _outputs(
             is_view = tensor._is_view()
             origin = inputs[0][0] if is_view and inputs and not in_place else 0
             described.append(output(session, tensor, origin, new=not (is_view or in_place)))
-        elif node.name() == "TBackward0" and (whole := _transposed(node)) is not None:
-            described.append(output(session, whole, inputs[0][0], new=False))
+        elif (described_weight := _transposed(session, node, inputs)) is not None:
+            described.append(described_weight)
         else:
             described.append(_unseen(session, made[output_nr] if output_nr < len(made) else None))
     return tuple(described)
 
 
-def _transposed(node: Any) -> torch.Tensor | None:
+def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output | None:
     """What the transposition of a leaf gave: the weight of a linear layer, within its call."""
-    before = node.next_functions[0][0]
-    return before.variable.detach().t() if before is not None and is_accumulator(before) else None
+    if type(node).__name__ != "TBackward0" or not is_accumulator(node.next_functions[0][0]):
+        return None
+    leaf = node.next_functions[0][0].variable
+    mark, version = session.marks.of_tensor(leaf), version_of(leaf)
+    flipped = leaf.detach().t()
+    if mark is None or mark.looked_at is None or mark.looked_at[0] != version:
+        value = session.value(flipped)
+        if mark is not None:
+            mark.looked_at = (version, value)
+    else:
+        value = mark.looked_at[1]
+    storage = session.marks.storage(leaf, new=False)
+    return Output(value, storage, version, inputs[0][0], int(flipped.storage_offset()), tuple(flipped.stride()))
 
 
 def _unseen(session: Session, made: Any) -> Output:

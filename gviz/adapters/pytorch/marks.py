@@ -14,20 +14,24 @@ from typing import Any
 import torch
 
 from gviz.emit import Channel, Seen
+from gviz.values import Value
 
 KEY = "gviz"
 """Where a graph node's `metadata` holds its mark."""
 
 
 class Mark(Seen):
-    """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does."""
+    """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does;
+    `looked_at` is the value its transposition had, with the version then.
+    """
 
-    __slots__ = ("kept", "named", "retained", "uses")
+    __slots__ = ("kept", "looked_at", "named", "retained", "uses")
 
     def __init__(self, node: int) -> None:
         super().__init__(node)
         self.uses = 0
         self.named = False
+        self.looked_at: tuple[int, Value] | None = None
         self.kept: tuple[Seen, ...] = ()
         self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
 

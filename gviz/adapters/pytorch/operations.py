@@ -24,9 +24,9 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PYTHON_NAMES = {"truediv": "div", "itruediv": "div_", "matmul": "matmul", "invert": "bitwise_not", "rpow": "pow"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """An operation as events describe it.
+    """An operation as events describe it; compared by identity, there is one of each.
 
     `places` gives the slot of each entry of ``next_functions``; None if they are the slots.
     """
@@ -66,10 +66,12 @@ def _declared() -> tuple[dict[str, list[Operation]], dict[str, Operation]]:
 
 
 @cache
-def of_node(grad_fn: str, called: str, edges: int, in_place: bool = False, scaled: bool = False) -> Operation:
+def of_node(
+    grad_fn: str, called: str, edges: int, saved: tuple[str, ...], *, in_place: bool, scaled: bool
+) -> Operation:
     """The operation behind a backward node, which was made by calling the function `called` (empty: not known).
 
-    `scaled` says that it was given a factor other than one, `alpha` or `beta`.
+    It keeps the tensors `saved`; `scaled` says that it was given a factor other than one, `alpha` or `beta`.
     """
 
     def unlike(ours: Operation) -> tuple[bool, bool]:
@@ -77,9 +79,10 @@ def of_node(grad_fn: str, called: str, edges: int, in_place: bool = False, scale
 
     for ours in sorted(_declared()[0].get(grad_fn, ()), key=unlike):
         if ours.places is None or len(ours.places) == edges:
-            return replace(ours, name=ours.name.rstrip("_") + "_") if in_place else ours
+            name = ours.name.rstrip("_") + "_" if in_place else ours.name
+            return replace(ours, name=name, saved=ours.saved or saved)
     name = called or _words(grad_fn)
-    return Operation(name, grad_fn, ("input",) * edges, ("",) * edges)
+    return Operation(name, grad_fn, ("input",) * edges, ("",) * edges, saved)
 
 
 @cache
@@ -90,6 +93,12 @@ def untracked(called: str, tensors: int, in_place: bool = False) -> Operation:
     if ours is not None and (len(ours.slots) == tensors or ours.places is None):
         return replace(ours, name=name)
     return Operation(name, slots=("input",) * min(tensors, 1))
+
+
+@cache
+def cut(operation: Operation, inputs: int) -> Operation:
+    """An operation with the slots that were given."""
+    return replace(operation, slots=operation.slots[:inputs], rules=operation.rules[:inputs])
 
 
 def called(function: Callable[..., Any]) -> str:

@@ -25,8 +25,8 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         current, wanted = _start(session, roots, seeds, bool(retain_graph), bool(create_graph), inputs or ())
     thread = session.thread
     thread.passes.append(current)
-    before = thread.during, thread.before
-    thread.before = []
+    before = thread.during, thread.steps
+    thread.steps = []
     error = "interrupted"
     try:
         with Listening(session):  # the caller's is off while ``Tensor.backward`` is handled
@@ -41,7 +41,7 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         raise
     finally:
         thread.passes.pop()
-        thread.during, thread.before = before
+        thread.during, thread.steps = before
         session.forget(current)
         if session.is_heard:
             session.channel.say(BackwardFinished(current.number, error))

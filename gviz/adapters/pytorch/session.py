@@ -36,6 +36,10 @@ class Pass:
     sums: dict[Edge, torch.Tensor] = field(default_factory=dict)
 
 
+Step = tuple[Edge, tuple[int, ...], tuple[Value | None, ...]]
+"""A step that runs: what ran around it, and where the gradients it was given lie, with their values."""
+
+
 class ThreadState(threading.local):
     """Where a thread is: the module calls it is in, the backward passes, the step that runs."""
 
@@ -44,7 +48,7 @@ class ThreadState(threading.local):
         self.modules: list[tuple[dict[int, str], str]] = []
         self.passes: list[Pass] = []
         self.during: Edge = (0, 0)
-        self.before: list[Edge] = []
+        self.steps: list[Step] = []
 
 
 class Session:

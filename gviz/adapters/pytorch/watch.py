@@ -12,7 +12,7 @@ import torch
 
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
-from gviz.adapters.pytorch.session import Pass, Session, without_overrides
+from gviz.adapters.pytorch.session import Pass, Session, Step, without_overrides
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
 from gviz.values import Value
 
@@ -44,7 +44,7 @@ class NodeWatch:
             ])  # fmt: skip
             say_retained(session, mark, current)
             thread = session.thread
-            thread.before.append(thread.during)
+            thread.steps.append((thread.during, tuple(map(_address, grads)), values))
             thread.during = (current.number, node)
             session.channel.say(StepStarted(current.number, node, values))
 
@@ -57,14 +57,15 @@ class NodeWatch:
         with without_overrides():
             if current.create_graph:
                 self._announce(given)
+            thread = session.thread
+            step = thread.steps.pop() if thread.steps else ((0, 0), (), ())
             for target, grad in zip(self.targets, given, strict=False):
                 if target is not None and grad is not None:
-                    _flow(session, current, node, target, grad)
+                    _flow(session, current, node, target, grad, _passed_on(step, grads, grad))
             if self._keeps and not current.retain_graph:
                 say(SavedFreed(node))
             say(StepFinished(current.number, node))
-            thread = session.thread
-            thread.during = thread.before.pop() if thread.before else (0, 0)
+            thread.during = step[0]
 
     def _announce(self, given: Grads) -> None:
         """The rule built a graph: its nodes belong to this step."""
@@ -133,16 +134,34 @@ def say_retained(session: Session, mark: Mark, current: Pass) -> None:
             session.channel.say(GradRetained(current.number, mark.node, output_nr, session.value(tensor.grad)))
 
 
-def _flow(session: Session, current: Pass, source: int, target: _Target, grad: torch.Tensor) -> None:
+def _flow(
+    session: Session, current: Pass, source: int, target: _Target, grad: torch.Tensor, known: Value | None
+) -> None:
     """Say that one contribution arrived, and keep what the next one, or the node it arrives at, will ask for."""
     slot, mark, output_nr = target
     if current.needed is not None and mark.node not in current.needed:
         return
     place = (mark.node, output_nr)
-    part = session.value(grad)
+    part = known or session.value(grad)
     total = _sum(session, current, place, grad, mark.uses > 1)
     current.arrived[place] = (part, address(grad)) if total is None else (total, 0)
     session.channel.say(GradFlowed(current.number, source, slot, mark.node, output_nr, part, total))
+
+
+def _passed_on(step: Step, grads: Grads, given: torch.Tensor) -> Value | None:
+    """The value of a gradient that a rule passes on as it was, or under another shape; None for a new one.
+
+    Both are alive now, so that the same address means the same numbers.
+    """
+    here = address(given)
+    for grad, captured_at, value in zip(grads, step[1], step[2], strict=False):
+        if value is None or grad is None or captured_at != here or grad.numel() != given.numel():
+            continue
+        if grad.shape == given.shape and grad.stride() == given.stride():
+            return value
+        if value.data is None and grad.dtype == given.dtype and grad.is_contiguous():
+            return Value(value.dtype, tuple(given.shape), None, value.stats)
+    return None
 
 
 def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor, several: bool) -> Value | None:
@@ -165,6 +184,10 @@ def _arrived(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -
     if known is not None and known[1] in (0, address(grad)):
         return known[0]
     return session.value(grad)
+
+
+def _address(tensor: torch.Tensor | None) -> int:
+    return -1 if tensor is None else address(tensor)
 
 
 def address(tensor: torch.Tensor) -> int:

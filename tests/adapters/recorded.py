@@ -1,0 +1,31 @@
+"""Run a PyTorch program while it is listened to, and read what it said."""
+
+from gviz import emit
+from gviz.events import Event, NodeCreated, OpSeen
+
+
+def events_of(program, **options) -> list[Event]:
+    from gviz.adapters.pytorch.attach import Attached
+
+    log: list[Event] = []
+    channel = emit.Channel(log.append, **options)
+    with emit.listening(channel), Attached(channel):
+        kept = program()
+    del kept
+    return log
+
+
+def of_kind(log, kind):
+    return [event for event in log if isinstance(event, kind)]
+
+
+def operations(log):
+    """The names of the graph nodes, in order."""
+    return list(named(log).values())
+
+
+def named(log):
+    """The names of the graph nodes by their numbers."""
+    ops = {event.op: event for event in of_kind(log, OpSeen)}
+    tracked = [event for event in of_kind(log, NodeCreated) if event.kind == "op" and not event.untracked]
+    return {event.node: ops[event.op].grad_fn for event in tracked}

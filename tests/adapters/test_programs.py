@@ -1,0 +1,369 @@
+"""What PyTorch programs do, each seen in the log, and none of it changed by being seen."""
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from gviz import emit
+from gviz.events import (
+    BackwardFinished,
+    BackwardStarted,
+    GradAccumulated,
+    GradCaptured,
+    GradFlowed,
+    GradSet,
+    HookRan,
+    NodeCreated,
+    NodeFreed,
+    OptimizerStepped,
+    ScopeEntered,
+    ScopeLeft,
+    StepStarted,
+    StorageWritten,
+)
+
+sys.path.insert(0, str(Path(__file__).parent))
+from recorded import events_of, of_kind, operations  # beside this file
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+nn = torch.nn
+
+
+def leaf(*values):
+    return torch.tensor(values, requires_grad=True)
+
+
+def balanced(log):
+    """Every pass that began ended, and every scope."""
+    assert len(of_kind(log, BackwardStarted)) == len(of_kind(log, BackwardFinished))
+    assert len(of_kind(log, ScopeEntered)) == len(of_kind(log, ScopeLeft))
+    return log
+
+
+def test_a_custom_function_is_a_node_with_its_place():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    log = balanced(events_of(lambda: Double.apply(leaf(1.0, 2.0)).sum().backward()))
+    assert [name for name in operations(log) if "Backward" in name] == ["DoubleBackward", "SumBackward0"]
+    made = next(event for event in of_kind(log, NodeCreated) if event.outputs[0].value.shape == (2,) and event.inputs)
+    assert made.stack
+    assert made.outputs[0].value.array() is not None
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints(reentrant):
+    from torch.utils.checkpoint import checkpoint
+
+    def program():
+        x = leaf(1.0, 2.0)
+        y = checkpoint(lambda v: (v * v).sin(), x, use_reentrant=reentrant)
+        y.sum().backward()
+        return x
+
+    log = balanced(events_of(program))
+    assert of_kind(log, GradAccumulated)
+    if reentrant:
+        assert len(of_kind(log, BackwardStarted)) == 2
+        assert "CheckpointFunctionBackward" in operations(log)
+    recomputed = [event for event in of_kind(log, NodeCreated) if event.during[0]]
+    assert recomputed
+
+
+def test_double_backward():
+    def program():
+        x = leaf(2.0)
+        (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        g.sum().backward()
+        assert x.grad.item() == 12.0
+        return g
+
+    log = balanced(events_of(program))
+    assert len(of_kind(log, GradCaptured)) == 1
+    assert of_kind(log, GradAccumulated)[0].part.array() == 12.0
+    assert any(event.during[0] == 1 for event in of_kind(log, NodeCreated))
+
+
+def test_several_losses_add_up():
+    def program():
+        w = leaf(1.0, 2.0)
+        for factor in (2, 3):
+            (w * factor).sum().backward()
+        return w
+
+    parts = [
+        (e.part.array().tolist(), e.value and e.value.array().tolist())
+        for e in of_kind(events_of(program), GradAccumulated)
+    ]
+    assert parts == [([2.0, 2.0], None), ([3.0, 3.0], [5.0, 5.0])]
+
+
+def test_contributions_and_their_sum():
+    def program():
+        w = leaf(1.0, 2.0)
+        (w * 2 + w * 3 + w).sum().backward()
+        return w
+
+    flowed = [e for e in of_kind(events_of(program), GradFlowed) if e.node == 1]
+    totals = [None if e.total is None else e.total.array().tolist() for e in flowed]
+    assert totals == [None, [4.0, 4.0], [6.0, 6.0]] or (totals[0] is None and totals[-1] == [6.0, 6.0])
+
+
+def test_function_transforms_say_what_they_cannot_show():
+    def program():
+        gradient = torch.func.grad(lambda v: (v**2).sum())(torch.tensor([1.0, 2.0]))
+        several = torch.func.vmap(lambda v: v * 2)(torch.ones(3, 2))
+        return gradient, several
+
+    log = balanced(events_of(program))
+    assert operations(log)
+
+
+def test_a_recurrent_layer_has_several_outputs():
+    def program():
+        net = nn.LSTM(2, 3)
+        out, (h, c) = net(torch.ones(4, 1, 2))
+        (out.sum() + h.sum() + c.sum()).backward()
+        return net
+
+    log = balanced(events_of(program))
+    assert {e.name for e in of_kind(log, ScopeEntered)} == {"LSTM"}
+    assert len(of_kind(log, GradAccumulated)) == 4
+
+
+def test_hooks_that_replace_gradients():
+    def program():
+        w = leaf(1.0, 2.0)
+        y = w * 2
+        y.register_hook(lambda g: g * 10)
+        w.register_hook(lambda g: g + 1)
+        y.sum().backward()
+        assert w.grad.tolist() == [21.0, 21.0]
+        return w
+
+    log = balanced(events_of(program))
+    assert [e.value.array().tolist() for e in of_kind(log, HookRan)] == [[10.0, 10.0], [21.0, 21.0]]
+    assert of_kind(log, GradAccumulated)[0].part.array().tolist() == [21.0, 21.0]
+    assert [e.grads[0].array().tolist() for e in of_kind(log, StepStarted)][-1] == [10.0, 10.0]
+
+
+def test_parts_without_gradients():
+    def program():
+        w = leaf(1.0, 2.0)
+        with torch.no_grad():
+            a = w * 2
+        with torch.inference_mode():
+            b = w * 3
+        c = (w * 2).detach()
+        return a, b, c
+
+    created = [e for e in of_kind(events_of(program), NodeCreated) if e.kind == "op"]
+    assert [e.untracked for e in created] == ["no_grad", "no_grad", "", "detach"]
+
+
+def test_autocast():
+    def program():
+        net = nn.Linear(4, 2)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out = net(torch.ones(3, 4))
+        out.float().sum().backward()
+        return net
+
+    log = balanced(events_of(program))
+    dtypes = {o.value.dtype for e in of_kind(log, NodeCreated) for o in e.outputs if o.value is not None}
+    assert "bfloat16" in dtypes
+    assert len(of_kind(log, GradAccumulated)) == 2
+
+
+def test_accumulation_clipping_and_steps():
+    def program():
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for _ in range(2):
+            (net(torch.ones(1, 2)) * 10).sum().backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return net, optimizer
+
+    log = balanced(events_of(program))
+    hows = [e.how for e in of_kind(log, GradSet)]
+    assert hows.count("in place") == 2
+    assert hows[-2:] == ["none", "none"]
+    (stepped,) = of_kind(log, OptimizerStepped)
+    assert len(stepped.parameters) == 2
+    assert stepped.kind == "Adam"
+    assert [e.node for e in of_kind(log, StorageWritten)][-2:] == list(stepped.parameters)
+
+
+def test_several_threads_each_with_a_pass():
+    def work(results, n):
+        w = leaf(float(n))
+        (w * w).sum().backward()
+        results[n] = w.grad.item()
+
+    def program():
+        results = {}
+        threads = [threading.Thread(target=work, args=(results, n)) for n in range(1, 4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == {1: 2.0, 2: 4.0, 3: 6.0}
+
+    log = balanced(events_of(program))
+    assert len(of_kind(log, BackwardStarted)) == 3
+    assert len(of_kind(log, GradAccumulated)) == 3
+
+
+def test_meta_tensors_have_shapes_alone():
+    log = events_of(lambda: torch.ones(2, 3, device="meta") * 2)
+    op = of_kind(log, NodeCreated)[-1]
+    assert op.outputs[0].value.shape == (2, 3)
+    assert op.outputs[0].value.data is None
+    assert ("device", "meta") in op.attrs
+
+
+def test_sparse_gradients_are_shown_as_such():
+    def program():
+        table = nn.Embedding(5, 2, sparse=True)
+        table(torch.tensor([1, 3])).sum().backward()
+        assert table.weight.grad.is_sparse
+        return table
+
+    (added,) = of_kind(balanced(events_of(program)), GradAccumulated)
+    assert added.part.shape == (5, 2)
+    assert added.part.data is None
+
+
+def test_a_pass_that_fails_names_its_node():
+    def program():
+        w = leaf(1.0, 2.0)
+        y = w.exp()
+        loss = y.sum()
+        y.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace"):
+            (y * 2).sum().backward()
+        return loss
+
+    log = events_of(program)
+    (ended,) = of_kind(log, BackwardFinished)
+    assert "modified by an inplace operation" in ended.error
+    last = [e for e in log if isinstance(e, StepStarted)][-1]
+    ops = {
+        e.node: name
+        for e, name in zip([e for e in of_kind(log, NodeCreated) if e.kind == "op"], operations(log), strict=True)
+    }
+    assert ops[last.node] == "ExpBackward0"
+
+
+def test_writes_in_place():
+    def program():
+        x = torch.zeros(3)
+        y = x[1:]
+        y.add_(1)
+        x[0] = 5.0
+        out = torch.empty(3)
+        torch.add(x, 1, out=out)
+        return x, y, out
+
+    written = [e.value.array().tolist() for e in of_kind(events_of(program), StorageWritten)]
+    assert written == [[0.0, 1.0, 1.0], [5.0, 1.0, 1.0], [6.0, 2.0, 2.0]]
+
+
+def test_everything_dies():
+    def program():
+        w = leaf(1.0, 2.0)
+        for _ in range(3):
+            (w * 2).sum().backward()
+
+    log = events_of(lambda: (program(), torch.ones(1))[1])
+    assert len(of_kind(log, NodeFreed)) >= len(of_kind(log, NodeCreated)) - 3
+
+
+def test_data_loaders_with_workers():
+    from torch.utils.data import DataLoader, TensorDataset
+
+    def program():
+        data = TensorDataset(torch.arange(8.0).reshape(4, 2))
+        net = nn.Linear(2, 1)
+        for (batch,) in DataLoader(data, batch_size=2, num_workers=1):
+            net(batch).sum().backward()
+        return net
+
+    log = balanced(events_of(program))
+    assert len(of_kind(log, BackwardStarted)) == 2
+
+
+def test_a_compiled_region_is_left_alone():
+    def program():
+        double = torch.compile(lambda x: (x * 2).sin(), backend="eager")
+        w = leaf(1.0, 2.0)
+        double(w).sum().backward()
+        return w
+
+    log = balanced(events_of(program))
+    assert of_kind(log, GradAccumulated)
+
+
+def test_a_listener_that_blocks_in_one_thread_holds_no_other():
+    """A debugger may hold one thread at an event; the others, and other passes, must be able to go on."""
+    from gviz.adapters.pytorch.attach import Attached
+
+    held, release, done = threading.Event(), threading.Event(), threading.Event()
+    holder = []
+
+    def listener(event):
+        if isinstance(event, StepStarted) and threading.get_ident() == holder[0] and not release.is_set():
+            held.set()
+            release.wait()
+
+    def work():
+        holder.append(threading.get_ident())
+        w = leaf(1.0)
+        (w * w).sum().backward()
+        done.set()
+
+    channel = emit.Channel(listener)
+    with emit.listening(channel), Attached(channel):
+        thread = threading.Thread(target=work)
+        thread.start()
+        assert held.wait(60)
+        w = leaf(3.0)
+        (w * w).sum().backward()
+        assert w.grad.item() == 6.0
+        assert not done.is_set()
+        release.set()
+        thread.join()
+    assert done.is_set()
+
+
+def test_detached_again_nothing_is_left():
+    from gviz.adapters.pytorch.attach import Attached
+
+    before = (torch.autograd._engine_run_backward, torch.autograd.Function.__dict__["apply"], torch.compile,
+              threading.Thread._bootstrap_inner)  # fmt: skip
+    channel = emit.Channel(lambda event: None)
+    with emit.listening(channel), Attached(channel):
+        pass
+    assert before == (torch.autograd._engine_run_backward, torch.autograd.Function.__dict__["apply"], torch.compile,
+                      threading.Thread._bootstrap_inner)  # fmt: skip
+    assert not torch.overrides._get_current_function_mode_stack()
+    assert not torch.nn.modules.module._global_forward_hooks
+
+
+def test_a_missing_name_disables_only_what_needs_it(monkeypatch):
+    monkeypatch.delattr(torch.autograd.graph, "_engine_run_backward")
+    with pytest.warns(UserWarning, match="backward passes will be missing"):
+        log = events_of(lambda: leaf(1.0) * 2)
+    assert operations(log) == ["MulBackward0"]
