@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import sys
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import CodeType
 from typing import TYPE_CHECKING
 
@@ -58,7 +58,8 @@ def _run(what: order.Order, target: runner.Target, recording: Recording) -> None
     try:
         code = runner.load(target)
         _choose_engine(what, code, recording)
-        runner.execute(code)
+        with _noting_graph_breaks() if what.graph_breaks else nullcontext():
+            runner.execute(code)
     except SystemExit:
         raise
     except BaseException as error:
@@ -66,6 +67,13 @@ def _run(what: order.Order, target: runner.Target, recording: Recording) -> None
         atexit.unregister(_close)
         recording.__exit__(type(error), error, error.__traceback__)
         raise
+
+
+def _noting_graph_breaks() -> AbstractContextManager[None]:
+    from gviz.engine import watching
+    from gviz.graphify.watch import Watch
+
+    return watching.recording(Watch())
 
 
 def _close(recording: Recording) -> None:

@@ -25,6 +25,7 @@ COMMANDS = (
     "check",
     "diff",
     "whatif",
+    "graphify",
     "export",
     "info",
     "keys",

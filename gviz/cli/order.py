@@ -20,6 +20,7 @@ class Order:
     regions. `replace` lets the new trace take the place of one that is there, once everything before the recording has
     succeeded. `parent` is the process that gives the order: the program ends with it. `live` is the socket of the
     debugger that holds the program.
+    `graph_breaks`: what a static graph could not hold is noted, too.
     """
 
     trace: str
@@ -34,6 +35,7 @@ class Order:
     replace: bool = False
     parent: int = 0
     live: str = ""
+    graph_breaks: bool = False
 
     def text(self) -> str:
         """The order as one argument."""

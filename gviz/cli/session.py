@@ -25,7 +25,10 @@ SCRIPT_CONTEXT = {"allow_interspersed_args": False}
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run, and how it is recorded."""
+    """What to run, and how it is recorded.
+
+    `graph_breaks`: what a static graph could not hold is noted, too.
+    """
 
     argv: tuple[str, ...]
     as_module: bool = False
@@ -34,6 +37,7 @@ class Program:
     force: bool = False
     keep_source: bool = True
     keeping: Keeping = WHOLE
+    graph_breaks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
         parent=os.getpid(),
         replace=again or (program.force and program.output is not None),
         live=live,
+        graph_breaks=program.graph_breaks,
     )
 
 

@@ -107,10 +107,13 @@ def _branch(
 
 
 def _keep(branch: Branch, output: Path, force: bool) -> None:
+    from tempfile import TemporaryDirectory
+
     from gviz.trace.record import keep
 
-    with outputs.whole_file(output, force=force) as unfinished:
-        keep(branch.log, unfinished)
+    with TemporaryDirectory(prefix="gviz-") as folder:
+        keep(branch.log, unfinished := Path(folder) / output.name)
+        outputs.write_all([(output, unfinished.read_bytes())], force=force)
     streams.say(f"wrote {output}")
 
 
@@ -172,8 +175,7 @@ def _sweep(
             for line in text_curve(f"{text} over {what}", points, ascii=terminal.needs_ascii(settings)):
                 click.echo(line)
         return
-    with outputs.whole_file(output, force=force) as unfinished:
-        unfinished.write_text(svg_curves(what, curves), encoding="utf-8")
+    outputs.write_all([(output, svg_curves(what, curves).encode())], force=force)
     streams.say(f"wrote {output}")
 
 

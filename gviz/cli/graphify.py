@@ -1,0 +1,77 @@
+"""``gviz graphify``: what keeps a program from becoming a static graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import click
+
+from gviz.cli import json_form
+from gviz.cli.quietly import recorded
+from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
+from gviz.errors import GvizError
+from gviz.plain_text import shown
+
+if TYPE_CHECKING:
+    from gviz.graphify.breaks import Break
+    from gviz.trace.timeline import Timeline
+
+_FOUND = 1
+
+
+@click.command("graphify", context_settings=SCRIPT_CONTEXT)
+@click.option("--function", metavar="NAME", default="", help="Only what happens in calls of this function.")
+@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@takes_program
+def command(program: Program, function: str, kind: str) -> int:
+    """Run a script and list every place that keeps it from becoming a static graph, and what to write instead.
+
+    Tests and loops that depend on data, sizes that depend on data, values that leave the graph: those that this run
+    reached. Exit code 1 if there are any. What the program prints goes to standard error.
+    """
+    from gviz.graphify.breaks import breaks
+
+    engine = "builtin" if program.engine == "auto" else program.engine
+    if engine == "torch":
+        raise GvizError("only gviz's own engine can be watched for this", hint="leave out --engine torch", exit_code=2)
+    with recorded(replace(program, engine=engine, graph_breaks=True)) as timeline:
+        _refuse_unknown(timeline, function)
+        found = list(breaks(timeline, function))
+        if kind == "json":
+            click.echo(json_form.text(breaks=found))
+        else:
+            for line in _text(found):
+                click.echo(line)
+    return _FOUND if found else 0
+
+
+def _refuse_unknown(timeline: Timeline, function: str) -> None:
+    """Raise `GvizError` for a function that this run never was in."""
+    from gviz.graphify.breaks import functions
+
+    if not function:
+        return
+    known = functions(timeline)
+    if function not in known:
+        from difflib import get_close_matches
+
+        close = get_close_matches(function, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else "a function that runs operations on tensors"
+        raise GvizError(f"this run never was in a function {function}", hint=hint, exit_code=2)
+
+
+def _text(found: list[Break]) -> Iterator[str]:
+    if not found:
+        yield "nothing this run reached keeps it from becoming a static graph."
+        return
+    for one in found:
+        times = f", {one.times} times" if one.times > 1 else ""
+        place = f"{shown(PurePath(one.frame.path).name)}:{one.frame.line}:{one.frame.column + 1}"
+        yield f"{place}: {shown(one.code)}{times}"
+        yield f"  {shown(one.advice.why)}"
+        for prefix, line in zip(["instead:", *[""] * len(one.advice.instead)], one.advice.instead, strict=False):
+            yield f"  {prefix:<8} {shown(line)}"
+    yield f"{len(found)} place{'s' * (len(found) != 1)}."

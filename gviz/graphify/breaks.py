@@ -1,0 +1,77 @@
+"""Every place a run reached that keeps the program from becoming a static graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gviz.events import Event, NodeCreated, Warned
+from gviz.graphify.construct import Construct, Kind, construct
+from gviz.graphify.rewrite import Advice, advice
+from gviz.graphify.watch import CATEGORY
+from gviz.site import Frame
+from gviz.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One place: the expression of `frame`, read `times` times, first at event `n`; its code as it stands there."""
+
+    kind: Kind | None
+    frame: Frame
+    code: str
+    advice: Advice
+    n: int
+    times: int
+
+
+def breaks(timeline: Timeline, function: str = "") -> Iterator[Break]:
+    """The places in order of the run, each once; those within calls of `function` only if there is one."""
+    seen: dict[tuple[Frame, str], list[int]] = {}
+    for n, event in timeline.select([Warned]):
+        if not isinstance(event, Warned) or event.category != CATEGORY:
+            continue
+        frames = timeline.stack(event.stack)
+        if frames and (not function or _within(frames, function)):
+            seen.setdefault((frames[0], event.message), []).append(n)
+    trees: dict[str, ast.Module | None] = {}
+    found: dict[int, Break] = {}
+    for (frame, what), times in seen.items():
+        tree = trees.setdefault(frame.path, _parsed(timeline.source(frame.path)))
+        place = None if tree is None else construct(tree, frame, what)
+        one = _break(timeline, place, frame, what, times)
+        found.setdefault(id(place.node) if place is not None else times[0], one)
+    yield from sorted(found.values(), key=lambda one: one.n)
+
+
+def _break(timeline: Timeline, place: Construct | None, frame: Frame, what: str, times: list[int]) -> Break:
+    if place is None:
+        words = Advice("a value leaves the graph here", ("the source is not in the trace; record without --no-source",))
+        return Break(None, frame, "", words, times[0], len(times))
+    line = (timeline.source(frame.path) or "").splitlines()[frame.line - 1].strip()
+    return Break(place.kind, frame, line, advice(place, what), times[0], len(times))
+
+
+def _within(frames: tuple[Frame, ...], function: str) -> bool:
+    return any(frame.function == function or frame.function.endswith(f".{function}") for frame in frames)
+
+
+def _parsed(source: str | None) -> ast.Module | None:
+    """The program as a tree; it is read, never run."""
+    try:
+        return None if source is None else ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def functions(timeline: Timeline) -> set[str]:
+    """The functions in which the run did anything that was recorded."""
+    names = {
+        frame.function for _, event in timeline.select([Warned, NodeCreated]) for frame in _frames(timeline, event)
+    }
+    return names | {name.rpartition(".")[2] for name in names}
+
+
+def _frames(timeline: Timeline, event: Event) -> tuple[Frame, ...]:
+    return timeline.stack(event.stack) if isinstance(event, Warned | NodeCreated) else ()

@@ -1,0 +1,78 @@
+"""What stands in the source where a tensor became a Python value: the test of an ``if``, a loop's bound, an index."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from gviz.site import Frame
+
+Kind = Literal["if", "while", "for", "assert", "index", "sizes", "value"]
+"""``index`` is a tensor taken apart by a mask, ``sizes`` a function whose result has as many elements as the data say,
+``value`` any other reading of a number."""
+
+_TESTS: tuple[tuple[type[ast.AST], str, Kind], ...] = (
+    (ast.If, "test", "if"),
+    (ast.IfExp, "test", "if"),
+    (ast.While, "test", "while"),
+    (ast.Assert, "test", "assert"),
+    (ast.For, "iter", "for"),
+    (ast.comprehension, "iter", "for"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """The part of the program that stands in the way: `node`, with `path` from the module down to it."""
+
+    kind: Kind
+    node: ast.AST
+    path: tuple[ast.AST, ...]
+
+    def holder(self, *kinds: type[ast.AST]) -> ast.AST | None:
+        """The innermost part around it that is one of these."""
+        return next((part for part in reversed(self.path) if isinstance(part, kinds)), None)
+
+
+def construct(tree: ast.Module, frame: Frame, what: str) -> Construct | None:
+    """What stands at the place of a frame; `what` is how the tensor was read, or the operation. None if unknown."""
+    path = _path_to(tree, frame)
+    if path is None:
+        return None
+    if what == "mask":
+        return Construct("index", path[-1], path)
+    for outer, inner in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
+        for kind, field, name in _TESTS:
+            if isinstance(outer, kind) and getattr(outer, field) is inner:
+                return Construct(name, outer, path[: path.index(outer)])
+    if what in _READINGS:
+        return Construct("value", path[-1], path)
+    return Construct("sizes", path[-1], path)
+
+
+_READINGS = frozenset({"boolean", "integer", "float", "complex", "number", "index", "list", "array"})
+
+
+def _path_to(tree: ast.Module, frame: Frame) -> tuple[ast.AST, ...] | None:
+    """The parts of the program from the module down to the smallest that covers a frame's expression."""
+    best: tuple[ast.AST, ...] | None = None
+    start, end = (frame.line, frame.column), (frame.end_line, frame.end_column)
+    for path in _paths(tree, ()):
+        part = path[-1]
+        if isinstance(part, ast.expr | ast.stmt) and _extent(part)[0] <= start and end <= _extent(part)[1]:
+            best = path
+    return best
+
+
+def _extent(part: ast.expr | ast.stmt) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (part.lineno, part.col_offset), (part.end_lineno or part.lineno, part.end_col_offset or part.col_offset)
+
+
+def _paths(node: ast.AST, above: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST, ...]]:
+    """Every part with what is around it, outer ones first."""
+    path = (*above, node)
+    yield path
+    for child in ast.iter_child_nodes(node):
+        yield from _paths(child, path)

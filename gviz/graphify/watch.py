@@ -1,0 +1,78 @@
+"""Notes, while a program runs, what a static graph could not do: as warnings in its recording, with the call stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gviz import emit
+from gviz.engine.size import Size
+from gviz.events import Warned
+
+if TYPE_CHECKING:
+    from gviz.engine.op import Op
+    from gviz.engine.tensor import Tensor
+
+CATEGORY = "GraphBreak"
+"""The category of the warnings."""
+
+SIZED_BY_DATA = frozenset(
+    {"masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "unique_dim", "bincount"}
+)
+"""Operations whose results have as many elements as the data say."""
+
+_SIZES = frozenset({"len", "iteration"})  # sizes are fixed in a static graph, and so are loops over them
+
+
+class Watch:
+    """A recorder (`gviz.engine.watching.Recorder`) that makes no graph."""
+
+    def read(self, tensor: Tensor, how: str) -> None:
+        """The program turns a tensor into a Python value."""
+        if how not in _SIZES and not tensor._is_number:
+            self._note(how)
+
+    def refs(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The tensors themselves."""
+        return tuple(tensors)
+
+    def ran(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
+        """An operation made new tensors."""
+        by_mask = op.name == "index" and any(tensor._array.dtype.kind == "b" for tensor in refs[1:])
+        if op.name in SIZED_BY_DATA or by_mask:
+            self._note("mask" if by_mask else op.name)
+
+    def _note(self, what: str) -> None:
+        channel = emit.channel
+        if channel is not None:
+            channel.say(Warned(CATEGORY, what, channel.stack()))
+
+    def shape(self, tensor: Tensor) -> Size:
+        """The plain shape."""
+        return Size(tensor._array.shape)
+
+    # What a static graph can hold
+
+    def wrote(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
+        """An operation wrote into a tensor."""
+
+    def became(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
+        """A tensor became another view of its memory."""
+
+    def copied(self, tensor: Tensor, copy: Tensor) -> None:
+        """A tensor was copied before it was written."""
+
+    def born(self, tensor: Tensor) -> None:
+        """A tensor was made."""
+
+    def switched(self, tensor: Tensor, how: str) -> None:
+        """Something about a tensor was changed that is no operation."""
+
+    def drew(self) -> None:
+        """Random numbers were drawn."""
+
+    def accumulated(self) -> None:
+        """A backward pass added to ``.grad``."""
+
+    def called(self, function: str) -> None:
+        """A custom Function was called."""

@@ -1,0 +1,172 @@
+"""What keeps a program from becoming a static graph is found where it stands; what is to be written instead works."""
+
+import ast
+import json
+
+import pytest
+from cli.programs import gviz
+
+import gviz.engine as torch
+from gviz.engine import watching
+from gviz.graphify.breaks import breaks
+from gviz.graphify.construct import construct
+from gviz.graphify.watch import Watch
+from gviz.site import Frame
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+INPUTS = ([3.0, -1.0, 2.0], [-3.0, 1.0, -2.0], [0.0, 0.0, 1.0])
+
+SAME_RESULT = {
+    "if, both return": ("if x.sum() > 0:\n        return x * 2\n    return x + 2", "{0}", "if"),
+    "if else": (
+        "if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x + 2\n    return y",
+        "{0}\n    return y",
+        "if",
+    ),
+    "if alone": ("y = x\n    if x.max() > 2:\n        y = y - 1\n    return y", "y = x\n    {0}\n    return y", "if"),
+    "if augmented": (
+        "y = x * 1\n    if x.max() > 2:\n        y *= 3\n    return y",
+        "y = x * 1\n    {0}\n    return y",
+        "if",
+    ),
+    "expression": ("return x * 2 if x.mean() > 0 else x / 2", "return {0}", "if"),
+    "while": (
+        "while x.norm() > 1:\n        x = x / 2\n    return x",
+        "LIMIT = 9\n    {0}\n    {1}\n    return x",
+        "while",
+    ),
+    "for": (
+        "for i in range(int(x.abs().sum())):\n        x = x + 1\n    return x",
+        "LIMIT = 9\n    bound = x.abs().sum()\n    {0}\n    {1}\n    return x",
+        "for",
+    ),
+    "arrange": ("return torch.cat([x[x > 0], x[x <= 0]])", "{0}\n    return {1}", "index"),
+    "mask": ("return x[x > 0].sum()", "return ({0}).sum()", "index"),
+    "nonzero": ("return x[(x > 0).nonzero()].numel()", "{1}\n    return (x > 0).sum().item()", "sizes"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def found_in(tmp_path):
+    """The breaks of a function with this body, run on an input."""
+
+    def find(body, values=INPUTS[0]):
+        path = tmp_path / "program.py"
+        path.write_text(f"def f(x):\n    {body}\n")
+        names = {"torch": torch}
+        exec(compile(path.read_text(), str(path), "exec"), names)
+
+        def program():
+            with watching.recording(Watch()):
+                return names["f"](torch.tensor(values))
+
+        log = MemoryLog(events_of_program(program, path))
+        return list(breaks(Timeline(log)))
+
+    return find
+
+
+def events_of_program(program, path):
+    from gviz import emit
+
+    log = []
+    channel = emit.Channel(log.append, read_source=lambda name: path.read_text() if name == str(path) else None)
+    with emit.listening(channel):
+        program()
+    return log
+
+
+def function(body):
+    names = {"torch": torch}
+    exec(f"def f(x):\n    {body}\n", names)
+    return names["f"]
+
+
+@pytest.mark.parametrize("name", SAME_RESULT)
+def test_what_is_written_instead_gives_the_same(found_in, name):
+    body, shape, kind = SAME_RESULT[name]
+    first = next(one for one in found_in(body) if one.kind == kind)
+    lines = [line.partition("   #")[0] for line in first.advice.instead]
+    if kind == "sizes":
+        lines[1] = lines[1].removeprefix("or a fixed number of places: ").replace("LIMIT", "2")
+    static = function(shape.format(*[*lines, "", ""]).replace("i < x.abs().sum()", "i < bound.trunc()"))
+    for values in INPUTS:
+        assert torch.equal(
+            torch.as_tensor(function(body)(torch.tensor(values))), torch.as_tensor(static(torch.tensor(values)))
+        )
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "column", "word"),
+    [
+        ("return torch.tensor(x.sum().item())", "value", 24, "number"),
+        ("return torch.tensor(float(x[0]))", "value", 24, "float"),
+        ("return torch.from_numpy(x.numpy())", "value", 28, "numpy"),
+        ("assert x.sum() != 9\n    return x", "assert", 11, "check"),
+        ("return x.unique()", "sizes", 11, "unique"),
+        ("return torch.masked_select(x, x > 0)", "sizes", 11, "masked_select"),
+        ("return [i for i in range(int(x.max()))]", "for", 29, "rounds"),
+        ("return x if x.sum() > 0 and x.max() > 1 else -x", "if", 16, "side"),
+    ],
+)
+def test_each_kind_is_found_at_its_column(found_in, body, kind, column, word):
+    first = found_in(body)[0]
+    assert (first.kind, first.frame.line, first.frame.column) == (kind, 2, column)
+    assert word in first.advice.why
+
+
+def test_what_a_static_graph_can_hold_is_not_found(found_in):
+    body = "x = x.clone()\n    x[x > 1] = 0.0\n    for row in x:\n        x = x + row\n    return x.view(len(x)).sort()"
+    assert found_in(body) == []
+
+
+def test_a_place_is_told_once_with_how_often_it_was_reached(found_in):
+    (one,) = found_in("while x.norm() > 1:\n        x = x / 2\n    return x")
+    assert one.times == 3
+    assert one.code == "while x.norm() > 1:"
+
+
+def test_numbers_of_the_program_are_no_data(found_in):
+    assert found_in("return x * 2 + torch.ones(3)") == []
+
+
+def test_a_place_that_is_not_in_the_tree_is_unknown():
+    assert construct(ast.parse("x = 1\n"), Frame("p.py", "f", 9, 9, 0, 4), "boolean") is None
+
+
+SCRIPT = """\
+import torch
+
+def f(x):
+    return x * 2 if x.sum() > 0 else x + 2
+
+def g(x):
+    return x[x > 0]
+
+x = torch.ones(2)
+f(x)
+print(g(x))
+"""
+
+
+def test_on_the_command_line(tmp_path):
+    (tmp_path / "program.py").write_text(SCRIPT)
+    code, out, err = gviz("graphify", "program.py", cwd=tmp_path)
+    assert code == 1
+    assert "tensor([1., 1.])" in err
+    lines = out.splitlines()
+    assert lines[0] == "program.py:4:21: return x * 2 if x.sum() > 0 else x + 2"
+    assert lines[2] == "  instead: torch.where(x.sum() > 0, x * 2, x + 2)"
+    assert lines[-1] == "2 places."
+    code, out, _ = gviz("graphify", "--function", "g", "--format", "json", "program.py", cwd=tmp_path)
+    assert [one["kind"] for one in json.loads(out)["breaks"]] == ["index"]
+    code, out, err = gviz("graphify", "--function", "h", "program.py", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert "this run never was in a function h" in err
+
+
+def test_a_program_that_is_ready(tmp_path):
+    (tmp_path / "program.py").write_text("import torch\nx = torch.ones(2)\ny = torch.where(x > 0, x, -x)\n")
+    code, out, _ = gviz("graphify", "program.py", cwd=tmp_path)
+    assert (code, out) == (0, "nothing this run reached keeps it from becoming a static graph.\n")
