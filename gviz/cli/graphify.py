@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gviz.cli import json_form
 from gviz.cli.quietly import recorded
 from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
 from gviz.errors import GvizError
@@ -32,6 +31,7 @@ def command(program: Program, function: str, kind: str) -> int:
     Tests and loops that depend on data, sizes that depend on data, values that leave the graph: those that this run
     reached. Exit code 1 if there are any. What the program prints goes to standard error.
     """
+    from gviz.cli import json_form
     from gviz.graphify.breaks import breaks
 
     engine = "builtin" if program.engine == "auto" else program.engine

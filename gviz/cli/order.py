@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from gviz.values import Keep
+if TYPE_CHECKING:
+    from gviz.values import Keep
+
 
 Engine = Literal["auto", "builtin", "torch"]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.values import Keep
+if TYPE_CHECKING:
+    from gviz.values import Keep
+
 
 _EVERYTHING = 1 << 30
 _NAMED: dict[str, tuple[Keep, int]] = {
@@ -29,7 +31,7 @@ class Keeping:
 WHOLE = Keeping()
 
 
-class _Values(click.ParamType[tuple[Keep, int]]):
+class _Values(click.ParamType["tuple[Keep, int]"]):
     name = "values"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Keep, int]:
