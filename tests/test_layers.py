@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "explain": BOTTOM | {"trace", "events", "where"},
     "compare": BOTTOM | {"trace", "events", "where"},
     "whatif": BOTTOM | {"engine", "trace", "events", "emit"},
-    "graphify": BOTTOM | {"engine", "trace", "events"},
+    "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
     "live": BOTTOM | {"guarded", "trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "tui": BOTTOM | {"guarded", "crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
