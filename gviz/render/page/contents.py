@@ -31,6 +31,12 @@ class Strings:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {"": 0}
 
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, text: object) -> bool:
+        return text in self._numbers
+
     def number(self, text: str) -> int:
         """The number of a text."""
         return self._numbers.setdefault(text, len(self._numbers))
@@ -150,19 +156,24 @@ def _panel_cells(changes: Sequence[Change]) -> dict[int, list[Any]]:
     return {node: sorted(keys) for node, keys in found.items()}
 
 
-def _encoded(changes: Sequence[Change], cells: Mapping[Cell, int], strings: Strings) -> dict[str, list[int]]:
-    """As columns: the events at which anything changes (as distances) and how much, then which cells, to which text."""
-    at, counts, last = [], [], 0
+def _encoded(changes: Sequence[Change], cells: Mapping[Cell, int], strings: Strings) -> dict[str, Any]:
+    """As columns of small numbers: at which events anything changes (as distances) and how much, then which cells (as
+    distances within the event), to which text: 0 for one that was not there before, else its number and 1."""
+    coded: dict[str, Any] = {"first": len(strings), "at": [], "counts": [], "cells": [], "texts": []}
+    last = 0
     for n, group in groupby(changes, key=lambda change: change[0]):
-        at.append(n - last)
-        counts.append(sum(1 for _ in group))
+        said = sorted((cells[cell], text) for _, cell, text in group)
+        coded["at"].append(n - last)
+        coded["counts"].append(len(said))
+        coded["cells"] += [
+            cell - before for (cell, _), before in zip(said, (0, *(cell for cell, _ in said)), strict=False)
+        ]
+        for _, text in said:
+            known = text in strings
+            coded["texts"].append(strings.number(text) + 1 if known else 0)
+            strings.number(text)
         last = n
-    return {
-        "at": at,
-        "counts": counts,
-        "cells": [cells[cell] for _, cell, _ in changes],
-        "texts": [strings.number(text) for _, _, text in changes],
-    }
+    return coded
 
 
 def _events(timeline: Timeline, low: int, high: int, strings: Strings, sources: Sources) -> dict[str, Any]:

@@ -42,7 +42,9 @@ def pack(contents: Mapping[str, Any]) -> str:
 
 
 def _part(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
+    """A file of the page without its indentation and whole lines of comment, which only its writers read."""
+    lines = files(__package__).joinpath(name).read_text("utf-8").splitlines()
+    return "\n".join(line for line in map(str.strip, lines) if line and not line.startswith(("//", "/*")))
 
 
 def _policy(style: str, script: str) -> str:

@@ -1,6 +1,6 @@
 // The table of events: the whole story in words, for screen readers and for everybody else.
 
-const WINDOW = 200;
+const WINDOW = 100;
 
 class EventTable {
   /** Fills the body of `table`; only a window of rows around the present is in it, and it says of how many. */

@@ -21,6 +21,8 @@ SIDE, TOP = 18, 10
 LETTER, LINE = 6, 13
 """Points that a character of a label over a line takes, and its height."""
 
+Knot = tuple[int, int]
+
 Words = Mapping[int, str]
 """The widest label that a line, by its number in the scene, ever carries."""
 
@@ -123,22 +125,32 @@ def _way(edge: dict[str, Any], top: float) -> Way:
 
 
 def _path(pos: str, top: float) -> str:
-    """A curve in the words of Graphviz (``e,x,y`` or ``s,x,y``: the tip of an arrow, then knots) as an SVG path."""
-    knots: list[str] = []
-    tips = {"s": "", "e": ""}
+    """A curve in the words of Graphviz (``e,x,y`` or ``s,x,y``: the tip of an arrow, then knots) as an SVG path.
+
+    All but the first knot are said as distances, which are short.
+    """
+    knots: list[Knot] = []
+    tips: dict[str, Knot] = {}
     for word in pos.split():
         end, _, rest = word.partition(",")
-        if end in tips:
+        if end in ("s", "e"):
             tips[end] = _knot(rest, top)
         else:
             knots.append(_knot(word, top))
-    start = [f"M{tips['s']}L{knots[0]}"] if tips["s"] else [f"M{knots[0]}"]
-    return "".join([*start, "C", " ".join(knots[1:]), f"L{tips['e']}" if tips["e"] else ""])
+    start = tips.get("s", knots[0])
+    lead = [f"l{_from(start, knots[0])}"] if "s" in tips else []
+    curve = [_from(knots[at - (at - 1) % 3 - 1], knots[at]) for at in range(1, len(knots))]
+    tail = [f"l{_from(knots[-1], tips['e'])}"] if "e" in tips else []
+    return "".join([f"M{start[0]} {start[1]}", *lead, "c", " ".join(curve), *tail])
 
 
-def _knot(text: str, top: float) -> str:
+def _from(one: Knot, other: Knot) -> str:
+    return f"{other[0] - one[0]} {other[1] - one[1]}"
+
+
+def _knot(text: str, top: float) -> Knot:
     x, y = _point(text, top)
-    return f"{round(x)} {round(y)}"
+    return round(x), round(y)
 
 
 def _point(text: str, top: float) -> tuple[float, float]:

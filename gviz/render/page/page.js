@@ -273,4 +273,4 @@ addEventListener("resize", () => {
   show();
 });
 follow();
-document.body.dataset.ready = "true";
+document.body.dataset.ready = Math.round(performance.now()); // milliseconds since the page was asked for

@@ -11,7 +11,7 @@ from gviz.explain.arithmetic import Operand, Share, computation, shares
 from gviz.explain.contributions import contribution
 from gviz.explain.kinds import as_at
 from gviz.explain.names import label, why_untracked
-from gviz.numbers import bad_text, full, grad, share, short
+from gviz.numbers import FEW, bad_text, bytes_text, full, grad, share, short
 from gviz.plain_text import clipped, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
@@ -46,6 +46,7 @@ class Panels:
         self._timeline = timeline
         self._known: dict[int, set[RowKey]] = {}
         self._rules: dict[int, list[Row]] = {}
+        self._standing: dict[int, tuple[int, str]] = {}
         self._contributions: dict[int, str] = {}
 
     def rows(self, moment: Moment, node: int, state: NodeState | None, *, whole: bool) -> Iterator[Row]:
@@ -81,7 +82,10 @@ class Panels:
         if fresh:
             asked |= {1, 3, 4, 11, 12}
             rows += _fixed(self._timeline, node)
-        if fresh or (isinstance(event, GradFlowed | StepStarted) and moment.actor == node):
+        standing = (state.pass_nr, state.step)
+        sending = isinstance(event, GradFlowed | StepStarted) and moment.actor == node
+        if fresh or sending or self._standing.get(node) != standing:
+            self._standing[node] = standing
             asked.add(10)
             rows += self._sent(moment, node, state)
         return asked, dict(rows)
@@ -127,7 +131,7 @@ class Panels:
             return "None"
         added = accumulation(self._timeline, node, output)
         before = f"{share(added.before)} += {share(added.part)} -> " if added is not None else ""
-        return f"{before}{full(output.grad)}, event {output.grad_seq}"
+        return f"{before}{_told(output.grad)}, event {output.grad_seq}"
 
 
 def _fixed(timeline: Timeline, node: int) -> Iterator[Row]:
@@ -166,12 +170,19 @@ def _operand(operand: Operand) -> str:
 def _values(info: NodeInfo, state: NodeState) -> Iterator[Row]:
     for number, output in enumerate(state.outputs):
         name = "value" if len(state.outputs) == 1 else f"value {number}"
-        text = full(output.value) if output.value is not None else "not stored"
+        text = _told(output.value) if output.value is not None else "not stored"
         yield (2, number, 0), row(_style(output.value, "value"), name, text)
         if output.version > info.created.outputs[number].version:
             by = f" by #{output.written_by}" if output.written_by else ""
             written = f"written in place{by}, version {output.version}, event {output.value_seq}"
             yield (2, number, 1), row("sum", "", written)
+
+
+def _told(value: Value) -> str:
+    """A few elements exactly; of more what matters, as the numbers of many would make the page large."""
+    if value.size <= FEW:
+        return full(value)
+    return f"{short(value)}, {value.dtype}, {bytes_text(value.nbytes)}"
 
 
 def _style(value: Value | None, style: str) -> str:

@@ -74,9 +74,13 @@ class Source {
 
   /** Scroll within the pane only: the page itself never moves while time does. */
   reveal(line) {
+    const pane = this.place;
     const top = line.offsetTop;
-    const seen = this.place.scrollTop;
-    const room = this.place.clientHeight;
-    if (top < seen + ROW || top > seen + room - 2 * ROW) this.place.scrollTop = top - room / 2;
+    if (top < pane.scrollTop + ROW || top > pane.scrollTop + pane.clientHeight - 2 * ROW) {
+      pane.scrollTop = top - pane.clientHeight / 2;
+    }
+    const mark = line.querySelector("mark");
+    const right = mark ? mark.offsetLeft + Math.min(mark.offsetWidth, pane.clientWidth / 2) : 0;
+    pane.scrollLeft = right > pane.clientWidth ? right - pane.clientWidth + 2 * ROW : 0;
   }
 }

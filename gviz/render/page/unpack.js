@@ -26,21 +26,31 @@ function valueAt([moments, values], n) {
 
 /** Changes by cell: those of cell `c` are `starts[c]` to `starts[c + 1]` of `moments` and `texts`, in order of time. */
 class Cells {
-  constructor({ at, counts, cells, texts }, count) {
+  constructor({ first, at, counts, cells: steps, texts }, count) {
+    const cells = new Int32Array(steps.length);
     this.starts = new Int32Array(count + 1);
-    for (const cell of cells) this.starts[cell + 1] += 1;
+    let change = 0;
+    for (const many of counts) {
+      let cell = 0;
+      for (const end = change + many; change < end; change += 1) {
+        cell += steps[change];
+        cells[change] = cell;
+        this.starts[cell + 1] += 1;
+      }
+    }
     for (let cell = 0; cell < count; cell += 1) this.starts[cell + 1] += this.starts[cell];
     this.moments = new Int32Array(cells.length);
     this.texts = new Int32Array(cells.length);
     const next = this.starts.slice();
+    let fresh = first;
     let moment = 0;
-    let change = 0;
+    change = 0;
     at.forEach((distance, group) => {
       moment += distance;
       for (const end = change + counts[group]; change < end; change += 1) {
         const place = next[cells[change]]++;
         this.moments[place] = moment;
-        this.texts[place] = texts[change];
+        this.texts[place] = texts[change] ? texts[change] - 1 : fresh++;
       }
     });
   }

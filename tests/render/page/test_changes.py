@@ -44,7 +44,7 @@ def test_changes_lead_to_what_the_scene_says(log):
     compare(LOGS[log]().timeline)
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(histories)
 def test_changes_lead_to_what_the_scene_says_of_any_history(log):
     compare(Timeline(MemoryLog(log)))

@@ -1,0 +1,114 @@
+"""The file of a page: its size, what it holds and leaves out, and that it stands for itself."""
+
+import json
+import re
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from html import unescape
+from zlib import decompress
+
+import pytest
+from click.testing import CliRunner
+from recording import events_of
+from render.logs import two_shares
+from stories import iterations
+
+import gviz.engine as torch
+from gviz.cli.export import command
+from gviz.errors import GvizError
+from gviz.render.exporters import ExportOptions, exporter_for
+from gviz.render.page import extent
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+
+def page(timeline, n=None, notes=None):
+    options = ExportOptions(note=(notes if notes is not None else []).append)
+    return exporter_for("page.html").render(timeline, len(timeline) if n is None else n, options)
+
+
+def held(text):
+    """The data of a page."""
+    packed = re.search(r'id="data">([^<]*)</script>', text).group(1)
+    return json.loads(decompress(b64decode(packed)))
+
+
+def layers(count):
+    """About three nodes and eleven events a layer, with tensors whose numbers nobody could guess."""
+
+    def program():
+        torch.manual_seed(0)
+        x = torch.randn(8, 16)
+        while count * 3 > len(kept):
+            w, b = torch.randn(16, 16, requires_grad=True), torch.zeros(16, requires_grad=True)
+            x = torch.tanh(x @ w + b)
+            kept.extend((w, b, x))
+        (x * x).mean().backward()
+
+    kept = []
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def test_three_hundred_nodes_and_a_thousand_steps_are_150_kilobytes_at_most():
+    timeline = layers(60)
+    assert len(timeline.nodes) >= 300
+    assert len(timeline) >= 1000
+    assert len(page(timeline).encode()) <= 150_000
+
+
+def test_only_the_style_and_the_script_it_was_made_with_are_obeyed():
+    text = page(two_shares().timeline)
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1))
+    for element, directive in (("style", "style-src"), ('script type="module"', "script-src")):
+        body = re.search(f"<{element}>(.*?)</{element.split()[0]}>", text, re.DOTALL).group(1)
+        digest = b64encode(sha256(body.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert not re.search(r"(?:src|href)=[\"']?(?:https?:|//)", text)
+
+
+def test_the_same_trace_is_the_same_page():
+    assert page(two_shares().timeline) == page(two_shares().timeline)
+
+
+def test_a_page_holds_all_iterations_that_fit():
+    data = held(page(iterations(3)))
+    assert [graph["nr"] for graph in data["graphs"]] == [1, 2, 3]
+    assert data["notes"] == []
+
+
+def test_what_does_not_fit_is_left_out_around_the_moment_and_said(monkeypatch):
+    timeline = iterations(5)
+    size = len(timeline.nodes_of(timeline.iterations[2]))
+    monkeypatch.setattr(extent, "NODES", 3 * size)
+    notes = []
+    data = held(page(timeline, timeline.iterations[2].start + 1, notes))
+    assert [graph["nr"] for graph in data["graphs"]] == [2, 3, 4]
+    low, high = timeline.iterations[1].start, timeline.iterations[3].end
+    assert (data["low"], data["high"]) == (low, high)
+    said = f"This page holds iterations 2 to 4 of 5, events {low} to {high} of {len(timeline)}"
+    assert notes == data["notes"] == [f"{said}; export --at another moment for the rest."]
+
+
+def test_of_one_long_iteration_a_stretch_around_the_moment_is_held(monkeypatch):
+    timeline = two_shares().timeline
+    monkeypatch.setattr(extent, "EVENTS", 10)
+    data = held(page(timeline, 15))
+    assert (data["low"], data["high"]) == (10, 20)
+    assert len(data["events"]["texts"]) == 11
+    assert "events 10 to 20 of 29" in data["notes"][0]
+
+
+@pytest.mark.parametrize("n", [-1, 30])
+def test_a_moment_outside_the_trace_is_refused(n):
+    with pytest.raises(GvizError, match="there is no event"):
+        page(two_shares().timeline, n)
+
+
+def test_the_command_writes_a_page(tmp_path):
+    program = tmp_path / "square.py"
+    program.write_text("import torch\nx = torch.tensor(3.0, requires_grad=True)\n(x * x).backward()\n")
+    out = tmp_path / "square.html"
+    done = CliRunner().invoke(command, ["--engine", "builtin", str(program), "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    assert held(out.read_text())["title"] == "square.py"
