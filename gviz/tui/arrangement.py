@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 View = Literal["graph", "tape", "both"]
 VIEWS: tuple[View, ...] = ("tape", "graph", "both")
 
-PANELS = ("source", "output", "node", "tape", "graph")
-"""Panels in the order of the digits 1 to 5."""
+TABS = ("source", "watch", "breaks", "output", "stack", "saved", "modules")
+"""The panels that share a place below the main one, of which one is in front."""
+
+PANELS = (*TABS, "node", "tape", "graph")
+"""Panels in the order of the digits: 1 to 9, then 0."""
+
+BESIDE = ("side-watch", "side-output", "side-modules")
+"""Panels of their own where there is room."""
 
 LEAST = (40, 10)
-WIDE, HUGE, TALL = 110, 170, 32
+WIDE, HUGE, TALL, LARGE = 110, 170, 32, 44
+MODULES_WIDTH = 44
+"""Columns of the module tree at the left of a large screen, as in app.tcss."""
+
 BELOW = 8
 """Rows of the panel below the main one, as in app.tcss."""
 
@@ -30,13 +40,17 @@ def size_class(width: int, height: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the user asked for: a view, the panel in front below it (`asked`: by its digit), one panel only."""
+    """What the user asked for: a view, the panel in front below it (`asked`: by its digit), one panel only.
+
+    Without `modules` the recording called none, and their tree needs no place of its own.
+    """
 
     view: View
     tab: str
     asked: bool
     zoomed: str
     leading: str
+    modules: bool = False
 
 
 def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
@@ -47,19 +61,21 @@ def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
     if wishes.zoomed or size == "single":
         return frozenset({wishes.zoomed or wishes.leading})
     main = {"graph", "tape"} if wishes.view == "both" else {wishes.view}
-    if has_side_output(width, height):
-        return frozenset({"node", "source", "side-output", *main})
+    beside = own_panels(width, height, modules=wishes.modules)
+    if beside:
+        return frozenset({"node", wishes.tab, *beside, *main})
     crowded = "graph" in main and height < TALL and not wishes.asked
     return frozenset({"node", *main} if crowded else {"node", wishes.tab, *main})
 
 
-def graph_area(width: int, height: int, view: View, nodes: int) -> tuple[int, int]:
+def graph_area(width: int, height: int, view: View, nodes: int, *, modules: bool = False) -> tuple[int, int]:
     """The cells inside the graph panel in a view, of a recording with so many nodes."""
     side = {"huge": 60, "wide": 44, "narrow": 33}.get(size_class(width, height), 0)
     below = {"huge": 14, "wide": 9}.get(size_class(width, height), BELOW) if height >= TALL else 0
     body = height - 3 - says_what_happened(width, height)
     tape = min(nodes + 3, (body - below) // 2) if view == "both" else 0
-    return width - side - 2, body - below - tape - 2
+    left = MODULES_WIDTH if "side-modules" in own_panels(width, height, modules=modules) else 0
+    return width - side - left - 2, body - below - tape - 2
 
 
 def says_what_happened(width: int, height: int) -> bool:
@@ -67,9 +83,23 @@ def says_what_happened(width: int, height: int) -> bool:
     return size_class(width, height) not in ("tiny", "single")
 
 
-def has_side_output(width: int, height: int) -> bool:
-    """Whether the output has a panel of its own below the node."""
-    return width >= WIDE and height >= TALL
+def own_panels(width: int, height: int, *, modules: bool) -> frozenset[str]:
+    """The panels that need not share their place: what is watched, on large screens the output, the modules."""
+    if width < WIDE or height < TALL:
+        return frozenset()
+    if width < HUGE or height < LARGE:
+        return frozenset(BESIDE[:1])
+    return frozenset(BESIDE if modules else BESIDE[:2])
+
+
+def in_its_place(panel: str, shown: Collection[str]) -> str:
+    """The widget that stands for a panel: its own one beside the others, if that is shown."""
+    return f"side-{panel}" if f"side-{panel}" in shown else panel
+
+
+def numbered(panel: str, name: str) -> str:
+    """The name of a panel after the digit that brings it to the front."""
+    return f"{(PANELS.index(panel) + 1) % 10} {name}"
 
 
 def next_view(view: View) -> View:

@@ -91,6 +91,16 @@ def watch(asker: Asker, text: str, n: int) -> Iterator[str]:
         yield f"{number}  {shown(expression)} = {value}"
 
 
+def rewatch(asker: Asker, text: str, n: int) -> Iterator[str]:
+    """``rewatch NUMBER EXPR``."""
+    number, _, expression = text.partition(" ")
+    if not number.isdigit() or not 0 < int(number) <= len(asker.watched) or not expression.strip():
+        raise GvizError("rewatch needs NUMBER EXPR", hint="watch lists the numbers", exit_code=2)
+    parsed(expression.strip())
+    asker.watched = [expression.strip() if at == int(number) else known for at, known in enumerate(asker.watched, 1)]
+    yield f"watching {shown(expression.strip())} = {dict(asker.watching(n))[expression.strip()]}"
+
+
 def unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
     """``unwatch [NUMBER]``."""
     numbers = {str(number): number for number in range(1, len(asker.watched) + 1)}

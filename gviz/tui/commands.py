@@ -154,6 +154,8 @@ _LOOK = (
     Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down, repeats=True),
     Spec("info", ("i",), "[WORD]", "break, watch, marks, graph, saved, params, stats or leaks: what there is",
          lambda session, command: Said(tuple(informing.info(session, command.argument)))),
+    Spec("saved", ("versions",), "[PLACE]", "what a node keeps for backward, and the versions of its memory",
+         _looks(looking.saved)),
     Spec("output", (), "", "what the program has printed up to now", _looks(looking.output)),
     Spec("lesson", (), "", "what the program says about itself at its top", _looks(looking.lesson)),
 )  # fmt: skip
@@ -161,6 +163,7 @@ _LOOK = (
 _SHOWN = (
     Spec("watch", ("display",), "[EXPR]", "show an expression at every stop; without EXPR list what is watched",
          _asks(asking.watch)),
+    Spec("rewatch", (), "NUMBER EXPR", "show another expression in its place", _asks(asking.rewatch)),
     Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it", _asks(asking.unwatch)),
 )  # fmt: skip
 

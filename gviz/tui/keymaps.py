@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
+from gviz.tui.arrangement import PANELS
 from gviz.tui.lines import Line, line, wrapped
 
 
@@ -53,7 +54,7 @@ ACTS: tuple[Act, ...] = (
     Act("look.down", "d", "caller(-1)", "down the call stack"),
     Act("look.inspect", "enter", "inspect", "everything about the node"),
     Act("look.detail", "i", "detail", "numbers in full or short"),
-    Act("look.output", "o", "panel(2)", "output of the program"),
+    Act("look.output", "o", "panel('output')", "output of the program"),
     Act("look.explain", "e", "explain", "why this value, this gradient, or none"),
     Act("look.eval", "p", "prompt(':', 'print ')", "what an expression is now"),
     Act("watch.ask", "w", "prompt(':', 'watch ')", "show an expression at every stop"),
@@ -63,7 +64,10 @@ ACTS: tuple[Act, ...] = (
     Act("graph.part", "a", "focus_part", "ancestors of the node, its neighbourhood, the whole graph"),
     Act("view.zoom", "z", "zoom", "this panel only"),
     Act("view.leave", "escape", "leave", "undo zoom and search"),
-    *(Act(f"view.{digit}", str(digit), f"panel({digit})", f"panel {digit}") for digit in range(1, 6)),
+    *(
+        Act(f"view.{at % 10}", str(at % 10), f"panel('{panel}')", f"panel {panel}")
+        for at, panel in enumerate(PANELS, 1)
+    ),
     Act("find.ask", "slash", "prompt('/')", "find"),
     Act("find.next", "comma", "again(False)", "next match"),
     Act("find.previous", "full_stop", "again(True)", "previous match"),

@@ -19,6 +19,7 @@ from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.explanation import explanation_lines
 from gviz.tui.drawing.node import Subject, frame_text, node_lines
 from gviz.tui.drawing.output import output_lines
+from gviz.tui.drawing.saved import saved_lines
 from gviz.tui.drawing.source import Place, code_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import key_lines
@@ -157,7 +158,7 @@ def _underline(row: Line, place: Place) -> str:
 
 def where(session: Session, _: str) -> Look:
     """The call stack of the selected node."""
-    return Look("Where", lambda _: _stack_lines(session), panel="node", at_end=True)
+    return Look("Where", lambda _: _stack_lines(session), panel="stack")
 
 
 def _stack_lines(session: Session) -> Iterator[Line]:
@@ -169,6 +170,12 @@ def _stack_lines(session: Session) -> Iterator[Line]:
     yield line(f"node {label(session.timeline, selected)} was made at event {info.born}:")
     for depth, frame in enumerate(info.frames):
         yield line(f"  {depth}  {frame_text(frame)}")
+
+
+def saved(session: Session, place: str) -> Look:
+    """Saved tensors and versions of a node; it is the selected one from now on."""
+    session.cursor.select(session.cursor.node_at(place))
+    return Look("Saved", partial(saved_lines, session.timeline, session.moment, session.cursor.selected), panel="saved")
 
 
 def output(session: Session, _: str) -> Look:

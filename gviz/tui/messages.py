@@ -35,6 +35,16 @@ class LinePointed(Message):
         self.line = line
 
 
+class RowActed(Message):
+    """Somebody wants a row of a list to be gone to, edited, removed or switched: what kind it is, and which."""
+
+    def __init__(self, kind: str, key: int | str, act: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.key = key
+        self.act = act
+
+
 class Typed(Message):
     """A line was entered in the prompt that `sign` (``:`` or ``/``) opened."""
 

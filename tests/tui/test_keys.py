@@ -5,6 +5,7 @@ from driving import after, app_of
 from stories import Story, chain, demo, failed, iterations
 from textual.events import MouseScrollDown
 
+from gviz.tui.arrangement import PANELS
 from gviz.tui.cursor import Cursor
 from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.inspector import InspectorScreen
@@ -157,7 +158,8 @@ async def test_a_digit_brings_a_panel_to_the_front():
     app = app_of(chain(40))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        for key, panel in {"1": "source", "2": "output", "3": "node", "4": "tape", "o": "output", "5": "graph"}.items():
+        named = {"1": "source", "4": "output", "8": "node", "9": "tape", "o": "output", "0": "graph"}
+        for key, panel in named.items():
             await pilot.press(key)
             assert app.focused.id == panel
 
@@ -177,7 +179,7 @@ async def test_z_shows_one_panel_and_escape_the_others_again():
     app = app_of(chain(40))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        await pilot.press("3", "z")
+        await pilot.press("8", "z")
         assert [panel.id for panel in app.screen.query("#tape, #node, #source, #output") if panel.display] == ["node"]
         await pilot.press("escape")
         assert app.screen.query_one("#tape").display
@@ -239,7 +241,7 @@ async def test_a_click_on_a_number_goes_to_the_event_that_made_it():
     app = app_of(demo(), at=33)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        await pilot.press(*"/b", "enter", "3")
+        await pilot.press(*"/b", "enter", "8")
         await pilot.pause()
         row = next(y for y, text in enumerate(shown(app).splitlines()) if "used by #5 loss" in text)
         column = shown(app).splitlines()[row].index("#5 loss")
@@ -313,11 +315,11 @@ async def test_a_cut_node_panel_says_so_and_scrolls():
     top, said = await scrolled("#node")
     assert top == 0
     assert said.endswith("more: Enter")
-    assert (await scrolled("#node", "3", "pagedown"))[0] > 5
-    assert (await scrolled("#node", "3", "down"))[0] == 1
+    assert (await scrolled("#node", "8", "pagedown"))[0] > 5
+    assert (await scrolled("#node", "8", "down"))[0] == 1
     assert (await scrolled("#node", turns=2))[0] > 0
-    assert await scrolled("#node", "3", "end") != (top, said)
-    assert (await scrolled("#node", "3", "end"))[1] == ""
+    assert await scrolled("#node", "8", "end") != (top, said)
+    assert (await scrolled("#node", "8", "end"))[1] == ""
 
 
 async def test_the_wheel_scrolls_source_and_tape():
@@ -336,10 +338,11 @@ async def test_every_panel_can_have_the_whole_screen(size):
     app = app_of(failed(), at=40)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
-        for digit, panel in enumerate(("source", "output", "node", "tape", "graph"), 1):
-            await pilot.press(str(digit), "z")
+        for digit, panel in enumerate(PANELS, 1):
+            await pilot.press(str(digit % 10), "z")
             await pilot.pause()
-            assert app.screen.query_one(f"#{panel}").outer_size == (size[0], size[1] - 4), panel
+            sizes = [app.screen.query_one(f"#{name}").outer_size for name in (panel, "side-watch")]
+            assert (size[0], size[1] - 4) in sizes, panel
             await pilot.press("z")
 
 
@@ -406,7 +409,9 @@ async def test_the_prompt_of_the_export_offers_a_name():
 
 
 async def test_where_shows_the_call_stack():
-    assert "at demo.py:6  event 7" in await seen(failed(), *":where", "enter", at=40)
+    text = await seen(failed(), *":where", "enter", at=40)
+    assert "5 Stack" in text
+    assert "► 0  demo.py:6" in text
 
 
 async def test_the_screen_says_in_words_what_the_event_was():

@@ -29,7 +29,7 @@ async def test_a_breakpoint_is_marked_in_graph_tape_and_source():
         screen = app.screen
         assert any("●[a = Mul #3]" in row for row in rows_of(screen.query_one(GraphCanvas)))
         assert any(row.startswith("►●5 a = x * w") for row in rows_of(screen.query_one(SourcePane)))
-        await pilot.press("4")
+        await pilot.press("9")
         await pilot.pause()
         assert rows_of(screen.query_one(Tape))[3].startswith("►●")
         await pilot.press("b", "v", "v")

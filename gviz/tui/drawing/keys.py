@@ -89,7 +89,7 @@ _RIGHT = (
     ("look.input look.user", "to an input, to a user"),
     ("look.up look.down", "up, down the callers"),
     ("view.next", "graph, tape, both"),
-    ("view.1-view.5", "panels, also tab"),
+    ("view.1-view.9", "panels, also 0 and tab"),
     ("view.zoom", "one panel only"),
     ("look.detail look.inspect", "all digits, all of it"),
     ("look.output", "program output"),

@@ -51,6 +51,7 @@ def _look(screen: DebuggerScreen, look: Look) -> None:
         screen.show_arrival(screen.cursor.select(screen.cursor.selected))
         screen.action_inspect()
     elif look.panel in PANELS:
+        screen.show_arrival(screen.cursor.select(screen.cursor.selected))
         screen.panels.bring(look.panel)
         if look.at_end:
             screen.query_one(NodePanel).scroll_end(animate=False)

@@ -19,7 +19,7 @@ from gviz.explain.names import label
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import LEAST, PANELS
+from gviz.tui.arrangement import LEAST, numbered
 from gviz.tui.command import Command, Said
 from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival, Cursor
@@ -39,10 +39,12 @@ from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.sheet import Draw, QuestionScreen, SheetScreen
 from gviz.tui.session import Session
 from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.lists import BreakList, ModuleTree, StackList, WatchList
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.output import OutputPanel
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.rows import HappeningRow, KeysRow, StatusRow, TimelineBar
+from gviz.tui.widgets.saved import SavedPanel
 from gviz.tui.widgets.source import SourcePane
 from gviz.tui.widgets.tape import Tape
 
@@ -99,18 +101,33 @@ class DebuggerScreen(LookKeys):
         timeline, glyphs, here = self.timeline, self.glyphs, DebuggerScreen
         yield StatusRow(timeline, self.program, glyphs).data_bind(here.moment, here.stop, here.time)
         yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
+        session, stops = self.session, self.cursor.breakpoints
         with Horizontal(id="body"):
+            yield ModuleTree(session, "Modules", id="side-modules").data_bind(here.moment, here.selected, here.wanted)
             with Vertical(id="main"):
-                stops = self.cursor.breakpoints
                 yield GraphCanvas(timeline, glyphs, stops, self.session.folds).data_bind(
                     here.moment, here.selected, here.breaks, here.wanted, here.length
                 )
                 yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks, here.length)
                 yield SourcePane(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.frame, here.breaks)
+                yield WatchList(session, numbered("watch", "Watch"), id="watch").data_bind(
+                    here.moment, here.watched, here.breaks
+                )
+                yield BreakList(session, numbered("breaks", "Breaks"), id="breaks").data_bind(here.moment, here.breaks)
                 yield OutputPanel(timeline, glyphs).data_bind(here.moment)
+                yield StackList(session, numbered("stack", "Stack"), id="stack").data_bind(
+                    here.moment, here.selected, here.frame
+                )
+                yield SavedPanel(timeline, numbered("saved", "Saved"), glyphs).data_bind(here.moment, here.selected)
+                yield ModuleTree(session, numbered("modules", "Modules"), id="modules").data_bind(
+                    here.moment, here.selected, here.wanted
+                )
             with Vertical(id="side"):
                 yield NodePanel(timeline, glyphs, self.cursor.asker).data_bind(
                     here.moment, here.selected, here.full, here.watched
+                )
+                yield WatchList(session, numbered("watch", "Watch"), id="side-watch", stops=True).data_bind(
+                    here.moment, here.watched, here.breaks
                 )
                 yield OutputPanel(timeline, glyphs, id="side-output").data_bind(here.moment)
         yield Static(f"terminal too small (need {LEAST[0]}x{LEAST[1]}), q quits", id="small", markup=False)
@@ -248,9 +265,9 @@ class DebuggerScreen(LookKeys):
         """Graph, tape, both."""
         self.panels.next_view()
 
-    def action_panel(self, digit: int) -> None:
+    def action_panel(self, panel: str) -> None:
         """Bring a panel to the front and focus it."""
-        self.panels.bring(PANELS[digit - 1])
+        self.panels.bring(panel)
 
     def action_zoom(self) -> None:
         """The focused panel alone, and back."""

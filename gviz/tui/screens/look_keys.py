@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePath
 
 from textual.reactive import reactive
 
 from gviz.render.fold import ALL, Filter
 from gviz.tui import folding
+from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.command import Command
 from gviz.tui.marks import marked_lines
-from gviz.tui.messages import LinePointed
+from gviz.tui.messages import LinePointed, RowActed
 from gviz.tui.screens.cursor_keys import CursorKeys
 from gviz.tui.session import Session
 from gviz.where import stop
@@ -25,6 +27,10 @@ class LookKeys(CursorKeys):
     wanted: reactive[Filter] = reactive(ALL)
     session: Session
 
+    def action_prompt(self, sign: str, text: str = "") -> None:
+        """Open the prompt with a text in it."""
+        raise NotImplementedError
+
     def say(self, remark: str) -> None:
         """Say something in the bottom row."""
         raise NotImplementedError
@@ -32,6 +38,53 @@ class LookKeys(CursorKeys):
     def action_caller(self, steps: int) -> None:
         """Look at a caller further up or down in the source."""
         self.run_command(Command("up" if steps > 0 else "down"))
+
+    def on_row_acted(self, message: RowActed) -> None:
+        """Do what a row of a list was asked to do; what its kind cannot do does nothing."""
+        acts: dict[tuple[str, str], Callable[[int | str], None]] = {
+            ("watch", "go"): lambda key: self.run_command(Command("last", 1, self._watched(key))),
+            ("watch", "edit"): lambda key: self.action_prompt(":", f"rewatch {key} {self._watched(key)}"),
+            ("watch", "remove"): lambda key: self.run_command(Command("unwatch", 1, str(key))),
+            ("break", "go"): self._to_hit,
+            ("break", "edit"): lambda key: self.action_prompt(":", f"condition {key} {self._condition(key)}"),
+            ("break", "remove"): lambda key: self.run_command(Command("delete", 1, str(key))),
+            ("break", "switch"): self._switch,
+            ("frame", "go"): self._look_at_frame,
+            ("module", "go"): self._fold,
+            ("module", "switch"): self._fold,
+        }
+        act = acts.get((message.kind, message.act))
+        if act is not None:
+            act(message.key)
+
+    def _watched(self, key: int | str) -> str:
+        return self.cursor.asker.watched[int(key) - 1]
+
+    def _breakpoint(self, key: int | str) -> Breakpoint:
+        (one,) = self.cursor.breakpoints.numbered(str(key))
+        return one
+
+    def _condition(self, key: int | str) -> str:
+        test = self._breakpoint(key).stop.condition
+        return test.text if test is not None else ""
+
+    def _to_hit(self, key: int | str) -> None:
+        """To where a breakpoint stops next, or else stops first."""
+        one = self._breakpoint(key)
+        hit = next(one.after(self.cursor.position), None) or next(one.after(0), None)
+        if hit is None:
+            self.say(f"breakpoint {key} never stops in this recording")
+        else:
+            self.action_seek(hit.n)
+
+    def _switch(self, key: int | str) -> None:
+        self.run_command(Command("disable" if self._breakpoint(key).enabled else "enable", 1, str(key)))
+
+    def _look_at_frame(self, key: int | str) -> None:
+        self.frame = int(key)
+
+    def _fold(self, key: int | str) -> None:
+        self.run_command(Command("open" if key in self.wanted.closed else "close", 1, str(key)))
 
     def action_fold(self, name: str) -> None:
         """Open or close the module of the selected node."""

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING
 
 from gviz.tui.arrangement import (
     BELOW,
+    BESIDE,
     PANELS,
+    TABS,
     View,
     Wishes,
     arranged,
     graph_area,
+    in_its_place,
     next_view,
     opening_view,
+    own_panels,
     says_what_happened,
     size_class,
 )
 from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.tape import Tape
 
@@ -43,6 +48,11 @@ class Panels:
         """Whether there is no room for any panel."""
         return size_class(*self._screen.app.size) == "tiny"
 
+    @property
+    def _modules(self) -> bool:
+        """Whether the recording called any."""
+        return self._screen.timeline.call(1) is not None
+
     def fit(self) -> None:
         """Suit the size of the terminal."""
         if self._chosen:
@@ -50,7 +60,8 @@ class Panels:
             return
         (width, height), canvas = self._screen.app.size, self._screen.query_one(GraphCanvas)
         nodes = len(self._screen.timeline.nodes)
-        alone, beside_tape = (graph_area(width, height, view, nodes) for view in ("graph", "both"))
+        modules = self._modules
+        alone, beside_tape = (graph_area(width, height, view, nodes, modules=modules) for view in ("graph", "both"))
         self._view = opening_view(height, fits_alone=canvas.fits(*alone), fits_above_tape=canvas.fits(*beside_tape))
         self._leading = "graph" if self._view == "graph" else "tape"
         self._asked = canvas.fits(alone[0], alone[1] - BELOW)
@@ -67,7 +78,8 @@ class Panels:
     def bring(self, panel: str) -> None:
         """Bring a panel to the front and focus it."""
         self._chosen, self._leading = True, panel
-        if panel in ("source", "output"):
+        beside = own_panels(*self._screen.app.size, modules=self._modules)
+        if panel in TABS and in_its_place(panel, beside) == panel:
             self._tab, self._asked = panel, True
         if self._zoomed:
             self._zoomed = panel
@@ -94,8 +106,8 @@ class Panels:
         if self._screen.query_one(Prompt).display:
             return
         widget = self._screen.query_one(f"#{self._leading}")
-        if self._leading == "output" and not widget.display:
-            widget = self._screen.query_one("#side-output")
+        if self._leading in TABS and not widget.display and f"side-{self._leading}" in BESIDE:
+            widget = self._screen.query_one(f"#side-{self._leading}")
         if widget.display:
             self._screen.set_focus(widget, scroll_visible=False)
 
@@ -105,17 +117,19 @@ class Panels:
         for name in _SIZES:
             screen.set_class(name == size_class(width, height), f"-{name}")
         screen.set_class(bool(self._zoomed), "-zoomed")
-        wishes = Wishes(self._view, self._tab, self._asked, self._zoomed, self._leading)
+        modules = self._modules
+        wishes = Wishes(self._view, self._tab, self._asked, self._zoomed, self._leading, modules)
         self._show(arranged(width, height, wishes))
         if screen.focused is None or not screen.focused.display:
             self.focus()
 
     def _show(self, shown: frozenset[str]) -> None:
         screen = self._screen
-        for panel in (*PANELS, "side-output", "small"):
+        for panel in (*PANELS, *BESIDE, "small"):
             screen.query_one(f"#{panel}").display = panel in shown
-        screen.query_one("#main").display = not shown.isdisjoint({"graph", "tape", "source", "output"})
-        screen.query_one("#side").display = not shown.isdisjoint({"node", "side-output"})
+        screen.query_one("#main").display = not shown.isdisjoint({"graph", "tape", *TABS})
+        screen.query_one("#side").display = not shown.isdisjoint({"node", "side-watch", "side-output"})
+        screen.query_one(NodePanel).watching = shown.isdisjoint({"watch", "side-watch"})
         for row in ("status", "timeline", "body"):
             screen.query_one(f"#{row}").display = "small" not in shown
         screen.query_one("#happening").display = says_what_happened(*screen.app.size)

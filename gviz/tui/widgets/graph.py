@@ -18,6 +18,7 @@ from gviz.render.fold import ALL, Filter
 from gviz.render.layout import Place
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
@@ -74,7 +75,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         breakpoints: Breakpoints | None = None,
         folds: Folds | None = None,
     ) -> None:
-        super().__init__(id="graph")
+        super().__init__(id="graph", classes="-panel")
         self._timeline = timeline
         self._breakpoints = breakpoints or Breakpoints(timeline)
         self._drawings = Drawings(timeline, folds or Folds(timeline), glyphs)
@@ -90,7 +91,7 @@ class GraphCanvas(ScrollView, can_focus=True):
 
     def on_mount(self) -> None:
         """Name the panel."""
-        self.border_title = "5 Graph"
+        self.border_title = numbered("graph", "Graph")
 
     def fits(self, width: int, height: int) -> bool:
         """Whether the whole graph of the moment could be seen in an area."""
@@ -261,7 +262,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         if drawing is not self._drawing:
             self._drawing, self._remark = drawing, "" if drawing.shape.places else " no nodes were recorded"
             said = self._drawings.title(shown)
-            self.border_title = f"5 Graph, {said}" if said else "5 Graph"
+            self.border_title = numbered("graph", f"Graph, {said}" if said else "Graph")
             self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
             self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
             self._strips.clear()

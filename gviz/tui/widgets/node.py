@@ -6,6 +6,7 @@ from textual.reactive import reactive
 
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import numbered
 from gviz.tui.asking import Asker
 from gviz.tui.drawing.node import Subject, node_lines
 from gviz.tui.drawing.watched import watch_lines
@@ -20,6 +21,7 @@ class NodePanel(Page):
     selected: reactive[int] = reactive(0)
     full: reactive[bool] = reactive(False)
     watched: reactive[tuple[str, ...]] = reactive(())
+    watching: reactive[bool] = reactive(True)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, asker: Asker | None = None, *, id: str = "node") -> None:
         super().__init__(id=id)
@@ -29,7 +31,7 @@ class NodePanel(Page):
 
     def on_mount(self) -> None:
         """Name the panel."""
-        self.set_title("3 Node")
+        self.set_title(numbered("node", "Node"))
         self.all_of_it = ": Enter"
 
     def on_resize(self) -> None:
@@ -53,11 +55,15 @@ class NodePanel(Page):
         """Something else is watched."""
         self.draw_soon()
 
+    def watch_watching(self) -> None:
+        """What is watched has come to a panel of its own, or has none any more."""
+        self.draw_soon()
+
     def draw(self) -> None:
         """Make the text of the moment, with what is watched above it."""
         moment = self.moment
         if moment is not None:
-            watching = () if self._asker is None else tuple(self._asker.watching(moment.n))
+            watching = () if self._asker is None or not self.watching else tuple(self._asker.watching(moment.n))
             self.show_fitted(lambda width: (*watch_lines(watching, width), *node_lines(self._subject(moment, width))))
 
     def _subject(self, moment: Moment, width: int) -> Subject:

@@ -6,6 +6,7 @@ from textual.reactive import reactive
 
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import numbered
 from gviz.tui.drawing.output import output_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.widgets.styled import Page
@@ -24,7 +25,7 @@ class OutputPanel(Page):
 
     def on_mount(self) -> None:
         """Name the panel."""
-        self.set_title("2 Output")
+        self.set_title(numbered("output", "Output"))
 
     def on_resize(self) -> None:
         """Break the lines anew."""

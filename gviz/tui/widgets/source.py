@@ -12,6 +12,7 @@ from textual.strip import Strip
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, gutter, source_line, windowed
 from gviz.tui.glyphs import Glyphs
@@ -148,7 +149,7 @@ class SourcePane(Lines):
             where = f" {clipped(PurePath(frame.path).name, 30)}:{frame.line}"
             if self._place.running > 0 and self._place.running != frame.line:
                 where += f", running :{self._place.running}"
-        self.set_title(f"1 Source{where}")
+        self.set_title(numbered("source", f"Source{where}"))
 
     def _excuse(self) -> str:
         if self._place is None:

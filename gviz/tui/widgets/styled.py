@@ -14,6 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from gviz.tui.arrangement import TABS, numbered
 from gviz.tui.glyphs import UNICODE, Glyphs
 from gviz.tui.lines import STYLES, Line, style_and_event
 from gviz.tui.messages import Seek
@@ -75,6 +76,12 @@ class Lines(Styled, ScrollView, can_focus=True):
     ALLOW_SELECT = False
     _count = 0
 
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._heading = ""
+        self.add_class("-panel")
+        self.set_class(id in TABS, "-tab")
+
     def row(self, y: int) -> Line:
         """Row `y`, counted from 0."""
         raise NotImplementedError
@@ -91,8 +98,23 @@ class Lines(Styled, ScrollView, can_focus=True):
         self.refresh()
 
     def set_title(self, title: str, *, current: bool = True) -> None:
-        """Put plain text, never markup, into the border."""
-        self.border_title = Content(self.glyphs.text(title))
+        """Put plain text, never markup, into the border; a tab names the others too, where a click brings them."""
+        self._heading = title
+        self.entitle()
+
+    def on_resize(self) -> None:
+        """More or fewer names of other tabs fit."""
+        self.entitle()
+
+    def entitle(self) -> None:
+        """Write the title into the border, and as many of the other tabs as there is room for."""
+        shown = Content(self.glyphs.text(self._heading))
+        room = self.outer_size.width - 6  # corners, and blanks around the title
+        for other in TABS if self.id in TABS else ():
+            name = numbered(other, other.capitalize())
+            if other != self.id and shown.cell_length + len(name) + 3 <= room:
+                shown += Content.from_markup(f" | [@click=screen.panel('{other}')]{name}[/]")
+        self.border_title = shown
 
     def render_line(self, y: int) -> Strip:
         """Draw one visible row."""

@@ -12,6 +12,7 @@ from textual.strip import Strip
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.drawing.tape import columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
@@ -49,7 +50,7 @@ class Tape(Lines):
 
     def on_mount(self) -> None:
         """Name the panel and its size."""
-        self.set_title("4 Tape")
+        self.set_title(numbered("tape", "Tape"))
         self.set_count(len(self._timeline.nodes) + 1)
 
     def row(self, y: int) -> Line:

@@ -1,0 +1,99 @@
+"""What a node keeps for its backward rule, and how often the memory of its tensors was written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gviz.events import StorageWritten
+from gviz.explain.arithmetic import Operand, computation
+from gviz.explain.names import label
+from gviz.numbers import bytes_text, short
+from gviz.plain_text import shown
+from gviz.trace.moment import Moment
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.tui.lines import TIED, Line, Span, labelled, line, link, wrapped
+from gviz.values import Value
+
+WRITES = 50
+"""So many writes are listed at most, the latest."""
+
+
+def saved_lines(timeline: Timeline, moment: Moment, node: int, width: int) -> Iterator[Line]:
+    """Saved tensors with the versions they were saved at and have now, then the writes to the node's own memory."""
+    state = moment.state(node) if node else None
+    if state is None:
+        yield from wrapped(line(("not made yet" if node else "no node is selected", "muted")), width)
+        return
+    info = timeline.info(node)
+    yield from wrapped(line((label(timeline, node), "title"), " ", *_standing(state.saved, state.saved_freed)), width)
+    if state.saved != "nothing":
+        operands = {operand.parameter: operand for operand in computation(timeline, node).operands}
+        for name in info.op.saved:
+            operand = operands.get(name)
+            spans = (
+                _operand(timeline, moment, info, operand) if operand else _result(state.outputs[0].value, node, name)
+            )
+            yield from labelled(f"  {shown(name)}", list(spans), width, 9)
+    yield from _writes(timeline, moment, info, width)
+
+
+def _standing(saved: str, freed: int) -> Iterator[Span]:
+    if saved == "nothing":
+        yield "saves nothing for backward", "muted"
+    elif saved == "freed":
+        yield "has released what it saved, ", "muted"
+        yield f"event{TIED}{freed}", link("key", freed)
+    else:
+        yield "keeps for backward:", ""
+
+
+def _operand(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operand) -> Iterator[Span]:
+    if not operand.node:
+        yield "a tensor from before the recording", "muted"
+        return
+    yield label(timeline, operand.node), link("key", operand.born)
+    yield f"  {short(operand.value) if operand.value is not None else 'not stored'}", "value"
+    yield from _size(operand.value)
+    then, now = (timeline.at(info.born).state(operand.node), moment.state(operand.node))
+    if then is None or now is None:
+        return
+    before, after = then.outputs[operand.output_nr].version, now.outputs[operand.output_nr].version
+    if before == after:
+        yield f"  version {before}", "muted"
+    else:
+        yield f"  ! saved at version {before}, now {after}: backward through here fails", "error"
+
+
+def _result(value: Value | None, node: int, name: str) -> Iterator[Span]:
+    if name != "result":
+        yield "an argument of the call", "muted"
+        return
+    yield f"#{node} its own result", ""
+    yield f"  {short(value) if value is not None else 'not stored'}", "value"
+    yield from _size(value)
+
+
+def _size(value: Value | None) -> Iterator[Span]:
+    if value is not None and value.nbytes:
+        yield f"  ({bytes_text(value.nbytes)})", "muted"
+
+
+def _writes(timeline: Timeline, moment: Moment, info: NodeInfo, width: int) -> Iterator[Line]:
+    state = moment.state(info.node)
+    outputs = state.outputs if state is not None else ()
+    for nr, output in enumerate(outputs):
+        which = f" of output {nr}" if len(outputs) > 1 else ""
+        yield from wrapped(line((f"memory{which}: version {output.version}", "")), width)
+    events = ((seq, timeline.event(seq)) for seq in timeline.events_of(info.node) if seq <= moment.n)
+    writes = [(seq, event) for seq, event in events if isinstance(event, StorageWritten)]
+    if len(writes) > WRITES:
+        yield line((f"  ({len(writes) - WRITES} earlier writes are left out)", "muted"))
+    for seq, write in writes[-WRITES:]:
+        by = label(timeline, write.node) if write.node else "the program"
+        spans: list[Span] = [
+            (f"event{TIED}{seq}", link("key", seq)),
+            (f" {by} wrote version {write.version}", ""),
+            (f"  {short(write.value)}", "value"),
+        ]
+        yield from wrapped(line("  ", *spans), width, 4)

@@ -1,0 +1,29 @@
+"""The breakpoints as rows: whether each is on, what it stops at, and how often it has by now."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from gviz.plain_text import shown
+from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, line, wrapped
+from gviz.tui.stopping import described
+
+COUNTED = 100_000
+"""Hits are counted as they go by up to this event; beyond it that takes longer than a key may."""
+
+
+def break_rows(breakpoints: Breakpoints, n: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
+    """A row for each breakpoint, and its number (0: none)."""
+    if not breakpoints.listed:
+        said = "no breakpoints: b sets one, :break on nan too"
+        return [(row, 0) for row in wrapped(line((said, "muted")), width)]
+    return [(_row(one, n, glyphs), one.number) for one in breakpoints.listed]
+
+
+def _row(one: Breakpoint, n: int, glyphs: Glyphs) -> Line:
+    mark = glyphs.stop if one.enabled else glyphs.nothing
+    hits = sum(1 for _ in takewhile(lambda hit: hit.n <= n, one.after(0))) if n <= COUNTED else 0
+    times = f"  {hits} hit{'' if hits == 1 else 's'} so far" if n <= COUNTED else ""
+    return line((f"{mark} ", "error" if one.enabled else "muted"), shown(described(one)), (times, "muted"))

@@ -1,0 +1,205 @@
+"""Panels whose rows can be chosen and acted on: what is watched, breakpoints, the call stack, the modules."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+
+from gviz.render.fold import ALL, Filter
+from gviz.trace.moment import Moment
+from gviz.tui.drawing.modules import module_rows
+from gviz.tui.drawing.stack import frame_rows
+from gviz.tui.drawing.stops import break_rows
+from gviz.tui.drawing.watched import watch_rows
+from gviz.tui.lines import Line, cut, line
+from gviz.tui.messages import RowActed
+from gviz.tui.session import Session
+from gviz.tui.widgets.styled import Page
+
+Key = tuple[str, int | str]
+"""What a row stands for: a watched expression, a breakpoint, a frame by number, or a module by path."""
+
+
+class RowList(Page):
+    """Rows of which one is chosen: enter goes there, e edits, delete removes, space switches on and off."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "choose(-1)", show=False),
+        Binding("down,j", "choose(1)", show=False),
+        Binding("enter", "act('go')", show=False),
+        Binding("e", "act('edit')", show=False),
+        Binding("delete", "act('remove')", show=False),
+        Binding("space", "act('switch')", show=False),
+    ]
+    moment: reactive[Moment | None] = reactive(None)
+    selected: reactive[int] = reactive(0)
+    chosen: reactive[int] = reactive(0)
+
+    def __init__(self, session: Session, heading: str, *, id: str) -> None:
+        super().__init__(id=id)
+        self.session = session
+        self.glyphs = session.glyphs
+        self._heading = heading
+        self._keys: list[Key | None] = []
+
+    def on_mount(self) -> None:
+        """Name the panel."""
+        self.set_title(self._heading)
+
+    def on_resize(self) -> None:
+        """Fit the rows anew."""
+        self.draw_soon()
+
+    def watch_moment(self) -> None:
+        """Follow the clock."""
+        self.draw_soon()
+
+    def watch_selected(self) -> None:
+        """Follow the selection."""
+        self.draw_soon()
+
+    def watch_chosen(self) -> None:
+        """Another row."""
+        self.show_row(self.chosen)
+        self.refresh()
+
+    def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
+        """The rows at a moment, and what each stands for."""
+        raise NotImplementedError
+
+    def draw(self) -> None:
+        """Make the rows of the moment."""
+        if self.moment is None or not self.display or self.content_size.width <= 0:
+            return
+        width, height = self.content_size
+        rows = self.rows(self.moment, width)
+        if len(rows) > height:
+            width -= self.styles.scrollbar_size_vertical
+            rows = self.rows(self.moment, width)
+        self._keys = [key for _, key in rows]
+        self.show(cut(text, width, self.glyphs.cut) for text, _ in rows)
+        self.chosen = max(0, min(self.chosen, len(rows) - 1))
+
+    def row(self, y: int) -> Line:
+        """Row `y`; the chosen one in reverse while the panel has the focus."""
+        text = super().row(y)
+        if y == self.chosen and self.has_focus and y < len(self._keys) and self._keys[y] is not None:
+            return tuple((part, "selected") for part, _ in text)
+        return text
+
+    def action_choose(self, steps: int) -> None:
+        """Choose the next row that stands for something."""
+        standing = [at for at, key in enumerate(self._keys) if key is not None]
+        beyond = [at for at in standing if (at - self.chosen) * steps > 0]
+        if beyond:
+            self.chosen = min(beyond) if steps > 0 else max(beyond)
+
+    def action_act(self, act: str) -> None:
+        """Ask the screen to do something with the chosen row."""
+        key = self._keys[self.chosen] if self.chosen < len(self._keys) else None
+        if key is not None:
+            self.post_message(RowActed(*key, act))
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose a row; a double click goes there."""
+        offset = event.get_content_offset(self)
+        at = offset.y + int(self.scroll_offset.y) if offset is not None else -1
+        if 0 <= at < len(self._keys) and self._keys[at] is not None:
+            self.chosen = at
+            if event.chain == 2:
+                self.action_act("go")
+
+    def on_focus(self) -> None:
+        """Show which row is chosen: the first that stands for something."""
+        if self._keys and (self.chosen >= len(self._keys) or self._keys[self.chosen] is None):
+            self.action_choose(1)
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """Nothing is chosen in a panel without the focus."""
+        self.refresh()
+
+
+class WatchList(RowList):
+    """The watched expressions and, in the panel beside, the breakpoints below them."""
+
+    watched: reactive[tuple[str, ...]] = reactive(())
+    breaks: reactive[int] = reactive(0)
+
+    def __init__(self, session: Session, heading: str, *, id: str, stops: bool = False) -> None:
+        super().__init__(session, heading, id=id)
+        self._stops = stops
+        self._at, self._last, self._before = -1, dict[str, str](), dict[str, str]()
+
+    def watch_watched(self) -> None:
+        """Something else is watched."""
+        self.draw_soon()
+
+    def watch_breaks(self) -> None:
+        """A breakpoint came or went."""
+        self.draw_soon()
+
+    def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
+        """Expressions and values, then the breakpoints if they belong here."""
+        watching = tuple(self.session.cursor.asker.watching(moment.n))
+        if moment.n != self._at:
+            self._before, self._at = self._last, moment.n
+        self._last = dict(watching)
+        rows = watch_rows(watching, self._before, width)
+        found: list[tuple[Line, Key | None]] = [(text, ("watch", number) if number else None) for text, number in rows]
+        if self._stops:
+            found += [((), None), (line(("breakpoints", "muted")), None), *_stop_rows(self, moment, width)]
+        return found
+
+
+class BreakList(RowList):
+    """The breakpoints."""
+
+    breaks: reactive[int] = reactive(0)
+
+    def watch_breaks(self) -> None:
+        """A breakpoint came or went."""
+        self.draw_soon()
+
+    def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
+        """One row each."""
+        return _stop_rows(self, moment, width)
+
+
+class StackList(RowList):
+    """The frames of the selected node; the source shows the one that is marked."""
+
+    frame: reactive[int] = reactive(0)
+
+    def watch_frame(self, frame: int) -> None:
+        """Another frame is looked at."""
+        self.chosen = frame
+        self.draw_soon()
+
+    def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
+        """One row a frame."""
+        found = frame_rows(self.session.timeline, self.selected, self.frame, self.glyphs, width)
+        return [(text, ("frame", depth) if depth >= 0 else None) for text, depth in found]
+
+
+class ModuleTree(RowList):
+    """The modules of the iteration, with the length of their gradients at the moment."""
+
+    wanted: reactive[Filter] = reactive(ALL)
+
+    def watch_wanted(self) -> None:
+        """Modules were opened or closed."""
+        self.draw_soon()
+
+    def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
+        """One row a module."""
+        found = module_rows(self.session.folds, moment, self.glyphs, width)
+        return [(text, ("module", path) if path else None) for text, path in found]
+
+
+def _stop_rows(panel: RowList, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
+    rows = break_rows(panel.session.cursor.breakpoints, moment.n, panel.glyphs, width)
+    return [(text, ("break", number) if number else None) for text, number in rows]

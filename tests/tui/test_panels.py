@@ -1,0 +1,182 @@
+"""The panels that share a place, and their rows: they follow the clock, and can be acted on."""
+
+import pytest
+from driving import app_of, transcript
+from recording import events_of
+from stories import demo
+from textual.content import Content
+from textual.widgets import Input
+
+import gviz.engine as torch
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import PANELS, TABS
+from gviz.tui.widgets.prompt import Prompt
+
+
+def rows_of(widget):
+    return ["".join(part.text for part in widget.render_line(y)).rstrip() for y in range(widget.size.height)]
+
+
+def said(app, panel):
+    return [row for row in rows_of(app.screen.query_one(f"#{panel}")) if row]
+
+
+async def press(pilot, *keys):
+    await pilot.press(*keys)
+    await pilot.pause()
+
+
+def trained():
+    """A net of two layers after one backward pass."""
+
+    def program():
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+        net(torch.ones(1, 2)).sum().backward()
+
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def overwritten():
+    """y keeps x * x's input, then x is written in place."""
+
+    def program():
+        x = torch.ones(2, requires_grad=True)
+        h = x * 2
+        y = h * h
+        h.add_(1)
+        return y
+
+    return Timeline(MemoryLog(events_of(program)))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (84, 50), (50, 14)])
+async def test_every_digit_brings_its_panel_to_the_front_and_focuses_it(size):
+    app = app_of(demo(), at=5)
+    async with app.run_test(size=size) as pilot:
+        for digit, panel in enumerate(PANELS, 1):
+            await press(pilot, str(digit % 10))
+            assert app.screen.focused is not None
+            assert app.screen.focused.id in (panel, f"side-{panel}")
+            assert app.screen.focused.display
+
+
+async def test_tabs_name_each_other_and_a_click_on_a_name_brings_it():
+    app = app_of(demo(), at=5)
+    async with app.run_test(size=(200, 60)) as pilot:
+        await press(pilot, "1")
+        title = Content.from_markup(app.screen.query_one("#source").border_title).plain
+        assert [name for name in TABS if name.capitalize() in title] == list(TABS)
+        x = title.index("5 Stack") + 3
+        await pilot.click("#source", offset=(x, 0))
+        await pilot.pause()
+        assert app.screen.focused.id == "stack"
+
+
+async def test_a_terminal_of_110_by_32_has_an_own_panel_for_what_is_watched():
+    for size, there in (((109, 32), False), ((110, 31), False), ((110, 32), True)):
+        app = app_of(demo(), at=5)
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            assert app.screen.query_one("#side-watch").display is there
+
+
+async def test_watched_expressions_follow_the_clock_and_say_what_changed():
+    app = app_of(demo(), at=16)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, *"wx.grad", "enter", *"wloss", "enter")
+        assert said(app, "side-watch")[:2] == ["x.grad   None", "loss     -24"]
+        await press(pilot, ">")
+        assert said(app, "side-watch")[0] == "x.grad ^ -14"
+        await press(pilot, "<")
+        assert said(app, "side-watch")[0].startswith("x.grad ^ there is no x")
+
+
+async def test_rows_of_the_watch_list_can_be_edited_removed_and_followed():
+    app = app_of(demo(), at=33)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, *"wx.grad", "enter", *"wloss", "enter", "2")
+        await press(pilot, "j", "e")
+        entry = app.screen.query_one(Prompt).query_one(Input)
+        assert entry.value == "rewatch 2 loss"
+        await press(pilot, *" + 1", "enter")
+        assert app.screen.cursor.asker.watched == ["x.grad", "loss + 1"]
+        await press(pilot, "2", "k", "enter")
+        assert type(app.screen.timeline.event(app.screen.cursor.position)).__name__ == "GradAccumulated"
+        await press(pilot, "2", "delete")
+        assert app.screen.cursor.asker.watched == ["loss + 1"]
+
+
+async def test_rows_of_breakpoints_can_be_switched_removed_edited_and_gone_to():
+    app = app_of(demo(), at=5)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, *":break b", "enter", "3")
+        assert said(app, "breaks") == ["● 1  break b  0 hits so far"]
+        await press(pilot, "space")
+        assert not app.screen.cursor.breakpoints.listed[0].enabled
+        assert said(app, "breaks")[0].startswith("· 1  break b (off)")
+        await press(pilot, "3", "space", "enter")
+        assert app.screen.cursor.position == 7
+        assert said(app, "breaks") == ["● 1  break b  1 hit so far"]
+        await press(pilot, "e", *"value > 0", "enter")
+        assert app.screen.cursor.breakpoints.listed[0].stop.text == "b if value > 0"
+        await press(pilot, "3", "delete")
+        assert not app.screen.cursor.breakpoints.listed
+        assert said(app, "breaks") == ["no breakpoints: b sets one, :break on nan too"]
+
+
+async def test_the_stack_and_the_source_follow_up_down_and_enter():
+    timeline = trained()
+    at = next(n for n in range(len(timeline)) if timeline.at(n).scope == "Sequential.0" and timeline.at(n).node)
+    app = app_of(timeline, at=at)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "5")
+        frames = timeline.info(app.screen.cursor.selected).frames
+        assert len(frames) > 1
+        assert said(app, "stack")[0].startswith("► 0")
+        await press(pilot, "u")
+        assert said(app, "stack")[1].startswith("► 1")
+        await press(pilot, "k", "enter")
+        assert app.screen.frame == 0
+
+
+async def test_saved_tensors_follow_the_clock():
+    app = app_of(demo(), at=5)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "6")
+        rows = said(app, "saved")
+        assert rows[0] == "#3 a = Mul keeps for backward:"
+        assert rows[1].split() == ["self", "#1", "x", "3", "(8", "B)", "version", "0"]
+        await press(pilot, ">", *":select #3", "enter")
+        assert said(app, "saved")[0] == "#3 a = Mul has released what it saved,"
+
+
+def test_a_saved_tensor_that_was_written_to_says_so():
+    timeline = overwritten()
+    text = transcript(timeline, "goto end", "saved op:mul", "saved y", at=1)
+    assert "! saved at version 0, now 1: backward through" in text
+    assert "wrote version 1" in transcript(timeline, "goto end", "saved h")
+
+
+async def test_modules_tell_their_gradients_and_close_with_enter():
+    timeline = trained()
+    app = app_of(timeline, at=len(timeline))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "7")
+        assert "|g|" in said(app, "modules")[0]
+        await press(pilot, "j", "enter")
+        assert app.screen.wanted.closed == {"Sequential.0"}
+        assert said(app, "modules")[1].lstrip().startswith("+ 0")
+        await press(pilot, "7", "space")
+        assert not app.screen.wanted.closed
+
+
+async def test_modules_have_the_left_column_of_a_large_screen():
+    app = app_of(trained(), at=3)
+    async with app.run_test(size=(200, 60)) as pilot:
+        await press(pilot, "7")
+        assert app.screen.focused.id == "side-modules"
+
+
+def test_empty_panels_say_what_to_do():
+    assert "nn.Module makes them" in transcript(demo(), "modules")
