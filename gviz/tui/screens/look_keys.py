@@ -13,6 +13,7 @@ from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.command import Command
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed, RowActed
+from gviz.tui.parsing import spec_of
 from gviz.tui.screens.cursor_keys import CursorKeys
 from gviz.tui.session import Session
 from gviz.where import stop
@@ -31,13 +32,25 @@ class LookKeys(CursorKeys):
         """Open the prompt with a text in it."""
         raise NotImplementedError
 
+    def show_frame(self) -> None:
+        """Let the source follow the frame that is looked at."""
+        raise NotImplementedError
+
     def say(self, remark: str) -> None:
         """Say something in the bottom row."""
         raise NotImplementedError
 
     def action_caller(self, steps: int) -> None:
-        """Look at a caller further up or down in the source."""
-        self.run_command(Command("up" if steps > 0 else "down"))
+        """Look at a caller further up or down: in the source, or in the stack if that is in front."""
+        command = Command("up" if steps > 0 else "down")
+        if self.query_one("#stack").display:
+            self._attempt(lambda: self._move_to_caller(command))
+        else:
+            self.run_command(command)
+
+    def _move_to_caller(self, command: Command) -> None:
+        spec_of(command).run(self.session, command)
+        self.show_frame()
 
     def on_row_acted(self, message: RowActed) -> None:
         """Do what a row of a list was asked to do; what its kind cannot do does nothing."""
@@ -81,7 +94,8 @@ class LookKeys(CursorKeys):
         self.run_command(Command("disable" if self._breakpoint(key).enabled else "enable", 1, str(key)))
 
     def _look_at_frame(self, key: int | str) -> None:
-        self.frame = int(key)
+        self.session.look_from(int(key))
+        self.show_frame()
 
     def _fold(self, key: int | str) -> None:
         self.run_command(Command("open" if key in self.wanted.closed else "close", 1, str(key)))
