@@ -35,6 +35,9 @@ media: $(READY)                 ## draw the pictures of the README anew
 operations: $(READY)            ## write docs/operations.md, what the engine has of PyTorch, anew
 	$(BIN)/python -m docs.make_operations
 
+gallery: $(READY)               ## draw docs/gallery.md and its pictures anew
+	$(BIN)/python -m docs.make_gallery
+
 findings: $(READY)              ## write docs/findings.md, what check looks for, anew
 	$(BIN)/python -m docs.make_findings
 

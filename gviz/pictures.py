@@ -132,18 +132,21 @@ def moment_of(timeline: Timeline, at: int | str | None) -> int:
         return last_moment(timeline)
     if isinstance(at, int):
         return at
-    if at == "backward":
-        return _end_of_backward(timeline)
+    if at in ("forward", "backward"):
+        return _end_of(at, timeline)
     from gviz.tui.cursor import Cursor
 
-    return Cursor(timeline, 0).event_at("fwd" if at == "forward" else at)
+    return Cursor(timeline, 0).event_at(at)
 
 
-def _end_of_backward(timeline: Timeline) -> int:
-    """The moment at which the last pass has sent all its gradients."""
-    ends = [end for iteration in timeline.iterations for end in timeline.pass_ends(iteration)]
+def _end_of(kind: str, timeline: Timeline) -> int:
+    """The moment at which the last forward, or the last backward pass, has done all it does."""
+    if kind == "backward":
+        ends = [end for iteration in timeline.iterations for end in timeline.pass_ends(iteration)]
+    else:
+        ends = [phase.end for phase in timeline.phases if phase.kind == kind]
     if not ends:
-        raise GvizError("no backward pass in this recording", exit_code=2)
+        raise GvizError(f"no {kind} pass in this recording", exit_code=2)
     return ends[-1]
 
 
