@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -15,12 +15,12 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from gviz.crash import EXIT_CODE, crash
 from gviz.trace.timeline import Timeline
 from gviz.tui import config
-from gviz.tui.commands import SPECS
 from gviz.tui.config import Config
 from gviz.tui.cursor import start_of
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.debugger import DebuggerScreen
-from gviz.tui.themes import THEMES, semantic_colours, starting_theme
+from gviz.tui.screens.palette import Palette
+from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
 
 
 class WholeCells(ScrollBarRender):
@@ -37,6 +37,7 @@ class ScreenApp(App[None]):
     TITLE = "gviz"
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS = App.COMMANDS | {Palette}
 
     def __init__(self, start: DebuggerScreen, *, ascii: bool, theme: str | None) -> None:
         if not os.environ.get("NO_COLOR", "set"):
@@ -45,7 +46,7 @@ class ScreenApp(App[None]):
         super().__init__(ansi_color=True if without_colour else None)  # so that no colour codes are sent, not even grey
         for known in THEMES:
             self.register_theme(known)
-        self.theme = starting_theme(theme)
+        self.theme = named(starting_theme(theme), self.available_themes)
         ScrollBar.renderer = WholeCells
         self.ascii_only = ascii
         self.set_class(ascii, "-ascii")
@@ -64,19 +65,6 @@ class ScreenApp(App[None]):
         """The colours of values, gradients and marks for themes that do not know them."""
         theme = self.current_theme
         return dict(semantic_colours(dark=theme.dark, ansi=theme.ansi))
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Every command that needs no argument, beside those of Textual."""
-        yield from super().get_system_commands(screen)
-        for spec in SPECS:
-            if not spec.takes or spec.takes.startswith("["):
-                name = spec.name
-                yield SystemCommand(name, spec.told(), lambda name=name: self._debugger.run_line(name))
-
-    @property
-    def _debugger(self) -> DebuggerScreen:
-        """The debugger below whatever lies over it: a program that is run again has another."""
-        return next(screen for screen in self.screen_stack if isinstance(screen, DebuggerScreen))
 
     def _fatal_error(self) -> None:
         """Keep the error for the report instead of printing its locals, which hold the user's values."""

@@ -154,8 +154,9 @@ def spoken(key: str) -> str:
 
 
 def first(keys: Keys, *ids: str) -> str:
-    """The first key of each of some acts, as it stands on the keyboard; empty for an act without one."""
-    return "".join(spoken(keys[id][0]) for id in ids if keys[id])
+    """The first key of each of some acts, as it stands on the keyboard: ``sS``, ``F11/S``; nothing for one without."""
+    names = [spoken(keys[id][0]) for id in ids if keys[id]]
+    return ("" if all(len(name) == 1 for name in names) else "/").join(names)
 
 
 def key_lines(keys: Keys, width: int) -> Iterator[Line]:

@@ -1,11 +1,15 @@
-"""The four themes of the terminal debugger, and the semantic colours that every other Textual theme gets too."""
+"""The themes of the terminal debugger, and the semantic colours that every other Textual theme gets too."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 from textual.theme import BUILTIN_THEMES, Theme
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
 
 _DARK = {
     "gviz-border": "#5A6270",
@@ -16,8 +20,8 @@ _DARK = {
 _LIGHT = {
     "gviz-border": "#8B949E",
     "gviz-value": "#3F5E00", "gviz-grad": "#1A3FB0", "gviz-sum": "#8A2A6B", "gviz-muted": "#57606A",
-    "gviz-error": "#A30010", "gviz-now-background": "#FFEE80", "gviz-now": "#1F2328", "gviz-mark": "#9A5B00",
-    "gviz-brand": "#1A3FB0", "gviz-string": "#3F5E00", "gviz-keyword": "#8A2A6B", "gviz-number": "#9A5B00",
+    "gviz-error": "#A30010", "gviz-now-background": "#FFEE80", "gviz-now": "#1F2328", "gviz-mark": "#8A5000",
+    "gviz-brand": "#1A3FB0", "gviz-string": "#3F5E00", "gviz-keyword": "#8A2A6B", "gviz-number": "#8A5000",
 }  # fmt: skip
 _CONTRAST = {
     "gviz-border": "#FFFFFF",
@@ -33,6 +37,13 @@ _ANSI = {
     "gviz-number": "ansi_cyan",
 }  # fmt: skip
 
+_CS231N = {**_DARK, "gviz-value": "#7CE38B", "gviz-grad": "#FF8F87", "gviz-error": "#FFD75E"}
+"""Values green and gradients red, as the slides of the course have them; what is wrong is yellow and bears a mark."""
+
+_GREY = {"gviz-border": "#8A8A8A", "gviz-muted": "#B5B5B5", "gviz-now-background": "#4A4A4A"}
+_MONO = dict.fromkeys(_DARK, "#FFFFFF") | _GREY
+"""Shades of grey: words, marks and lines tell everything, as they do in every theme."""
+
 DEFAULT = "gviz-dark"
 
 THEMES = (
@@ -42,7 +53,7 @@ THEMES = (
         variables=_DARK,
     ),
     Theme(
-        name="gviz-light", primary="#1A3FB0", secondary="#57606A", accent="#9A5B00", warning="#9A5B00", error="#A30010",
+        name="gviz-light", primary="#1A3FB0", secondary="#57606A", accent="#8A5000", warning="#8A5000", error="#A30010",
         success="#3F5E00", foreground="#1F2328", background="#FFFFFF", surface="#F6F8FA", panel="#E4E7EB", dark=False,
         variables=_LIGHT,
     ),
@@ -52,12 +63,36 @@ THEMES = (
         panel="#000000", dark=True, text_alpha=1.0, variables=_CONTRAST,
     ),
     Theme(
+        name="gviz-cs231n", primary="#7CE38B", secondary="#A9B1BB", accent="#FFE24D", warning="#FFD75E",
+        error="#FFD75E", success="#7CE38B", foreground="#E6EDF3", background="#121212", surface="#1A1D21",
+        panel="#23272E", dark=True, variables=_CS231N,
+    ),
+    Theme(
+        name="gviz-mono", primary="#FFFFFF", secondary="#B5B5B5", accent="#FFFFFF", warning="#FFFFFF",
+        error="#FFFFFF", success="#FFFFFF", foreground="#E8E8E8", background="#101010", surface="#181818",
+        panel="#242424", dark=True, variables=_MONO,
+    ),
+    Theme(
         name="gviz-ansi", primary="ansi_blue", secondary="ansi_cyan", accent="ansi_yellow", warning="ansi_yellow",
         error="ansi_red", success="ansi_green", foreground="ansi_default", background="ansi_default",
         surface="ansi_default", panel="ansi_default", boost="ansi_default", dark=True, ansi=True,
         variables={**BUILTIN_THEMES["ansi-dark"].variables, **_ANSI},
     ),
 )  # fmt: skip
+
+
+SHORT = {name.removeprefix("gviz-"): name for name in (theme.name for theme in THEMES)}
+"""``light`` for ``gviz-light``."""
+
+
+def named(name: str, known: Iterable[str]) -> str:
+    """The theme of a name, also without its ``gviz-``; GvizError for one there is not."""
+    full = SHORT.get(name, name)
+    if full not in known:
+        near = get_close_matches(full, known, 1)
+        hint = f"did you mean {near[0]}?" if near else ", ".join(SHORT)
+        raise GvizError(f"there is no theme {clipped(name, 30)}", hint=hint, exit_code=2)
+    return full
 
 
 def semantic_colours(*, dark: bool, ansi: bool = False) -> Mapping[str, str]:

@@ -13,8 +13,8 @@ def looks_alike(snap_compare, monkeypatch):
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
     monkeypatch.delenv("NO_COLOR", raising=False)
 
-    def compare(timeline, size, *keys, ascii=False):
-        app = DebuggerApp(timeline, title="demo.py", at=start_of(timeline), ascii=ascii, theme=None)
+    def compare(timeline, size, *keys, ascii=False, theme=None):
+        app = DebuggerApp(timeline, title="demo.py", at=start_of(timeline), ascii=ascii, theme=theme)
         return snap_compare(app, press=keys, terminal_size=size)
 
     return compare
@@ -64,3 +64,9 @@ def test_no_colour_80x24(looks_alike, monkeypatch):
 def test_help_80x24(looks_alike):
     """Every key on one screen."""
     assert looks_alike(demo(), (80, 24), "question_mark")
+
+
+@pytest.mark.parametrize("theme", ["light", "contrast", "cs231n", "mono"])
+def test_themes_80x24(looks_alike, theme):
+    """The same words, marks and lines in other colours."""
+    assert looks_alike(demo(), (80, 24), *"nnnnnn", theme=theme)

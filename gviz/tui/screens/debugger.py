@@ -16,11 +16,11 @@ from textual.widgets import Static
 
 from gviz.errors import GvizError
 from gviz.explain.names import label
-from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import LEAST, numbered
 from gviz.tui.command import Command, Said
+from gviz.tui.completing import completions
 from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.drawing.keys import help_page, offered
@@ -38,6 +38,7 @@ from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.sheet import Draw, QuestionScreen, SheetScreen
 from gviz.tui.session import Session
+from gviz.tui.themes import named
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.lists import BreakList, ModuleTree, StackList, WatchList
 from gviz.tui.widgets.node import NodePanel
@@ -211,11 +212,7 @@ class DebuggerScreen(LookKeys):
         """Let a setting take effect; GvizError for a theme that there is not."""
         match name:
             case "theme":
-                known = self.app.available_themes
-                if value not in known:
-                    hint = ", ".join(sorted(known)[:6]) + " …"
-                    raise GvizError(f"there is no theme {clipped(value, 30)}", hint=hint, exit_code=2)
-                self.app.theme = value
+                self.app.theme = named(value, self.app.available_themes)
             case "keymap":
                 self.follow_keymap()
             case "motion":
@@ -287,7 +284,9 @@ class DebuggerScreen(LookKeys):
         if self.panels.too_small:
             return
         self.query_one(KeysRow).display = False
-        self.query_one(Prompt).ask(sign, text)
+        prompt = self.query_one(Prompt)
+        prompt.completer.complete = partial(completions, self.session) if sign != "/" else lambda _: []
+        prompt.ask(sign, text)
 
     def action_export(self) -> None:
         """Ask where to write a picture of this moment, with a name that would do."""

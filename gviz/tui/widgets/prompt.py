@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.suggester import SuggestFromList
+from textual.suggester import Suggester
 from textual.widgets import Input, Label
 
-from gviz.tui.commands import SPECS
 from gviz.tui.messages import Typed
+
+
+class Completer(Suggester):
+    """Suggests how a command goes on."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self.complete: Callable[[str], list[str]] = lambda _: []
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The likeliest whole line."""
+        return next(iter(self.complete(value)), None) if value else None
 
 
 class Prompt(Horizontal):
@@ -29,14 +41,17 @@ class Prompt(Horizontal):
         self._history: list[str] = []
         self._at = 0
         self._sign = ":"
+        self._tried: list[str] = []
+        self.completer = Completer()
 
     def compose(self) -> ComposeResult:
         """The sign and the line."""
         yield Label(":", id="sign", markup=False)
-        yield Input(compact=True, select_on_focus=False, suggester=SuggestFromList([spec.name for spec in SPECS]))
+        yield Input(compact=True, select_on_focus=False, suggester=self.completer)
 
     def ask(self, sign: str, text: str = "") -> None:
         """Open the prompt with some text already typed."""
+        self._tried = []
         self._sign, self._at = sign, 0
         self.query_one(Label).update(sign)
         entry = self.query_one(Input)
@@ -55,8 +70,15 @@ class Prompt(Horizontal):
         self.post_message(Typed("", ""))
 
     def action_complete(self) -> None:
-        """Take the suggestion."""
-        self.query_one(Input).action_cursor_right()
+        """The next completion of what was typed; after the last one what was typed."""
+        entry = self.query_one(Input)
+        if entry.value not in self._tried:
+            self._tried = [*self.completer.complete(entry.value), entry.value]
+            found = self._tried[0]
+        else:
+            found = self._tried[(self._tried.index(entry.value) + 1) % len(self._tried)]
+        entry.value = found
+        entry.cursor_position = len(found)
 
     def action_earlier(self, steps: int) -> None:
         """Walk through what was typed before."""

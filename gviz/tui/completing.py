@@ -1,0 +1,106 @@
+"""What a line of the command language may go on with: commands, names, operations, modules, events, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from gviz.errors import GvizError
+from gviz.tui import parsing
+from gviz.tui.commands import SPECS
+from gviz.tui.informing import PAGES
+from gviz.tui.session import Session
+from gviz.tui.settings import SETTINGS
+from gviz.where import EVENTS
+
+MOST = 500
+"""So many completions are given at most, and so many files of a folder looked at."""
+
+MOST_NODES = 20_000
+"""The names of so many nodes are known, the newest."""
+
+
+def completions(session: Session, text: str) -> list[str]:
+    """Whole lines that begin with `text`, the likeliest first; the last word is what is completed."""
+    if " " not in text:
+        return [spec.name for spec in SPECS if spec.name.startswith(text) and spec.name != text]
+    word, _, rest = text.partition(" ")
+    try:
+        spec = parsing.find(word)
+    except GvizError:
+        return []
+    head, last = _split(rest)
+    known = _source(spec.name, spec.takes, head)(session, last)
+    begin = text[: len(text) - len(last)]
+    return [begin + one for one in _first(one for one in known if one.startswith(last) and one != last)]
+
+
+def _split(rest: str) -> tuple[str, str]:
+    """What stands before the last word, and the word: names end at blanks and brackets."""
+    at = max(rest.rfind(sign) for sign in " (,") + 1
+    return rest[:at], rest[at:]
+
+
+_T = TypeVar("_T")
+_Source = Callable[[Session, str], Iterable[str]]
+
+
+def _source(name: str, takes: str, head: str) -> _Source:
+    words = head.split()
+    if name in ("break", "tbreak", "until") and not words:
+        return lambda session, _: (*_places(session), "on", "change")
+    if words[:1] == ["on"] and len(words) == 1:
+        return lambda *_: EVENTS
+    if name == "set" and words:
+        return lambda session, _: _values(session, words[0])
+    if name == "theme":
+        return lambda session, _: _values(session, "theme")
+    if "FILE" in takes:
+        return lambda _, last: _files(last)
+    fixed: dict[str, Iterable[str]] = {
+        "info": PAGES,
+        "set": [one.name for one in SETTINGS],
+        "show": [one.name for one in SETTINGS],
+        "help": [spec.name for spec in SPECS],
+        "goto": ("start", "end", "fwd", "bwd", "nan", "error"),
+        "play": ("2x", "4x", "8x", "stop"),
+    }
+    if name in fixed:
+        places = name == "goto"
+        return lambda session, _: (*fixed[name], *(_places(session) if places else ()))
+    wants_place = any(word in takes for word in ("PLACE", "EXPR", "TEXT", "MODULE"))
+    return (lambda session, _: _places(session)) if wants_place else lambda *_: ()
+
+
+def _places(session: Session) -> Iterator[str]:
+    """Names first, then modules, then operations."""
+    infos = [session.timeline.info(node) for node in session.timeline.nodes[-MOST_NODES:]]
+    names = dict.fromkeys(info.name for info in reversed(infos) if info.name)
+    yield from names
+    yield from (f"{name}.grad" for name in names)
+    yield from dict.fromkeys(info.scope for info in infos if info.scope)
+    yield from dict.fromkeys(info.op.name for info in infos if info.created.kind == "op")
+
+
+def _values(session: Session, name: str) -> Iterable[str]:
+    if name == "theme":
+        from gviz.tui.themes import SHORT  # Textual is only needed here
+
+        return SHORT
+    return next((one.values for one in SETTINGS if one.name == name), ())
+
+
+def _files(last: str) -> Iterator[str]:
+    folder, slash, _ = last.rpartition("/")
+    try:
+        found = sorted(_first(Path(folder + slash or ".").expanduser().iterdir()))
+    except (OSError, RuntimeError, ValueError):
+        return
+    for path in found:
+        if not path.name.startswith(".") and path.name.isprintable():
+            yield f"{folder}{slash}{path.name}{'/' if path.is_dir() else ''}"
+
+
+def _first(items: Iterable[_T]) -> list[_T]:
+    return [item for _, item in zip(range(MOST), items, strict=False)]

@@ -1,0 +1,83 @@
+"""The command palette: every command of the table, and the wishes that take more than one word, found by typing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from gviz.tui.commands import SPECS
+from gviz.tui.keymaps import ACTS, KEYMAPS, Keys, first
+from gviz.tui.themes import SHORT
+
+if TYPE_CHECKING:
+    from gviz.tui.screens.debugger import DebuggerScreen
+
+Entry = tuple[str, str, str]
+"""What is found, the line of the command language (one that ends in a blank is typed on), and what it does."""
+
+_WISHES: tuple[Entry, ...] = (
+    ("Go to first NaN", "goto nan", "where a nan or inf was born"),
+    ("Go to first error", "goto error", "where the program failed"),
+    ("Go to end of backward", "goto end", "the last event"),
+    ("Go to event…", "goto @", "by its number"),
+    ("Run to node…", "until ", "forward to a name, line or operation"),
+    ("Last change of…", "last ", "where a value or gradient changed"),
+    ("Break on NaN", "break on nan", "stop where a nan appears"),
+    ("Break on accumulation", "break on accumulate", "stop whenever a .grad is added to"),
+    ("Break on in-place change", "break on inplace", "stop whenever memory is written"),
+    ("Break on free", "break on free", "stop whenever saved tensors are released"),
+    ("Edit breakpoints", "info break", "list them"),
+    ("Clear all breakpoints", "delete", "take them away"),
+    ("Explain this node", "explain", "why it is as it is"),
+    ("Compare with event…", "diff @", "which values and gradients differ"),
+    ("Collapse all modules", "close all", "one box for each"),
+    ("Expand all modules", "open all", "all their nodes"),
+    ("Reduce motion", "set motion off", "no smooth scrolling"),
+    ("Save session", "save", "breakpoints, watches and marks"),
+    ("Load session…", "load ", "read them again"),
+    *((f"Keymap: {name}", f"set keymap {name}", "which keys do what") for name in KEYMAPS),
+    *((f"Colours: {name}", f"theme {name}", "the theme") for name in SHORT),
+)
+
+
+def entries(keys: Keys) -> Iterator[Entry]:
+    """Everything the palette knows, the commands with their keys."""
+    yield from _WISHES
+    by_action = {act.action: act.id for act in ACTS}
+    for spec in SPECS:
+        id = by_action.get(f"travel('{spec.name}')")
+        key = f"  ({first(keys, id)})" if id else ""
+        needs = spec.takes and not spec.takes.startswith("[")
+        yield f"{spec.name} {spec.takes}".rstrip() + key, f"{spec.name} " if needs else spec.name, spec.told()
+
+
+class Palette(Provider):
+    """Searches `entries`, and carries out what is chosen."""
+
+    async def discover(self) -> Hits:
+        """What is shown before anything is typed."""
+        for title, text, help in entries(self._debugger.session.keys):
+            yield DiscoveryHit(title, partial(self._carry_out, text), help=help)
+
+    async def search(self, query: str) -> Hits:
+        """What fits."""
+        matcher = self.matcher(query)
+        for title, text, help in entries(self._debugger.session.keys):
+            score = max(matcher.match(title), matcher.match(help) * 0.5)
+            if score > 0:
+                yield Hit(score, matcher.highlight(title), partial(self._carry_out, text), help=help)
+
+    @property
+    def _debugger(self) -> DebuggerScreen:
+        from gviz.tui.screens.debugger import DebuggerScreen
+
+        return next(screen for screen in self.app.screen_stack if isinstance(screen, DebuggerScreen))
+
+    def _carry_out(self, text: str) -> None:
+        if text.endswith((" ", "@")):
+            self._debugger.action_prompt(":", text)
+        else:
+            self._debugger.run_line(text)

@@ -1,0 +1,94 @@
+"""What can be found by typing a part of it: the palette, and the completion of the prompt."""
+
+import pytest
+from driving import app_of
+from stories import demo
+from textual.command import CommandPalette
+from textual.widgets import Input
+
+from gviz.tui.commands import SPECS
+from gviz.tui.completing import completions
+from gviz.tui.keymaps import keys_of
+from gviz.tui.parsing import parse
+from gviz.tui.screens.palette import entries
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("con", ["continue", "condition"]),
+        ("goto lo", ["goto loss", "goto loss.grad"]),
+        ("b on acc", ["b on accumulate"]),
+        ("break M", ["break Mul"]),
+        ("break ch", ["break change"]),
+        ("print norm(lo", ["print norm(loss", "print norm(loss.grad"]),
+        ("info st", ["info stats"]),
+        ("set key", ["set keymap"]),
+        ("set keymap v", ["set keymap vscode"]),
+        ("theme cs", ["theme cs231n"]),
+        ("help ste", ["help step"]),
+        ("nosuch x", []),
+        ("step 1", []),
+    ],
+)
+def test_a_line_is_completed_by_what_its_command_takes(text, found):
+    assert completions(app_of(demo())._start.session, text)[: max(len(found), 1)] == found
+
+
+def test_files_are_completed(tmp_path):
+    (tmp_path / "walk.gdb").write_text("n")
+    (tmp_path / "wide").mkdir()
+    session = app_of(demo())._start.session
+    assert completions(session, f"source {tmp_path}/wa") == [f"source {tmp_path}/walk.gdb"]
+    assert completions(session, f"source {tmp_path}/wi") == [f"source {tmp_path}/wide/"]
+    assert completions(session, f"source {tmp_path}/nothing/x") == []
+
+
+def test_the_palette_knows_every_command_and_only_lines_that_can_be_read():
+    known = list(entries(keys_of("vscode")))
+    assert {text.split()[0] for _, text, _ in known} >= {spec.name for spec in SPECS}
+    for title, text, _ in known:
+        if not text.endswith((" ", "@")):
+            parse(text)
+        assert title
+    assert any(title == "step [N]  (F11)" for title, _, _ in known)
+
+
+async def test_the_palette_carries_out_and_asks_on():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        for typed, done in (("break on accum", 1), ("break on free", 2)):
+            await pilot.press("ctrl+p")
+            await pilot.pause()
+            assert isinstance(app.screen, CommandPalette)
+            await pilot.press(*typed)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            await pilot.press("enter")
+            await pilot.pause()
+            if isinstance(app.screen, CommandPalette):
+                await pilot.press("enter")
+                await pilot.pause()
+            assert len(app.screen.cursor.breakpoints.listed) == done
+
+
+async def test_tab_goes_through_the_completions_and_back():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*":con", "tab")
+        entry = app.screen.query_one(Input)
+        assert entry.value == "continue"
+        await pilot.press("tab")
+        assert entry.value == "condition"
+        await pilot.press("tab")
+        assert entry.value == "con"
+        await pilot.press("tab", "enter")
+        await pilot.pause()
+        assert app.screen.cursor.position == 33
+
+
+async def test_a_search_is_not_completed():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("/", *"con", "tab")
+        assert app.screen.query_one(Input).value == "con"
