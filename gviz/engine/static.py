@@ -74,6 +74,10 @@ class Graph:
 
     def __exit__(self, *error: Any) -> None:
         thread.is_building = False
+        for step in self._recorder.steps:  # whoever computes with a node outside shall see that it has no value
+            for tensor in step.outputs if step.op is not None else ():
+                if tensor._array.dtype.kind == "f":
+                    tensor._array[...] = np.nan
         if self._building is not None:
             self._building.__exit__(*error)
 
@@ -168,6 +172,7 @@ class _Builder(CaptureRecorder):
     def __init__(self) -> None:
         super().__init__()
         self.placeholders: dict[str, Placeholder] = {}
+        self._outside: list[tuple[Array, Array]] = []
 
     def add(self, name: str, holder: Placeholder) -> None:
         self.placeholders[name] = holder
@@ -177,6 +182,20 @@ class _Builder(CaptureRecorder):
         super().ran(op, refs, attrs, outputs)
         for tensor in outputs:
             tensor.__class__ = Symbolic
+
+    def wrote(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], target: Tensor) -> None:
+        super().wrote(op, refs, attrs, target)
+        for array, before in self._outside:
+            if np.may_share_memory(array, target._array):
+                array[...] = before
+                raise RuntimeError(
+                    f"{op.name}_ writes to a tensor from outside, and a graph that is built runs nothing"
+                )
+
+    def _entered(self, tensor: Tensor, snapshot: Tensor | None) -> None:
+        super()._entered(tensor, snapshot)
+        if snapshot is None and not tensor._is_number:
+            self._outside.append((tensor._array, tensor._array.copy()))
 
     def read(self, tensor: Tensor, how: str) -> None:
         if how not in ("len", "iteration"):

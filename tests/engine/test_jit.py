@@ -3,6 +3,7 @@
 import io
 import random
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -309,3 +310,44 @@ def test_hostile_files_are_refused(change):
 def test_a_file_that_is_not_there():
     with pytest.raises(GvizError, match=r"cannot read /nowhere/at.all: No such file"):
         jit.load("/nowhere/at.all")
+
+
+def test_batch_statistics_move_in_every_run():
+    traced_model, model = torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+    x, y = torch.randn(4, 3), torch.randn(4, 3)
+    traced = jit.trace(traced_model, x, check_trace=False)
+    with torch.no_grad():
+        outputs = [model(x), model(y)][1], traced(y)
+    assert torch.equal(*outputs)
+    assert torch.equal(traced_model.running_mean, model.running_mean)
+    assert torch.equal(traced_model.running_var, model.running_var)
+
+
+def test_values_that_leave_inside_of_functions_are_warned_of():
+    mask = torch.tensor([[True, False], [True, True]])
+
+    def attention(q, mask):
+        return torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=mask > 0)
+
+    with pytest.warns(jit.TracerWarning, match="NumPy array"):
+        jit.trace(attention, (torch.randn(2, 4), mask.float()))
+    with pytest.warns(jit.TracerWarning, match="NumPy array"):
+        jit.trace(lambda x, n: x.repeat_interleave(n * 1), (torch.ones(2), torch.tensor([1, 2])))
+
+
+def test_examples_by_name():
+    traced = jit.trace(lambda x, y: x - y, example_kwarg_inputs={"y": torch.ones(1), "x": torch.ones(1) * 3})
+    assert traced(torch.tensor([5.0]), torch.tensor([1.0])).item() == 4
+
+
+def test_threads_have_buffers_of_their_own():
+    def f(x):
+        for _ in range(50):
+            x = torch.sin(x) * 2 + x / 3
+        return x
+
+    traced = jit.trace(f, torch.ones(1000))
+    inputs = [torch.randn(1000) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(traced, inputs * 5))
+    assert all(torch.equal(result, f(x)) for result, x in zip(results, inputs * 5, strict=True))

@@ -74,6 +74,7 @@ tried = settings(
 )
 
 
+@pytest.mark.filterwarnings("ignore:std")
 @tried
 @given(programs)
 def test_values(written):
@@ -107,6 +108,7 @@ def trace(f):
     return traced, any("Converting" in str(warning.message) for warning in caught)
 
 
+@pytest.mark.filterwarnings("ignore:std")
 @tried
 @given(programs)
 def test_gradients(written):

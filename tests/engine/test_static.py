@@ -89,3 +89,13 @@ def test_nodes_have_values_from_the_run_on():
     values = {name: state.outputs[0].value.array().tolist() for name, state in zip(names, after, strict=True)}
     assert values["exp"] == values["add"] == [[1, 1], [1, 1]]
     assert values["t"] == [[0, 0], [0, 0]]
+
+
+def test_what_is_outside_is_left_alone():
+    outside = torch.ones(3)
+    with static.Graph():
+        x = static.placeholder("x", (3,))
+        with pytest.raises(RuntimeError, match="add_ writes to a tensor from outside"):
+            outside.add_(x)
+    assert outside.tolist() == [1, 1, 1]
+    assert torch.isnan(x * 2).all()  # outside of its graph a node is no number

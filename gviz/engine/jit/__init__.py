@@ -24,5 +24,12 @@ from gviz.engine.jit.trace import trace as trace
 from gviz.engine.jit.traced import TracedFunction as TracedFunction
 from gviz.engine.jit.traced import TracedModule as TracedModule
 from gviz.engine.missing import lookup_in
+from gviz.engine.watching import is_recording
+
+
+def is_tracing() -> bool:
+    """Whether the operations of this thread are being recorded."""
+    return is_recording()
+
 
 __getattr__ = lookup_in(__name__)

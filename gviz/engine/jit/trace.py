@@ -24,9 +24,11 @@ def trace(
     check_inputs: Sequence[Any] | None = None,
     check_tolerance: float = 1e-5,
     strict: bool = True,
-    **_: Any,
+    example_kwarg_inputs: dict[str, Any] | None = None,
 ) -> Traced:
     """Run `func` on copies of `example_inputs` (a tensor, or a tuple of tensors) and record its operations.
+
+    `example_kwarg_inputs` gives them by name; a call then takes them by position.
 
     What is not an operation is not recorded: of an ``if`` only the branch that was taken. Converting a tensor to a
     number, and the like, warns with a `TracerWarning`. Random numbers are recorded, not drawn afresh. A module's trace
@@ -38,6 +40,9 @@ def trace(
         return func
     if not callable(func):
         raise TypeError(f"jit.trace() takes a function or a module, not {type(func).__name__}")
+    if example_kwarg_inputs is not None:
+        taking = func.forward if isinstance(func, Module) else func
+        example_inputs = inspect.signature(taking).bind(**example_kwarg_inputs).args
     args = arguments(example_inputs)
     name, input_names = described(func, args)
     state = random.get_rng_state()

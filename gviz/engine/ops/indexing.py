@@ -184,7 +184,10 @@ def _checked(index: Tensor) -> Tensor:
     """A tensor fit to index with. IndexError, in PyTorch's words, for one that is not."""
     if index.dtype.name not in _DTYPES and (index.ndim or index.dtype.is_floating_point):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    return new_tensor(index._array.astype(bool)) if index.dtype.name == "uint8" else index
+    if index.dtype.name != "uint8":
+        return index
+    index._read("array")
+    return new_tensor(index._array.astype(bool))
 
 
 def _plain(key: Any) -> Any:

@@ -174,6 +174,7 @@ def _repeated_by(self: Tensor, repeats: Tensor, axis: int) -> Tensor:
 
 
 def _counts(repeats: Tensor) -> Array:
+    repeats._read("array")
     if repeats.dtype.name not in ("int32", "int64"):
         raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.tensor_type}'")
     if (repeats._array < 0).any():

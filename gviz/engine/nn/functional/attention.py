@@ -76,6 +76,7 @@ def _added(attn_mask: Tensor | None, query: Tensor) -> Tensor | None:
     if attn_mask is None or attn_mask.dtype.name != "bool":
         return attn_mask
     kind = query._array.dtype.type
+    attn_mask._read("array")
     return new_tensor(np.where(attn_mask._array, kind(0), kind(-np.inf)))
 
 

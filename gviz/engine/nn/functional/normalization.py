@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import watching
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.functional.pooling import avg_pool2d, avg_pool3d
 from gviz.engine.op import Op
@@ -178,9 +179,15 @@ def torch_batch_norm(
     result, mean, inverse = _first(normalization.batch_norm, *tensors, training=training, eps=eps)
     if training and running_mean is not None and running_var is not None and input.numel():
         count = input.numel() // input.shape[1]
-        _remember(running_mean, mean._array, momentum)
-        variance = np.asarray(inverse._array, np.float64) ** -2 - eps
-        _remember(running_var, variance * (count / max(count - 1, 1)), momentum)
+        unbiased = count / max(count - 1, 1)
+        if watching.is_recording():  # as operations, so that it can be run again
+            with no_grad():
+                variance = inverse.detach().double() ** -2 - eps
+                running_mean.data.mul_(1 - momentum).add_(mean.detach() * momentum)
+                running_var.data.mul_(1 - momentum).add_((variance * unbiased * momentum).to(running_var.dtype))
+        else:
+            _remember(running_mean, mean._array, momentum)
+            _remember(running_var, (np.asarray(inverse._array, np.float64) ** -2 - eps) * unbiased, momentum)
     return result
 
 

@@ -41,6 +41,8 @@ def get_total_norm(
     listed, order = _listed(tensors), float(norm_type)
     if not listed:
         return tensor(0.0)
+    for t in listed:
+        t._read("array")
     norms = [np.linalg.norm(t._array.ravel(), order) for t in listed]
     kind = np.result_type(*[t._array.dtype for t in listed])
     total = np.asarray(np.linalg.norm(np.asarray(norms, kind), order), kind)
