@@ -74,10 +74,10 @@ class Graph:
 
     def __exit__(self, *error: Any) -> None:
         thread.is_building = False
-        for step in self._recorder.steps:  # whoever computes with a node outside shall see that it has no value
-            for tensor in step.outputs if step.op is not None else ():
-                if tensor._array.dtype.kind == "f":
-                    tensor._array[...] = np.nan
+        made = [tensor for step in self._recorder.steps if step.op is not None for tensor in step.outputs]
+        for tensor in (*made, *self._recorder.placeholders.values()):
+            if tensor._array.dtype.kind == "f":  # whoever computes with a node outside shall see that it has no value
+                tensor._array[...] = np.nan
         if self._building is not None:
             self._building.__exit__(*error)
 
@@ -172,7 +172,7 @@ class _Builder(CaptureRecorder):
     def __init__(self) -> None:
         super().__init__()
         self.placeholders: dict[str, Placeholder] = {}
-        self._outside: list[tuple[Array, Array]] = []
+        self._foreign: list[tuple[Array, Array]] = []
 
     def add(self, name: str, holder: Placeholder) -> None:
         self.placeholders[name] = holder
@@ -184,18 +184,16 @@ class _Builder(CaptureRecorder):
             tensor.__class__ = Symbolic
 
     def wrote(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], target: Tensor) -> None:
-        super().wrote(op, refs, attrs, target)
-        for array, before in self._outside:
+        for array, before in self._foreign:
             if np.may_share_memory(array, target._array):
                 array[...] = before
-                raise RuntimeError(
-                    f"{op.name}_ writes to a tensor from outside, and a graph that is built runs nothing"
-                )
+                raise RuntimeError(f"{op.name}_ writes to a tensor from outside, while nothing runs: a graph is built")
+        super().wrote(op, refs, attrs, target)
 
     def _entered(self, tensor: Tensor, snapshot: Tensor | None) -> None:
         super()._entered(tensor, snapshot)
         if snapshot is None and not tensor._is_number:
-            self._outside.append((tensor._array, tensor._array.copy()))
+            self._foreign.append((tensor._array, tensor._array.copy()))
 
     def read(self, tensor: Tensor, how: str) -> None:
         if how not in ("len", "iteration"):
