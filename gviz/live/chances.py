@@ -170,7 +170,11 @@ def _numbers(value: Value | None) -> Any:
 def may_be_nonfinite(event: e.Event) -> bool:
     """Whether an event holds a nan or an infinity."""
     held = HELD_VALUES.get(event.__class__)
-    return held is not None and any(value is not None and _nonfinite(value) for value in held(event))
+    if held is not None:
+        for value in held(event):  # a loop: this runs for every event
+            if value is not None and _nonfinite(value):
+                return True
+    return False
 
 
 def _nonfinite(value: Value) -> bool:

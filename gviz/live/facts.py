@@ -58,7 +58,7 @@ class Facts:
         self.keep_values = False
         self.values: dict[int, Remembered] = {}
         self.written: dict[int, Value] = {}
-        self._numbers: dict[Kind, int] = {}
+        self._numbers: dict[tuple[int, int, int], int] = {}
         self._sources: dict[str, str | None] = {}
         self._names = Names([], [], _no_node, lambda node: "", self.stacks, self._sources)
 
@@ -91,18 +91,23 @@ class Facts:
         return Value(value.dtype, value.shape, written.data, written.stats)
 
     def _made(self, event: e.NodeCreated) -> None:
-        kind = Kind(event.op, event.stack, event.scope)
-        number = self._numbers.get(kind)
+        key = event.op, event.stack, event.scope
+        number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[kind] = len(self.kinds)
-            self.kinds.append(kind)
+            number = self._numbers[key] = len(self.kinds)
+            self.kinds.append(Kind(*key))
         node, outputs = event.node, event.outputs
-        while len(self.kind_of) <= node:  # threads do not number in order
+        while len(self.kind_of) < node:  # threads do not number in order
             self.kind_of.append(0)
             self.storage_of.append(0)
-        self.kind_of[node] = number
+        storage = outputs[0].storage if outputs else 0
+        if len(self.kind_of) == node:
+            self.kind_of.append(number)
+            self.storage_of.append(storage)
+        else:
+            self.kind_of[node] = number
+            self.storage_of[node] = storage
         if outputs:
-            self.storage_of[node] = outputs[0].storage
             if len(outputs) > 1:
                 self.more_storages[node] = tuple({output.storage for output in outputs})
             if self.keep_values:

@@ -29,6 +29,7 @@ Wait = Callable[[Why], Wish]
 _WHOLE_NODE = frozenset((e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed))
 _DECIDING, _CONTEXT, _DEFINITIONS = frozenset(DECIDING), frozenset(CONTEXT), frozenset(e.DEFINITIONS)
 _FOLLOWED = LEARNED_FROM | _DECIDING | _CONTEXT
+_STEP_KINDS = (e.StepStarted, e.StepFinished)
 _SCOPE_KINDS = (e.ScopeEntered, e.ScopeLeft)
 
 
@@ -53,12 +54,12 @@ class Gate:
 
     def say(self, event: e.Event) -> None:
         """Hand an event on, and hold the program if that is what was wished for."""
-        if get_ident() in self.aside:
+        if get_ident() not in self.aside:
+            with self._lock:
+                self._say(event)
+        else:
             self.count += event.__class__ not in _DEFINITIONS
             self._hand_on(event)
-            return
-        with self._lock:
-            self._say(event)
 
     def pause(self) -> None:
         """Hold the program at its next event, or at the next `pause_here`, whichever comes first."""
@@ -127,8 +128,11 @@ class Gate:
         if kind in LEARNED_FROM:
             self._facts.learn(event)
         if kind in _CONTEXT:
-            node, _, pass_nr = subject(event)
-            scope = event.scope if isinstance(event, _SCOPE_KINDS) else 0
+            if isinstance(event, _STEP_KINDS):
+                node, pass_nr, scope = event.node, event.pass_nr, 0
+            else:
+                node, _, pass_nr = subject(event)
+                scope = event.scope if isinstance(event, _SCOPE_KINDS) else 0
             _, _, self._scope, self._depth = self._context.happen(KIND_NUMBERS[kind], node, pass_nr, scope)
 
     def _ended_at(self) -> int:

@@ -22,15 +22,18 @@ class Context:
 
     def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int, int]:
         started, finished, step_started, step_finished, entered, _ = _KINDS
-        if kind == started:
+        if kind == step_started:
+            self._steps.append((pass_nr, node))
+        elif kind == step_finished:
+            if self._steps == [(pass_nr, node)]:
+                self._steps.clear()
+            else:
+                self._steps = [step for step in self._steps if step != (pass_nr, node)]
+        elif kind == started:
             self._passes.append(pass_nr)
         elif kind == finished:
             self._passes = [other for other in self._passes if other != pass_nr]
             self._steps = [step for step in self._steps if step[0] != pass_nr]
-        elif kind == step_started:
-            self._steps.append((pass_nr, node))
-        elif kind == step_finished:
-            self._steps = [step for step in self._steps if step != (pass_nr, node)]
         elif kind == entered:
             self.scopes.append(scope)
         elif scope in self.scopes:

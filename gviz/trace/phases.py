@@ -41,6 +41,8 @@ class Chapters:
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event, one of `DECIDING`."""
+        if event.__class__ is e.NodeCreated and self._current == "forward" and not self._pass_over:
+            return  # what almost every event is
         match event:
             case e.Failed():
                 self._begin("failed", seq)

@@ -99,7 +99,9 @@ class Hits:
         fits = self._fits.get(node)
         if fits is None:
             fits = node in self._timeline and place.fits(self._timeline.info(node))
-            fits = self._fits[node] = fits and not (place.kind == "line" and self._goes_on(place, node))
+            fits = fits and not (place.kind == "line" and self._goes_on(place, node))
+            if not self._timeline.growing or place.kind in ("node", "line", "op"):  # a name may not be known yet
+                self._fits[node] = fits
         return fits
 
     def _goes_on(self, place: Place, node: int) -> bool:

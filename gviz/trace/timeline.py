@@ -50,6 +50,7 @@ class Timeline(Played):
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
         self._infos: dict[int, NodeInfo] = {}
+        self._growing = False
         self._searched, self._first_bad = 0, 0
         if self._index.first_bad is not None:
             self._searched, self._first_bad = self._index.count, self._index.first_bad
@@ -66,6 +67,17 @@ class Timeline(Played):
     def behind(self) -> int:
         """How many events of the log are still to be taken in."""
         return len(self._log) - self._index.count
+
+    @property
+    def growing(self) -> bool:
+        """Whether the program still runs: what its last statement makes is not named before it is over."""
+        return self._growing
+
+    @growing.setter
+    def growing(self, growing: bool) -> None:
+        self._growing = growing
+        self._infos.clear()
+        self.__dict__.pop("_names", None)
 
     def refresh(self, seconds: float = inf) -> bool:
         """Take in what was added to the log, for about so long at most; whether there was anything."""
@@ -327,7 +339,15 @@ class Timeline(Played):
     def _names(self) -> Names:
         births = np.sort(self._index.lists["created"].whole().seqs)
         runs = births.searchsorted(self._index.tables["runs"][0])
-        return Names(self.nodes, runs.tolist(), self._created, self._given_name, self._log.stacks, self._log.sources)
+        return Names(
+            self.nodes,
+            runs.tolist(),
+            self._created,
+            self._given_name,
+            self._log.stacks,
+            self._log.sources,
+            growing=self._growing,
+        )
 
     def _created(self, node: int) -> e.NodeCreated:
         born = self._index.lists["created"].last(node, len(self))

@@ -102,6 +102,11 @@ class Breakpoints:
         chosen.ignored = int(times)
         return chosen
 
+    def search_again(self) -> None:
+        """Forget where they stop: names have changed."""
+        for one in self.listed:
+            one.hits = Hits(self.timeline, one.stop)
+
     def next(self, n: int) -> Met | None:
         """The first breakpoint that stops after moment `n`."""
         return self._first([(hit, one) for one in self._stopping() if (hit := next(one.after(n), None)) is not None])

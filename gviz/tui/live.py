@@ -63,7 +63,7 @@ class Live:
         self.session = session
         self.cursor = cursor
         self.timeline = cursor.timeline
-        self.cursor.growing = self.cursor.breakpoints.growing = True
+        self._grow(growing=True)
         self.running = False
         """Whether the program runs, as far as its reports were heard: the session may know of later ones."""
         self._errand = Errand("start", 0, Wish("run"))
@@ -127,7 +127,7 @@ class Live:
             case Ended():
                 self.running = False
                 self.timeline.refresh()
-                self.cursor.growing = self.cursor.breakpoints.growing = False
+                self._grow(growing=False)
                 return self._ended(report)
             case Released():
                 self.running = True
@@ -151,6 +151,11 @@ class Live:
         if question and quiet > QUIET_SECONDS and not rate:
             return f"a answers: {clipped(question, 30)}"
         return f"{count:,} events, {rate:,.0f}/s"
+
+    def _grow(self, *, growing: bool) -> None:
+        """Say that the recording goes on behind its end, or no more: then every name is known."""
+        self.timeline.growing = self.cursor.growing = self.cursor.breakpoints.growing = growing
+        self.cursor.breakpoints.search_again()
 
     def _send(self, errand: Errand) -> None:
         self._errand = errand
