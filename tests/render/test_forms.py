@@ -1,0 +1,207 @@
+"""What each form says, read back by something that is not gviz."""
+
+import json
+import re
+from io import BytesIO
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from render.logs import LOGS, Script, odd_ops, recurrent, two_shares
+from render.pictures import groups
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.render import animation, as_json, gif, mermaid, svg
+from gviz.render.exporters import ExportOptions, exporter_for, moment_scene
+from gviz.render.options import Options
+from gviz.render.request import Part, drawing
+from gviz.render.series import pass_moments
+from gviz.render.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
+from gviz.values import capture
+
+
+def scene_of(script, **options):
+    timeline = script.timeline
+    return moment_scene(timeline, len(timeline), Options(**options))
+
+
+def export(module, script, n=None, **options):
+    timeline = script.timeline
+    return module.render(timeline, len(timeline) if n is None else n, ExportOptions(**options))
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_json_says_what_the_scene_says_and_its_numbers_exactly(log):
+    script = LOGS[log]()
+    drawn, found = scene_of(script), json.loads(export(as_json, script))
+    assert found["schema"] == 1
+    assert [(node["id"], node["title"], node["status"]) for node in found["nodes"]] == [
+        (box.key, box.title, box.status) for box in drawn.boxes
+    ]
+    assert [(edge["source"], edge["target"], edge["kind"]) for edge in found["edges"]] == [
+        (edge.source, edge.target, edge.kind) for edge in drawn.edges
+    ]
+
+
+def test_json_holds_the_elements_and_counts_of_gradients():
+    found = {node["id"]: node for node in json.loads(export(as_json, two_shares()))["nodes"]}
+    (output,) = found["n1"]["outputs"]
+    assert output["value"]["elements"] == 3
+    assert (output["incoming"]["elements"], output["arrived"], output["expected"]) == (-14, 2, 2)
+    broken = {node["id"]: node for node in json.loads(export(as_json, LOGS["broken"]()))["nodes"]}
+    assert broken["n2"]["outputs"][0]["value"]["elements"][:3] == ["nan", pytest.approx(0.6931), "-inf"]
+    assert broken["n2"]["outputs"][0]["value"]["statistics"]["nan"] == 1
+
+
+ARROW = re.compile(r"^  (b\d+) (-->|==>|-\.->)(?:\|\"(.*?)\"\|)? (b\d+)$", re.M)
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_mermaid_has_every_box_and_every_line(log):
+    script = LOGS[log]()
+    drawn, text = scene_of(script), export(mermaid, script)
+    boxes = re.findall(r'^  (b\d+)[\[({>]+/?"(.*)"/?[\])}]+:::\w+$', text, re.M)
+    assert len(boxes) == len(drawn.boxes)
+    keys = {name: box.key for (name, _), box in zip(boxes, drawn.boxes, strict=True)}
+    lines = [(keys[source], keys[target]) for source, _, _, target in ARROW.findall(text)]
+    assert lines == [(x.source, x.target) for x in drawn.edges if x.kind != "gradient" or "flowed" in x.states]
+    for (_, label), box in zip(boxes, drawn.boxes, strict=True):
+        shown = re.sub(r"#(\d+);", lambda code: chr(int(code[1])), label)
+        assert shown.startswith(box.title)
+
+
+def test_mermaid_shows_a_hostile_name_as_text():
+    text = export(mermaid, two_shares('"]<script>alert(1)</script>%%{init}'))
+    assert "<script" not in text
+    assert "{init" not in text
+
+
+def test_a_gif_has_a_picture_for_each_moment_all_of_one_size():
+    image = pytest.importorskip("PIL.Image")
+    script = two_shares()
+    moving = image.open(BytesIO(export(gif, script)))
+    assert moving.n_frames == len(pass_moments(script.timeline, len(script.timeline)))
+    assert max(moving.size) <= 1400
+
+
+def test_a_moving_svg_holds_every_contribution():
+    root = ElementTree.fromstring(export(animation, two_shares()))
+    said = {"".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"+= 3", "1 += 3", "-6 += -8"} <= said
+
+
+def test_the_moments_of_a_moving_picture_can_be_chosen_and_are_never_too_many():
+    script = two_shares()
+    assert export(animation, script, moments=(3, 4)).count("event 3/29") == 1
+    long = Script()
+    node = long.leaf("x", 1.0)
+    for _ in range(400):
+        node = long.op("sin", (node,), 0.5)
+    with pytest.raises(GvizError, match="too many for one moving picture") as caught:
+        export(animation, long)
+    assert caught.value.exit_code == 2
+
+
+def test_the_longest_suffix_decides():
+    assert exporter_for("a.anim.svg").name == "animation"
+    assert exporter_for("anim.svg").name == "svg"
+
+
+def test_full_labels_say_how_a_gradient_came_to_be():
+    boxes = {box.key: box for box in scene_of(two_shares(), density="full").boxes}
+    rows = [f"{row.label} {row.text}" for row in boxes["n4"].rows]
+    assert "∂x g * a = 1 * -6 = -6" in rows
+    assert "saved a (freed)" in rows
+    assert "type () f32  4 B" in rows
+    assert any(row.endswith("demo.py:4") for row in rows)
+
+
+def test_least_labels_are_names():
+    assert [(box.title, box.rows) for box in scene_of(two_shares(), density="min").boxes][:3] == [
+        ("x", ()),
+        ("w", ()),
+        ("a = Mul", ()),
+    ]
+
+
+@pytest.mark.parametrize("density", ["short", "full"])
+@pytest.mark.parametrize("tensors", ["line", "grid", "heat", "histogram"])
+def test_a_box_is_as_high_at_any_moment(density, tensors):
+    script = odd_ops()
+    timeline = script.timeline
+    for n in range(1, len(timeline) + 1):
+        for box in moment_scene(timeline, n, Options(density=density, tensors=tensors)).boxes:
+            assert 1 + sum(row.lines for row in box.rows) <= box.height
+
+
+def test_a_small_matrix_is_a_grid_of_its_numbers():
+    assert grid_shape((2, 3)) == (2, 3)
+    assert grid_shape((3,)) is grid_shape((7, 3)) is grid_shape((2, 2, 2)) is None
+    assert grid(capture(np.arange(6.0).reshape(2, 3)), (2, 3)) == (("0", "1", "2"), ("3", "4", "5"))
+    assert grid(None, (1, 2)) == (("·", "·"),)
+
+
+def test_thumbnails_show_where_numbers_are_large_and_how_they_spread():
+    shades = heat(np.array([[1.0, -1.0], [0.5, np.nan]]))
+    assert shades == ((DARKEST, -DARKEST), (DARKEST // 2, NOT_A_NUMBER))
+    large = heat(np.repeat([0.0, 8.0], 50).reshape(2, 50))
+    assert [len(row) for row in large] == [16, 16]
+    assert {*large[0]} == {0}
+    assert {*large[1]} == {DARKEST}
+    bars, text = histogram(np.array([0.0] * 8 + [1.0] * 4))
+    first, *_, last = zip(*bars, strict=True)
+    assert first == (DARKEST,) * 8
+    assert last == (0,) * 4 + (DARKEST,) * 4
+    assert (text[0], text[-1]) == ("█", "▄")
+
+
+def test_only_what_a_node_was_made_of_is_drawn():
+    script = two_shares()
+    drawn = groups(export(svg, script, part=Part(node=3, ancestors=True)), "node")
+    assert {name.rpartition("-")[2] for name in drawn} == {"n1", "n2", "n3"}
+    with pytest.raises(GvizError, match="node #9 is not in the graph"):
+        export(svg, script, part=Part(node=9, radius=1))
+    with pytest.raises(GvizError, match="no module fits"):
+        export(svg, script, part=Part(closed=("enc*",)))
+
+
+def nested(calls=600):
+    """A model of two blocks, each of so many operations."""
+    script = Script()
+    node = script.leaf("x", 1.0)
+    for scope, name in ((1, "Net"), (2, "Net.first"), (3, "Net.second")):
+        if name != "Net":
+            script.say(e.ScopeEntered(scope, 1, name, "Block"))
+        else:
+            script.say(e.ScopeEntered(scope, 0, name, "Net"))
+            continue
+        for _ in range(calls):
+            node = script.op("sin", (node,), 0.5)
+            script.events[-1] = e.NodeCreated(
+                *(getattr(script.events[-1], field) for field in e.NodeCreated.__struct_fields__[:9]), scope=scope
+            )
+        script.say(e.ScopeLeft(scope))
+    return script
+
+
+def test_a_large_graph_closes_its_modules_and_says_so():
+    timeline, notes = nested().timeline, []
+    options = ExportOptions(note=notes.append)
+    drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), options))
+    assert {box.title for box in drawn.boxes} == {"x leaf #1", "[+] first Block", "[+] second Block"}
+    assert notes == ["1,201 nodes: modules closed, 3 boxes left; --depth opens them"]
+    opened = drawing(timeline, len(timeline), ExportOptions(part=Part(depth=9), note=notes.append))
+    assert len(moment_scene(timeline, len(timeline), opened).boxes) == 1201
+
+
+def test_open_modules_have_frames():
+    timeline = nested(2).timeline
+    picture = svg.render(timeline, len(timeline), ExportOptions())
+    frames = groups(picture, "cluster")
+    assert {name.rpartition("-")[2] for name in frames} == {"m2", "m3"}
+
+
+def test_each_chip_of_a_closed_module_is_one():
+    timeline = recurrent(20).timeline
+    assert sum(box.role == "chip" for box in moment_scene(timeline, len(timeline), Options()).boxes) == 19

@@ -1,0 +1,101 @@
+"""`gviz.export`: one file or many, whole or not at all, and a clear word for what cannot be."""
+
+import os
+
+import pytest
+from cli.programs import gviz as gviz_command
+from render.logs import two_shares
+
+import gviz
+import gviz.engine as torch
+from gviz.errors import GvizError
+from gviz.render import series
+
+
+@pytest.fixture
+def timeline():
+    return two_shares().timeline
+
+
+def test_a_file_for_each_moment_in_a_folder_that_is_made(timeline, tmp_path):
+    written = gviz.export(timeline, f"{tmp_path}/frames/")
+    assert [path.name for path in written] == sorted(path.name for path in (tmp_path / "frames").iterdir())
+    assert written[0].name == "001.svg"
+    assert len(written) == len(series.pass_moments(timeline, len(timeline)))
+
+
+def test_numbers_stand_where_the_name_asks_for_them(timeline, tmp_path):
+    written = gviz.export(timeline, tmp_path / "step%02d.dot", moments="3..5")
+    assert [path.name for path in written] == ["step01.dot", "step02.dot", "step03.dot"]
+    assert "event 4/29" in written[1].read_text()
+
+
+def test_a_tensor_is_drawn_with_the_names_it_is_given(tmp_path):
+    x = torch.tensor(3.0, requires_grad=True)
+    (path,) = gviz.export(x * x, tmp_path / "graph.svg", params={"speed": x})
+    assert "speed leaf" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said", "code"),
+    [
+        ("x.jpeg", {}, "cannot tell the format", 2),
+        ("x.svg", {"at": 99}, "there is no event 99", 2),
+        ("x.svg", {"at": "nobody"}, "there is no nobody", 2),
+        ("x.svg", {"node": "nobody"}, "there is no nobody", 2),
+        ("x.svg", {"ancestors": True}, "need a node", 2),
+        ("x.svg", {"style": "pretty"}, "no style", 2),
+        ("x.svg", {"theme": "blue"}, "no theme", 2),
+        ("x.svg", {"labels": "long"}, "no labels are called", 2),
+        ("x.svg", {"modules": ["enc*"]}, "no module fits", 2),
+        ("x.gif", {"moments": "12"}, "no range of moments", 2),
+        ("x.gif", {"moments": "20..99"}, "there is no event 99", 2),
+        ("x.gif", {"moments": "20..10"}, "there are no events 20 to 10", 2),
+        ("x%d.gif", {}, "moves by itself", 2),
+        ("no/x.svg", {}, "cannot write", 1),
+        ("no/such/", {}, "cannot write", 1),
+        ("there.svg", {}, "already exists", 1),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line_and_nothing_is_written(timeline, tmp_path, name, options, said, code):
+    (tmp_path / "there.svg").write_text("mine")
+    with pytest.raises(GvizError, match=said) as caught:
+        gviz.export(timeline, f"{tmp_path}/{name}", **options)
+    assert caught.value.exit_code == code
+    assert os.listdir(tmp_path) == ["there.svg"]
+    assert (tmp_path / "there.svg").read_text() == "mine"
+
+
+def test_force_writes_over(timeline, tmp_path):
+    (tmp_path / "there.svg").write_text("mine")
+    gviz.export(timeline, tmp_path / "there.svg", force=True)
+    assert "<svg" in (tmp_path / "there.svg").read_text()
+
+
+def test_when_graphviz_fails_half_way_no_picture_of_a_series_is_there(timeline, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise GvizError("Graphviz cannot draw this graph")
+
+    monkeypatch.setattr(series, "draw_all", fail)
+    with pytest.raises(GvizError, match="cannot draw"):
+        gviz.export(timeline, f"{tmp_path}/frames/")
+    assert not list(tmp_path.iterdir())
+
+
+def test_something_else_is_refused(tmp_path):
+    with pytest.raises(GvizError, match=r"gviz cannot draw a builtins\.int"):
+        gviz.export(3, tmp_path / "x.svg")
+
+
+def test_standard_output_takes_a_picture(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import gviz.engine as torch\nx = torch.ones(2, requires_grad=True)\n(x * x).sum().backward()\n"
+    )
+    code, out, _ = gviz_command("record", "-o", "t.gviz", "program.py", cwd=tmp_path)
+    assert code == 0
+    code, out, err = gviz_command("export", "t.gviz", "-o", "-", "--format", "mermaid", cwd=tmp_path)
+    assert (code, err) == (0, "")
+    assert out.startswith("flowchart LR\n")
+    code, out, err = gviz_command("export", "t.gviz", "-o", "-", "--format", "jpeg", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert "mermaid" in err
