@@ -6,7 +6,7 @@
         gviz_recording.assert_finite(loss)
         gviz_recording.assert_grad(*layer.parameters())
 
-The fixture records the whole test, of gviz's engine under whatever name. Nothing heavy is imported before it is used.
+The fixture records the whole test, on gviz's engine or on PyTorch. Nothing heavy is imported before it is used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TestRecording:
     __test__ = False
 
     def __init__(self, folder: Path) -> None:
-        from gviz.trace.record import record
+        from gviz.frameworks import record
 
         self.path = folder / "test.gviz"
         self.explanation = ""
@@ -85,7 +85,7 @@ class TestRecording:
         recording, self._recording = self._recording, None
         recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
         if error is not None and not self.explanation:
-            self.explanation = "\n".join(_told(one) for one in _wrong(self.path))
+            self.explanation = "\n".join(_told(one) for one in _wrong(self._timeline()))
 
     def draw(self) -> Path | None:
         """Draw the graph at its last moment beside the trace; None if there is nothing to draw."""
@@ -115,7 +115,7 @@ class TestRecording:
     def _fail(self, tensor: Any, aspect: Aspect, what: str) -> None:
         __tracebackhide__ = True
         found = self._why(tensor, aspect)
-        self.explanation = _told(found) if found is not None else ""
+        self.explanation = "\n".join(map(_told, [found] if found is not None else _wrong(self._timeline())))
         pytest.fail(f"a tensor of shape {tuple(tensor.shape)} {what}", pytrace=True)
 
     def _why(self, tensor: Any, aspect: Aspect) -> Finding | None:
@@ -164,11 +164,10 @@ def pytest_runtest_makereport(
     return report
 
 
-def _wrong(path: Path) -> list[Finding]:
+def _wrong(timeline: Timeline) -> list[Finding]:
     from gviz.explain.check import check
-    from gviz.trace import load
 
-    return [one.finding for one in check(load(path)) if one.level != "suspicion"]
+    return [one.finding for one in check(timeline) if one.level != "suspicion"]
 
 
 def _told(finding: Finding) -> str:
