@@ -15,6 +15,8 @@ import numpy as np
 from benchmarks.table import Row, duration
 from benchmarks.timing import least, timed
 from gviz import events as e
+from gviz.explain.check import check
+from gviz.explain.why import why
 from gviz.site import Frame
 from gviz.trace import load
 from gviz.trace.reader import open_trace
@@ -85,6 +87,7 @@ def rows() -> Iterator[Row]:
         yield Row("opening it after a kill, to its last event", duration(timed(lambda: last(killed))), goal="at once")
         yield Row("opening it after a kill, to any moment", duration(timed(lambda: load(killed).at(EVENTS // 2))))
         yield from seeks(load(closed))
+        yield from questions(closed)
 
 
 def written(closed: Path, killed: Path) -> Iterator[Row]:
@@ -108,6 +111,18 @@ def last(path: Path) -> e.Event:
     """The last event of a trace."""
     trace = open_trace(path)
     return trace.event(len(trace))
+
+
+def questions(path: Path) -> Iterator[Row]:
+    """What it costs to ask why, and to look for everything that is wrong, of a trace just opened."""
+    middle = EVENTS // 2
+
+    def why_gradient() -> object:
+        timeline = load(path)
+        return why(timeline, timeline.at(middle), 1, "grad")
+
+    yield Row("why a gradient is what it is", duration(least(why_gradient, turns=3)), goal="200 ms")
+    yield Row("checking it for everything", duration(timed(lambda: check(load(path)))), goal="5 s")
 
 
 def seeks(timeline: Timeline) -> Iterator[Row]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Finding]:
     """Why a place is as it is at a moment (the end without one); without a place why the program failed.
 
-    A program that did not fail is checked instead.
+    A program that did not fail is checked instead. ``alive`` asks which graphs are.
     """
     if not len(timeline.nodes):
         raise GvizError("this recording holds no nodes", hint="it records operations on tensors", exit_code=2)
@@ -27,6 +27,11 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
 
     cursor = Cursor(timeline, 0)
     cursor.position = cursor.event_at(at) if at else len(timeline)
+    if place == "alive":
+        from gviz.explain.findings.lifetimes import alive
+        from gviz.explain.survey import Survey
+
+        return [alive(Survey(timeline), timeline.at(cursor.position))]
     return [explanation(cursor, place)]
 
 

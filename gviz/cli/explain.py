@@ -17,8 +17,8 @@ from gviz.cli import answers
 def command(trace: Path, place: str | None, at: str | None, kind: str) -> None:
     """Say why a node has the value or gradient it has, or none: the facts, the lines, the fix.
 
-    PLACE is a node as #4, a name, an operation or demo.py:4, of its nodes the last one made. Without PLACE: why the
-    program failed, or what else is wrong.
+    PLACE is a node as #4, a name, an operation or demo.py:4, of its nodes the last one made; `error` asks why the
+    program failed, `alive` which graphs are alive. Without PLACE: why it failed, or what else is wrong.
     """
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline

@@ -5,6 +5,8 @@ from explain.programs import HERE, line_of, recorded
 
 from gviz.explain.check import check
 from gviz.explain.finding import lines, whole
+from gviz.explain.findings.lifetimes import alive
+from gviz.explain.survey import Survey
 from gviz.explain.why import why
 
 ANSWERS = {
@@ -102,3 +104,15 @@ def test_who_contributed_to_tied_weights(engine):
 def test_every_program_has_an_answer():
     programs = {path.stem for path in (HERE / "bugs").glob("*.py")}
     assert programs == {*ANSWERS, "tied_weights"}
+
+
+def test_which_graphs_are_alive():
+    timeline = recorded("bugs", "graph_kept")
+    survey = Survey(timeline)
+    last_pass = survey.passes[-1][0]
+    found = alive(survey, timeline.at(last_pass))
+    assert found.text == f"4 graphs are alive at event {last_pass}"
+    assert [part.numbers[0].value for part in found.parts] == [2, 2, 2, 2]
+    assert [part.numbers[2].value for part in found.parts] == [0, 0, 0, 1]  # only the last was not gone through
+    assert "held by #9 loss = Sum at graph_kept.py:8" in found.parts[-1].text
+    assert alive(survey, timeline.at(0)).text == "no graph is alive"

@@ -75,7 +75,19 @@ def test_without_the_fixture():
 def run(folder, text, *options):
     path = folder / "test_it.py"
     path.write_text(text)
-    command = [sys.executable, "-m", "pytest", "-p", "gviz.pytest_plugin", "-p", "no:cacheprovider", "-q", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:gviz",
+        "-p",
+        "gviz.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        *options,
+    ]
     return subprocess.run(
         [*command, str(path)], cwd=folder, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT), "PATH": ""}
     )

@@ -30,7 +30,7 @@ def found(survey: Survey) -> Iterator[Finding]:
     holders: dict[int, int] = {}
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten):
         match event:
-            case GradAccumulated(node=node, value=value):
+            case GradAccumulated(node=node, value=value) if node in survey.nodes:
                 _fill(leaves[node], seq, summed=value is not None)
                 holders |= {out.storage: node for out in survey.nodes[node].created.outputs} if value is None else {}
             case GradSet(node=node):
