@@ -55,7 +55,6 @@ def command(
         outputs.refuse_picture(output, trace, force=force)
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        _refuse_other_engines(log.meta.get("framework", ""))
         n = Cursor(timeline, 0).event_at(at) if at else len(timeline)
         iteration = timeline.iteration_at(n)
         shows = [text.strip() for text in (show or "").split(",") if text.strip()]
@@ -63,27 +62,6 @@ def command(
             _sweep(timeline, iteration, changes, sweep, shows, output, force, settings)
         else:
             _branch(timeline, iteration, changes, shows, output, force)
-
-
-def _refuse_other_engines(framework: str) -> None:
-    if framework != "gviz.engine":
-        raise GvizError(
-            f"only what gviz's own engine recorded can be run again, and this is a trace of {shown(framework) or '?'}",
-            hint="gviz record --engine builtin SCRIPT",
-            exit_code=2,
-        )
-
-
-def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Branch:
-    """The branch that these changes, as text, make of an iteration."""
-    from gviz.tui.asking import Asker
-    from gviz.whatif.change import parsed
-    from gviz.whatif.rerun import branched
-
-    asker = Asker(timeline)
-    return branched(
-        timeline, iteration, [parsed(text, lambda place: asker.last(place, iteration.end)) for text in changes]
-    )
 
 
 def _branch(
@@ -94,13 +72,12 @@ def _branch(
     output: Path | None,
     force: bool,
 ) -> None:
-    from gviz.trace.timeline import Timeline as Made
+    from gviz.tui.branching import branch_of, differences, stops
 
     branch = branch_of(timeline, iteration, changes)
     for line in stops(timeline, branch):
         click.echo(line)
-    other = Made(branch.log)
-    for line in _shown(timeline, other, iteration, shows) if shows else differences(timeline, other, iteration, branch):
+    for line in _shown(timeline, branch, iteration, shows) if shows else differences(timeline, iteration, branch):
         click.echo(line)
     if output is not None:
         _keep(branch, output, force)
@@ -117,41 +94,17 @@ def _keep(branch: Branch, output: Path, force: bool) -> None:
     streams.say(f"wrote {output}")
 
 
-def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
-    """Where the branch could not go on."""
-    from gviz.explain.names import label
-
-    for stopped in branch.stopped:
-        what = "gradients beyond it are not known" if stopped.of_gradient else "what follows from it is not known"
-        yield f"stopped at {label(timeline, stopped.node)}: {shown(stopped.why)}; {what}."
-
-
-def _shown(timeline: Timeline, other: Timeline, iteration: Iteration, shows: Sequence[str]) -> Iterator[str]:
+def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequence[str]) -> Iterator[str]:
+    from gviz.trace.timeline import Timeline as Made
     from gviz.tui.asking import Asker
 
+    other = Made(branch.log)
     width = max(map(len, shows))
     yield f"{'':<{width}}  {'recorded':<{_COLUMN}} what if"
     for text in shows:
         before = Asker(timeline).evaluated(text, iteration.end)
         after = Asker(other).evaluated(text, len(other))
         yield f"{shown(text):<{width}}  {before:<{_COLUMN}} {after}".rstrip()
-
-
-def differences(timeline: Timeline, other: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
-    """Everything that is another number now, in two columns."""
-    from gviz.compare.closeness import EXACT
-    from gviz.compare.comparison import compared
-    from gviz.compare.side import Side
-    from gviz.render import comparison as text
-
-    found = compared(Side(timeline, iteration.index + 1), Side(other, 1), EXACT)
-    known = found.without_gradients(branch.unknown)
-    rows = list(text.rows(known))
-    if not rows:
-        yield "nothing depends on it: no number changes."
-        return
-    yield f"{'recorded':<{text.COLUMN}}   what if"
-    yield from rows
 
 
 def _sweep(
@@ -184,6 +137,7 @@ def _curves(
 ) -> list[tuple[str, list[tuple[float, float]]]]:
     from gviz.trace.timeline import Timeline as Made
     from gviz.tui.asking import Asker
+    from gviz.tui.branching import branch_of
 
     curves: dict[str, list[tuple[float, float]]] = {text: [] for text in shows}
     for x, change in sweep:

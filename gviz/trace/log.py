@@ -32,6 +32,8 @@ class EventLog(Protocol):
     """
 
     @property
+    def framework(self) -> str: ...  # whose operations these are: ``gviz.engine``, ``torch``
+    @property
     def ops(self) -> Mapping[int, OpSeen]: ...
     @property
     def stacks(self) -> Mapping[int, tuple[Frame, ...]]: ...
@@ -71,6 +73,8 @@ class EventLog(Protocol):
 
 class MemoryLog:
     """A log in memory, for programs that show their own graph and for tests. `append` is a listener."""
+
+    framework = "gviz.engine"
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []

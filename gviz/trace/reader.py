@@ -65,6 +65,11 @@ class Trace:
         return {str(key): str(value) for key, value in self._connection.rows("SELECT key, value FROM meta")}
 
     @property
+    def framework(self) -> str:
+        """Whose operations were recorded."""
+        return self.meta.get("framework", "")
+
+    @property
     def finished(self) -> bool:
         """Whether the recording was closed; else it still goes on, or its program was killed."""
         return bool(self._connection.rows("SELECT 1 FROM meta WHERE key = 'finished'"))

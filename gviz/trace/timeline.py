@@ -104,6 +104,11 @@ class Timeline(Played):
             self.__dict__.pop(name, None)
         return True
 
+    @property
+    def framework(self) -> str:
+        """Whose operations were recorded: ``gviz.engine``, ``torch``."""
+        return self._log.framework
+
     def event(self, n: int) -> e.Event:
         """Event number `n`, from 1."""
         return self._events.event(n)

@@ -13,7 +13,7 @@ from typing import NoReturn
 from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui import asking, folding, informing, looking, saving, stopping
+from gviz.tui import asking, branching, folding, informing, looking, saving, stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.command import Asked, Command, Look, Run, Said, Script, Spec, Wish
@@ -64,7 +64,9 @@ def _jump(session: Session, command: Command) -> Arrival:
     return replace(arrival, said=("jump runs nothing and skips nothing: it is goto in this recording", *arrival.said))
 
 
-def _set(session: Session, command: Command) -> Wish:
+def _set(session: Session, command: Command) -> Wish | Look | Said:
+    if "=" in command.argument:
+        return branching.what_if(session, command.argument)
     name, value = session.settings.change(command.argument)
     return Wish("set", f"{name} {value}")
 
@@ -207,7 +209,10 @@ _OTHER = (
     Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
     Spec("load", (), "FILE", "read them again; expressions are shown first", _files(saving.load)),
     Spec("source", (), "FILE", "carry out the commands of a file", _files(saving.source)),
-    Spec("set", (), "KEY VALUE", "change a setting; show lists them", _set),
+    Spec("whatif", (), "[CHANGE]", "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2",
+         _looks(branching.what_if)),
+    Spec("undo", (), "", "take the last change of whatif back", _looks(branching.undo)),
+    Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 is whatif x = 5", _set),
     Spec("show", (), "[KEY]", "the settings, or one of them",
          lambda session, command: Said(tuple(session.settings.told(command.argument)))),
     Spec("theme", (), "NAME", "the same as set theme NAME",

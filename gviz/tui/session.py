@@ -18,7 +18,7 @@ from gviz.tui.settings import Settings
 class Session:
     """One debugger over one timeline: where it stands, what was set, and how it draws.
 
-    `told` holds what is said only once.
+    `told` holds what is said only once, `changes` what was changed in the branch that is looked at, as text.
     """
 
     cursor: Cursor
@@ -28,6 +28,7 @@ class Session:
     own_keys: Mapping[str, str] = field(default_factory=dict)
     _frame: tuple[int, int] = (0, 0)
     told: set[str] = field(default_factory=set)
+    changes: list[str] = field(default_factory=list)
     folds: Folds = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,92 @@
+"""The commands that change a number and show what follows from it: ``set x = 5``, ``undo``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gviz.compare.closeness import EXACT
+from gviz.compare.comparison import compared
+from gviz.compare.side import Side
+from gviz.errors import GvizError
+from gviz.explain.names import label
+from gviz.numbers import short
+from gviz.plain_text import shown
+from gviz.trace.state import Iteration
+from gviz.trace.timeline import Timeline
+from gviz.tui import lines
+from gviz.tui.asking import Asker
+from gviz.tui.command import Look, Said
+from gviz.tui.lines import Line, fitted
+from gviz.tui.session import Session
+
+if TYPE_CHECKING:
+    from gviz.whatif.branch import Branch
+
+_NAME, _NUMBER = 20, 24
+
+
+def what_if(session: Session, text: str) -> Look | Said:
+    """``whatif [CHANGE]``: one change more, and everything that is another number now; without one what was changed."""
+    changes = [*session.changes, text] if text else session.changes
+    if not changes:
+        return Said(("nothing is changed; whatif x = 5 shows what would follow",))
+    rows = list(_told(session.timeline, session.timeline.iteration_at(session.cursor.position), changes))
+    session.changes = changes
+    return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, rows))
+
+
+def undo(session: Session, _: str) -> Look | Said:
+    """``undo``: take the last change back."""
+    if not session.changes:
+        return Said(("nothing is changed",))
+    gone = session.changes.pop()
+    return what_if(session, "") if session.changes else Said((f"took back {shown(gone)}; nothing is changed",))
+
+
+def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Branch:
+    """What an iteration would have been with these changes. GvizError if it cannot be run again."""
+    if timeline.framework != "gviz.engine":
+        raise GvizError(
+            f"only what gviz's own engine recorded can be run again; this is a trace of {shown(timeline.framework)}",
+            hint="gviz record --engine builtin SCRIPT",
+            exit_code=2,
+        )
+    from gviz.whatif.change import parsed  # it needs the engine, which a viewer otherwise does not
+    from gviz.whatif.rerun import branched
+
+    asker = Asker(timeline)
+    given = [parsed(text, lambda place: asker.last(place, iteration.end)) for text in changes]
+    return branched(timeline, iteration, given)
+
+
+def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
+    """Where the branch could not go on, a sentence each."""
+    for stopped in branch.stopped:
+        what = "gradients beyond it are not known" if stopped.of_gradient else "what follows from it is not known"
+        yield f"stopped at {label(timeline, stopped.node)}: {shown(stopped.why)}; {what}."
+
+
+def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
+    """Everything that is another number in the branch, old and new, a row for each node."""
+    found = compared(Side(timeline, iteration.index + 1), Side(Timeline(branch.log), 1), EXACT)
+    rows: dict[int, list[str]] = {}
+    for one in found.without_gradients(branch.unknown).differences:
+        if one.kind in ("value", "gradient"):
+            old, new = [short(value, _NUMBER) if value is not None else "none" for value in one.values]
+            rows.setdefault(one.pair[0], []).append(f"{one.kind} {old} -> {new}")
+    if not rows:
+        yield "nothing depends on it: no number changes."
+    for node, changed in rows.items():
+        yield f"{fitted(label(timeline, node), _NAME):<{_NAME}} {', '.join(changed)}"
+
+
+def _told(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Iterator[str]:
+    branch = branch_of(timeline, iteration, changes)
+    yield from stops(timeline, branch)
+    yield from differences(timeline, iteration, branch)
+
+
+def _lines(rows: Sequence[str], width: int) -> Iterator[Line]:
+    return (lines.cut(lines.line(row), width) for row in rows)

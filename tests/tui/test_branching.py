@@ -1,0 +1,77 @@
+"""``set x = 5`` and ``undo``: what would follow from another number, in both front ends."""
+
+import pytest
+from driving import app_of, transcript
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.screens.sheet import Sheet
+
+
+def product():
+    x = torch.tensor(3.0, requires_grad=True)
+    z = x * x
+    z.backward()
+    return x, z
+
+
+@pytest.fixture(scope="module")
+def timeline():
+    return Timeline(MemoryLog(events_of(product)))
+
+
+def said(timeline, *commands):
+    """What the last command answers."""
+    return transcript(timeline, *commands).rpartition("(gviz) ")[2].splitlines()[1:]
+
+
+def test_old_and_new(timeline):
+    assert said(timeline, "set x = 5") == [
+        "#1 x                 value 3 -> 5, gradient 6 -> 10",
+        "#2 z = Mul           value 9 -> 25",
+    ]
+
+
+def test_changes_add_up_and_are_taken_back_one_by_one(timeline):
+    both = said(timeline, "set x = 5", "whatif grad z = 2")
+    assert both[0] == "#1 x                 value 3 -> 5, gradient 6 -> 20"
+    assert said(timeline, "set x = 5", "whatif grad z = 2", "undo") == said(timeline, "set x = 5")
+    assert said(timeline, "set x = 5", "undo") == ["took back x = 5; nothing is changed"]
+    assert said(timeline, "undo") == ["nothing is changed"]
+
+
+def test_a_change_that_cannot_be_made_is_not_kept(timeline):
+    assert said(timeline, "whatif y = 5") == ["there is no y; hint: the tape lists the nodes."]
+    assert said(timeline, "whatif x = [1, 2]", "undo") == ["nothing is changed"]
+
+
+def test_the_recording_itself_stays_as_it_is(timeline):
+    assert said(timeline, "set x = 5", "goto end", "print x.grad")[0].endswith("6")
+
+
+def test_settings_are_still_set(timeline):
+    assert said(timeline, "set ascii on") != said(timeline, "set x = 5")
+
+
+class Torch(MemoryLog):
+    framework = "torch"
+
+
+def test_only_the_engines_own_operations_are_run_again():
+    assert said(Timeline(Torch(events_of(product))), "set x = 5") == [
+        "only what gviz's own engine recorded can be run again; this is a trace of torch; "
+        "hint: gviz record --engine builtin SCRIPT."
+    ]
+
+
+async def test_on_the_screen(timeline):
+    app = app_of(timeline)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("colon", *"set x = 5", "enter")
+        await pilot.pause()
+        sheet = app.screen.query_one(Sheet)
+        rows = ["".join(text for text, _ in sheet.row(y)).strip() for y in range(2)]
+    assert sheet.border_title.startswith("What if x = 5")
+    assert rows[0] == "#1 x                 value 3 -> 5, gradient 6 -> 10"
