@@ -16,6 +16,7 @@ SUBJECTS = (
     "million_events",
     "terminal_layout",
     "key_to_repaint",
+    "page",
     "start",
 )
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

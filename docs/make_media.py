@@ -1,13 +1,14 @@
-"""Makes the pictures of the README anew (the debugger's own screenshot, its own export), and the table of lessons.
+"""Makes the pictures of the README anew (the debugger's own screenshot, its own exports), and the table of lessons.
 
-Run it as ``make media``. The result is the same on every machine, except for the letters' places in the graph, which
-depend on the fonts Graphviz finds.
+Run it as ``make media``. The result is the same on every machine, except for the letters, which depend on the fonts
+that are found. The picture of the page needs Chromium with its driver, and stays as it is where they are missing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from gviz.tui.app import DebuggerApp
 MEDIA = Path(__file__).parent / "media"
 README = Path(__file__).parents[1] / "README.md"
 SIZE = (120, 46)
+PAGE_SIZE = "1480,960"
 FONT = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 
 
@@ -31,9 +33,15 @@ def main() -> None:
         trace = Path(folder) / "lesson.gviz"
         record_program(Program((str(lesson.path),), engine="builtin", output=trace))
         with open_trace(trace) as log:
+            met = meeting(Timeline(log))
             screen = asyncio.run(screenshot(Timeline(log), lesson.path.name))
         (MEDIA / "debugger.svg").write_text(screen, encoding="utf-8")
         write_picture(trace, MEDIA / "lesson.svg", force=True)
+        write_picture(trace, Path(folder) / "lesson.html", at=met)
+        if all(map(shutil.which, ("chromium", "chromedriver"))):
+            photograph(Path(folder) / "lesson.html", MEDIA / "page.png")
+        else:
+            print("page.png stays as it is: it needs chromium and chromium-driver")
     README.write_text(with_lessons(README.read_text(encoding="utf-8")), encoding="utf-8")
 
 
@@ -43,6 +51,22 @@ async def screenshot(timeline: Timeline, title: str) -> str:
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         return without_web_fonts(app.export_screenshot(title="gviz"))
+
+
+def photograph(page: Path, picture: Path) -> None:
+    """The page in a browser, at the moment it opens at."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in ("--headless", "--no-sandbox", "--disable-gpu", f"--window-size={PAGE_SIZE}", "--hide-scrollbars"):
+        options.add_argument(flag)
+    with webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver"))) as browser:
+        browser.implicitly_wait(20)
+        browser.get(page.as_uri())
+        browser.find_element("css selector", "body[data-ready]")
+        browser.save_screenshot(str(picture))
 
 
 def meeting(timeline: Timeline) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import PurePath
 from typing import Any
@@ -16,7 +16,7 @@ from gviz.render.page.extent import extent
 from gviz.render.page.geometry import Geometry, geometry
 from gviz.render.page.moves import moves, steps
 from gviz.render.page.sources import Sources
-from gviz.render.request import ExportOptions
+from gviz.render.request import ExportOptions, drawing
 from gviz.render.room import Place
 from gviz.render.scene import scene, structure
 from gviz.render.structure import Structure
@@ -48,14 +48,15 @@ class Strings:
 
 def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, Any]:
     """What the page that opens at moment `n` holds."""
-    held = extent(timeline, n)
+    held = extent(timeline, n, alone=bool(options.part.node))
     strings, sources = Strings(), Sources(timeline)
     notes = [held.left_out] if held.left_out else []
+    own = replace(options, style="gviz", note=notes.append)
     graphs, titles = [], {}
     for iteration in held.iterations:
         low = held.low if iteration is held.iterations[0] else iteration.start
         high = held.high if iteration is held.iterations[-1] else iteration.end
-        shape = structure(timeline, iteration, options.drawing)
+        shape = structure(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
         changes = Changes(timeline, shape, timeline.nodes_of(iteration)).between(low, high)
         words = _widest(shape, changes)
         laid_out = geometry(scene(shape, timeline, timeline.at(high)), words, options)
@@ -73,7 +74,7 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
         "low": held.low,
         "high": held.high,
         "start": n,
-        "notes": notes,
+        "notes": list(dict.fromkeys(notes)),
         "graphs": graphs,
         "events": events,
         "nodes": nodes,

@@ -24,11 +24,11 @@ class Extent:
     left_out: str
 
 
-def extent(timeline: Timeline, n: int) -> Extent:
-    """What a page opened at moment `n` holds."""
+def extent(timeline: Timeline, n: int, *, alone: bool = False) -> Extent:
+    """What a page opened at moment `n` holds: its iteration `alone`, or as much around it as fits."""
     every = timeline.iterations
     here = timeline.iteration_at(n)
-    kept = _grown(timeline, every, every.index(here))
+    kept = (here,) if alone else _grown(timeline, every, every.index(here))
     first, last = kept[0], kept[-1]
     low, high = (0 if first is every[0] else first.start), last.end
     if high - low > EVENTS:

@@ -2,9 +2,11 @@
 
 /** The page's data (`contents.py` says what is in it), from deflated JSON in base64. */
 async function unpacked(packed) {
-  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const letters = atob(packed);
+  const bytes = new Uint8Array(letters.length);
+  for (let place = 0; place < letters.length; place += 1) bytes[place] = letters.charCodeAt(place);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
+  return new Response(stream).json();
 }
 
 /** The place of the last of ascending `numbers` up to `n`, within `from..to`; `from - 1` if there is none. */

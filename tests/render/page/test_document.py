@@ -18,6 +18,7 @@ from gviz.cli.export import command
 from gviz.errors import GvizError
 from gviz.render.exporters import ExportOptions, exporter_for
 from gviz.render.page import extent
+from gviz.render.request import Part
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -112,3 +113,18 @@ def test_the_command_writes_a_page(tmp_path):
     done = CliRunner().invoke(command, ["--engine", "builtin", str(program), "-o", str(out)])
     assert done.exit_code == 0, done.output
     assert held(out.read_text())["title"] == "square.py"
+
+
+def test_modules_are_closed_on_a_page_as_in_a_picture():
+    def program():
+        net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+        net(torch.ones(1, 2)).sum().backward()
+        return net
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    options = ExportOptions(part=Part(depth=1))
+    data = held(exporter_for("page.html").render(timeline, len(timeline), options))
+    boxes = data["graphs"][0]["boxes"]
+    assert [box[2] for box in boxes if box[1] == "module"] == ["[+] 0 Linear", "[+] 2 Linear"]
+    inside = [box[8:] for box in boxes if box[1] == "module"]
+    assert all(len(nodes) > 1 for nodes in inside)
