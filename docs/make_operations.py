@@ -21,7 +21,17 @@ Written by `make operations` from the engine's declarations; do not edit. How it
 [differences.md](differences.md). A name that is not here raises an error that says so and names the nearest ones.
 """
 _NAMESPACES = (
-    *("accelerator", "autograd", "autograd.functional", "autograd.graph", "backends.cudnn", "cuda", "linalg", "nn"),
+    *(
+        "accelerator",
+        "autograd",
+        "autograd.functional",
+        "autograd.graph",
+        "backends.cudnn",
+        "cuda",
+        "jit",
+        "linalg",
+        "nn",
+    ),
     *(
         "nn.functional",
         "nn.init",

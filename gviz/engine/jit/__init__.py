@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from gviz.engine import watching
 from gviz.engine.jit.check import Difference as Difference
 from gviz.engine.jit.check import TracingCheckError as TracingCheckError
 from gviz.engine.jit.check import compare as compare
@@ -24,12 +25,11 @@ from gviz.engine.jit.trace import trace as trace
 from gviz.engine.jit.traced import TracedFunction as TracedFunction
 from gviz.engine.jit.traced import TracedModule as TracedModule
 from gviz.engine.missing import lookup_in
-from gviz.engine.watching import is_recording
 
 
 def is_tracing() -> bool:
     """Whether the operations of this thread are being recorded."""
-    return is_recording()
+    return watching.is_recording()
 
 
 __getattr__ = lookup_in(__name__)
