@@ -16,6 +16,7 @@ from gviz.errors import GvizError
 
 COMMANDS = (
     "demo",
+    "tutor",
     "run",
     "record",
     "open",

@@ -59,3 +59,15 @@ def debug_live(
         app = ScreenApp(screen, ascii=ascii, theme=app.theme)
         run(app)
     return code_of(screen.live.session)
+
+
+def teach(timeline: Timeline, *, title: str, ascii: bool = False, theme: str | None = None) -> None:
+    """The guided lesson over a recording; see `gviz.tui.tutor`."""
+    from gviz.tui.app import ScreenApp, run
+    from gviz.tui.config import read
+    from gviz.tui.glyphs import glyphs
+    from gviz.tui.screens.tutor import TutorScreen
+
+    own = read()
+    screen = TutorScreen(timeline, title, 1, glyphs(ascii=ascii))
+    run(ScreenApp(screen, ascii=ascii, theme=theme or own.theme))

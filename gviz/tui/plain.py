@@ -26,6 +26,7 @@ from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.parsing import spec_of
 from gviz.tui.reading import Reader
 from gviz.tui.session import Session
+from gviz.tui.tutor import Seen, Tutor
 
 WIDTH = 80
 _HELD = ("paused", "post_mortem", "the program is")
@@ -63,6 +64,22 @@ def debug(
     reader = Reader(session.cursor.breakpoints)
     given = typed(input, output, reader) if commands is None else echoed(commands, output)
     return converse(reader, partial(answers, session, reader), chain(echoed(opening, output), given), output)
+
+
+def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:
+    """The guided lesson, line by line: each page is said until what it asks for was typed."""
+    session = Session(Cursor(timeline, 1), glyphs(ascii=wants_ascii()))
+    reader, tutor = Reader(session.cursor.breakpoints), Tutor()
+
+    def answer(command: Command) -> Iterator[str]:
+        yield from answers(session, reader, command)
+        if tutor.saw(Seen(command.name, session)):
+            yield session.glyphs.text(f"\n{tutor.text(plain=True)}")
+        elif tutor.page is not None:
+            yield f"(the lesson waits for: {tutor.wanted(plain=True)})"
+
+    print(*_greeting(session), "", session.glyphs.text(tutor.text(plain=True)), sep="\n", file=output)
+    converse(reader, answer, typed(input, output, reader), output)
 
 
 def converse(

@@ -341,18 +341,20 @@ class DebuggerScreen(LookKeys):
 
     def on_key(self, event: events.Key) -> None:
         """Keys that must not wait for the bindings, because the next keys may already be on their way."""
-        character = event.character if event.is_printable else None
-        taken = character is not None and (self._typed_ahead(character) or self._opened(event.key))
+        taken = self._typed_ahead(event) or (event.is_printable and self._opened(event.key))
         if taken or self._named(event):
             event.stop()
             event.prevent_default()
 
-    def _typed_ahead(self, character: str) -> bool:
-        """A character that was sent before the prompt had the focus belongs to the prompt."""
+    def _typed_ahead(self, event: events.Key) -> bool:
+        """A key that was sent before the prompt had the focus belongs to the prompt."""
         prompt = self.query_one(Prompt)
-        if prompt.display:
-            prompt.insert(character)
-        return bool(prompt.display)
+        if not prompt.display:
+            return False
+        if event.character is not None and event.is_printable:
+            prompt.insert(event.character)
+            return True
+        return prompt.early(event.key)
 
     def _opened(self, key: str) -> bool:
         """The two characters that open the prompt."""

@@ -64,6 +64,19 @@ class Prompt(Horizontal):
         """Type for somebody whose keys went elsewhere."""
         self.query_one(Input).insert_text_at_cursor(text)
 
+    def early(self, key: str) -> bool:
+        """Do what a key does here that went elsewhere; whether it is one of ours."""
+        entry = self.query_one(Input)
+        acts: dict[str, Callable[[], object]] = {
+            "tab": self.action_complete,
+            "escape": self.action_close,
+            "backspace": entry.action_delete_left,
+            "enter": lambda: self._enter(entry.value),
+        }
+        if key in acts:
+            acts[key]()
+        return key in acts
+
     def action_close(self) -> None:
         """Leave the prompt without doing anything."""
         self.display = False
@@ -90,7 +103,10 @@ class Prompt(Horizontal):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand the line over and close."""
         event.stop()
-        if event.value.strip():
-            self._history.append(event.value)
+        self._enter(event.value)
+
+    def _enter(self, text: str) -> None:
+        if text.strip():
+            self._history.append(text)
         self.display = False
-        self.post_message(Typed(self._sign, event.value))
+        self.post_message(Typed(self._sign, text))

@@ -1,0 +1,39 @@
+"""``gviz tutor``: a guided lesson that waits for the right key."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gviz.cli import lessons, terminal
+from gviz.cli.session import Program, record_program
+from gviz.cli.settings import Settings, display_options
+
+
+@click.command("tutor")
+@display_options
+@click.pass_obj
+def command(settings: Settings) -> None:
+    """Learn the debugger in three minutes, on the first lesson.
+
+    Each page says what to press, and waits for it.
+    """
+    lesson = lessons.find(None)
+    recorded = record_program(Program((str(lesson.path),), engine="builtin"))
+    _teach(recorded.trace, lesson.path.name, settings)
+
+
+def _teach(trace: Path, title: str, settings: Settings) -> None:
+    from gviz import tui
+    from gviz.trace.reader import open_trace
+    from gviz.trace.timeline import Timeline
+    from gviz.tui import plain
+
+    with open_trace(trace) as log:
+        timeline = Timeline(log)
+        if terminal.why_plain(settings):
+            plain.teach(timeline, sys.stdin, sys.stdout)
+        else:
+            tui.teach(timeline, title=title, ascii=terminal.needs_ascii(settings), theme=settings.theme)

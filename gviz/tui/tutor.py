@@ -1,0 +1,90 @@
+"""The guided lesson: pages that wait for the right key, for both front ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gviz.tui.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was done: the name of a command (empty for a key that is none), and the session after it."""
+
+    command: str
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is said, the key (in line mode the line) that it waits for, and how it knows that it came."""
+
+    text: str
+    key: str
+    typed: str
+    done: Callable[[Seen], bool]
+
+
+def _command(name: str) -> Callable[[Seen], bool]:
+    return lambda seen: seen.command == name
+
+
+PAGES = (
+    Page("A program ran and was recorded. You stand at its first event, and can go forward and back. One node on:",
+         "n", "n", _command("next")),
+    Page("The same letter as a capital goes back. Nothing is run again: time is only looked at.",
+         "N", "N", _command("reverse-next")),
+    Page("A smaller step is one event: a node made, one gradient added, one buffer freed.",
+         "s", "s", _command("step")),
+    Page("The forward pass makes the graph. Now to the next phase, where backward() begins:",
+         "}", "phase", _command("phase")),
+    Page("Here gradients flow from z to x and y. Node by node: its rule runs and sends them on.",
+         "n", "n", _command("next")),
+    Page("Why is it so? Every number has a cause, with its line and its event. (Any key leaves that page.)",
+         "e", "e", _command("explain")),
+    Page("A breakpoint at the selected node stops whenever something happens to it.",
+         "b", "b", lambda seen: bool(seen.session.cursor.breakpoints.listed)),
+    Page("To the first event, without running anything:",
+         "<", "goto start", lambda seen: seen.session.cursor.position == 0),
+    Page("Run to the next stop: your breakpoint, an error, the first nan, a mark, or the end. C runs back.",
+         "c", "c", _command("continue")),
+    Page("Commands are typed after a colon; Tab completes them. Watch the gradient of x at every stop:",
+         ":watch x.grad (Enter)", "watch x.grad", lambda seen: "x.grad" in seen.session.cursor.asker.watched),
+    Page("To the end: x.grad is complete there.",
+         ">", "goto end", lambda seen: seen.session.cursor.position == len(seen.session.timeline)),
+    Page("And where did that number come from? last goes back to the event that made it.",
+         ":last x.grad (Enter)", "last x.grad", _command("last")),
+)  # fmt: skip
+
+GOODBYE = "That is all you need. gviz run YOUR_SCRIPT.py does this with your program."
+
+
+class Tutor:
+    """Where somebody is in the lesson."""
+
+    def __init__(self) -> None:
+        self._at = 0
+
+    @property
+    def page(self) -> Page | None:
+        """The page that waits; None after the last."""
+        return PAGES[self._at] if self._at < len(PAGES) else None
+
+    def saw(self, seen: Seen) -> bool:
+        """Turn the page if it waited for this; whether it did."""
+        turned = self.page is not None and self.page.done(seen)
+        self._at += turned
+        return turned
+
+    def text(self, *, plain: bool = False) -> str:
+        """What is said now, with the key that is waited for."""
+        page = self.page
+        if page is None:
+            return f"{GOODBYE} {'help' if plain else '?'} lists everything, {'quit' if plain else 'q'} leaves."
+        return f"{self._at + 1}/{len(PAGES)}  {page.text}  {'Type' if plain else 'Press'}  {self.wanted(plain=plain)}"
+
+    def wanted(self, *, plain: bool = False) -> str:
+        """The key or line that is waited for."""
+        page = self.page
+        return "" if page is None else page.typed if plain else page.key

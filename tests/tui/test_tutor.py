@@ -1,0 +1,65 @@
+"""The guided lesson waits for the right key, and for nothing else."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+from stories import demo
+from textual.widgets import Static
+
+from gviz.tui.app import ScreenApp
+from gviz.tui.glyphs import UNICODE
+from gviz.tui.plain import teach
+from gviz.tui.screens.tutor import TutorScreen
+from gviz.tui.tutor import PAGES, Tutor
+
+
+def pressed(key):
+    return [*key.removesuffix(" (Enter)"), "enter"] if key.endswith("(Enter)") else [key]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_every_page_waits_for_its_key_on_the_screen(size):
+    app = ScreenApp(TutorScreen(demo(), "demo.py", 1, UNICODE), ascii=False, theme=None)
+    async with app.run_test(size=size) as pilot:
+        for at, page in enumerate(PAGES, 1):
+            said = str(app.screen.query_one("#tutor", Static).content)
+            assert said.startswith(f"{at}/{len(PAGES)}")
+            assert said.endswith(page.key)
+            assert app.screen.query_one("#tutor").size.height <= 3
+            await pilot.press("k")
+            await pilot.pause()
+            assert str(app.screen.query_one("#tutor", Static).content) == said
+            await pilot.press(*pressed(page.key))
+            await pilot.pause()
+            if page.key == "e":
+                await pilot.press("x")
+                await pilot.pause()
+        assert "That is all" in str(app.screen.query_one("#tutor", Static).content)
+
+
+def test_every_page_waits_for_its_line_in_line_mode():
+    output = io.StringIO()
+    text = "".join(f"output\n{page.typed}\n" for page in PAGES)
+    teach(demo(), io.StringIO(text), output)
+    said = output.getvalue()
+    assert said.count("the lesson waits for:") == len(PAGES)
+    assert [said.count(f"\n{at}/{len(PAGES)}  ") for at in range(1, len(PAGES) + 1)] == [1] * len(PAGES)
+    assert "That is all" in said
+
+
+def test_a_lesson_that_is_over_waits_for_nothing():
+    tutor = Tutor()
+    tutor._at = len(PAGES)
+    assert tutor.page is None
+    assert tutor.wanted() == ""
+
+
+def test_the_command_teaches_on_the_first_lesson():
+    lines = "".join(f"{page.typed}\n" for page in PAGES)
+    done = subprocess.run(
+        [sys.executable, "-m", "gviz", "tutor", "--plain"], input=lines, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "That is all" in done.stdout
