@@ -27,11 +27,6 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
 
     cursor = Cursor(timeline, 0)
     cursor.position = cursor.event_at(at) if at else len(timeline)
-    if place == "alive":
-        from gviz.explain.findings.lifetimes import alive
-        from gviz.explain.survey import Survey
-
-        return [alive(Survey(timeline), timeline.at(cursor.position))]
     return [explanation(cursor, place)]
 
 

@@ -7,9 +7,12 @@ from functools import partial
 
 from gviz.errors import GvizError
 from gviz.explain import finding
+from gviz.explain.check import check as everything
 from gviz.explain.docstring import about
 from gviz.explain.finding import Finding
+from gviz.explain.findings.lifetimes import alive
 from gviz.explain.names import label
+from gviz.explain.survey import Survey
 from gviz.explain.why import why
 from gviz.plain_text import shown
 from gviz.tui import asking, lines
@@ -36,18 +39,36 @@ AROUND = 4
 
 
 def explanation(cursor: Cursor, text: str) -> Finding:
-    """Why the place of `text` (the selected node without one) is as it is here; of several nodes the last one made."""
+    """Why the place of `text` (the selected node without one) is as it is here; of several nodes the last one made.
+
+    ``alive`` asks which graphs are.
+    """
+    moment = cursor.timeline.at(cursor.position)
+    if text.strip() == "alive":
+        return alive(Survey(cursor.timeline), moment)
     place, aspect = split_aspect(text.strip())
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    return why(cursor.timeline, cursor.timeline.at(cursor.position), node, aspect)
+    return why(cursor.timeline, moment, node, aspect)
 
 
 def explain(session: Session, text: str) -> Look:
     """``explain [PLACE]``."""
     rows = list(finding.lines(explanation(session.cursor, text)))
     return Look("Why", partial(explanation_lines, rows))
+
+
+def check(session: Session, _: str) -> Look:
+    """``check``: everything that is wrong in the recording, or may be."""
+    found = everything(session.timeline)
+    rows = [
+        (depth, text if depth else f"{one.level}: {text}", event)
+        for one in found
+        for depth, text, event in finding.lines(one.finding)
+    ]
+    nothing = (0, f"nothing found in {len(session.timeline)} events", 0)
+    return Look("Check", partial(explanation_lines, rows or [nothing]))
 
 
 def node(session: Session, place: str) -> Look:
