@@ -81,8 +81,7 @@ def _print(comparison: Comparison, a: str, b: str, everything: bool) -> None:
     table = list(text.rows(comparison, everything=everything))
     if not table:
         return
-    left, right = text.side_title(comparison.a, a), text.side_title(comparison.b, b)
-    click.echo(f"\n{left:<{text.COLUMN}}   {right}".rstrip())
+    click.echo(f"\n{text.heading(comparison, a, b)}")
     limit = len(table) if everything else ROWS
     for line in table[:limit]:
         click.echo(line)

@@ -15,8 +15,10 @@ from gviz.explain.names import label
 from gviz.plain_text import clipped, shown
 from gviz.trace.state import NodeInfo
 
-NAME_WIDTH, VALUE_WIDTH = 20, 12
-COLUMN = NAME_WIDTH + 1 + VALUE_WIDTH
+WIDTH = 92
+VALUE_WIDTH = 12
+_WORDS_WIDTH = 23
+"""Room for what differs, at the right."""
 
 _WORDS: dict[Kind, str] = {
     "inputs": "computed from other nodes",
@@ -41,26 +43,37 @@ def summary(comparison: Comparison) -> Iterator[str]:
         yield from _first(comparison, kind)
 
 
-def rows(comparison: Comparison, *, everything: bool = False) -> Iterator[str]:
+def rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False) -> Iterator[str]:
     """Both sides in columns; between them ``|`` where they differ, ``<`` and ``>`` where only one has the node.
 
-    Without `everything` only what differs.
+    Without `everything` only what differs. `width` characters are enough for all but many differences at once.
     """
+    column = column_of(width)
     by_pair: dict[Pair, list[Difference]] = defaultdict(list)
     for difference in comparison.differences:
         by_pair[difference.pair].append(difference)
     for pair in comparison.pairs:
         differences = by_pair[pair]
         if everything or differences:
-            left, right = _cell(comparison.a, pair[0]), _cell(comparison.b, pair[1])
+            left, right = _cell(comparison.a, pair[0], column), _cell(comparison.b, pair[1], column)
             said = ", ".join(dict.fromkeys(filter(None, map(_said, differences))))
-            yield f"{left:<{COLUMN}} {_mark(pair, differences)} {right:<{COLUMN}} {said}".rstrip()
+            yield f"{left:<{column}} {_mark(pair, differences)} {right:<{column}} {said}".rstrip()
 
 
-def side_title(side: Side, name: str) -> str:
-    """A side above its column."""
+def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH) -> str:
+    """What stands above the columns: the names of the two recordings."""
+    column = column_of(width)
+    return f"{_title(comparison.a, a, column):<{column}}   {_title(comparison.b, b, column)}".rstrip()
+
+
+def column_of(width: int) -> int:
+    """How wide one side is in a table of `width` characters."""
+    return max((width - 3 - _WORDS_WIDTH) // 2, VALUE_WIDTH + 12)
+
+
+def _title(side: Side, name: str, width: int) -> str:
     several = f" iteration {side.number}" if len(side.timeline.iterations) > 1 else ""
-    return f"{clipped(name, COLUMN - len(several))}{several}"
+    return f"{clipped(name, width - len(several))}{several}"
 
 
 def _counted(comparison: Comparison) -> str:
@@ -131,9 +144,9 @@ def _mark(pair: Pair, differences: Sequence[Difference]) -> str:
     return "<" if not pair[1] else "|" if differences else " "
 
 
-def _cell(side: Side, node: int) -> str:
+def _cell(side: Side, node: int, width: int) -> str:
     if not node:
         return ""
-    values = side.values[node]
+    values, name = side.values[node], width - 1 - VALUE_WIDTH
     value = numbers.short(values[0], VALUE_WIDTH) if values else ""
-    return f"{clipped(label(side.timeline, node), NAME_WIDTH):<{NAME_WIDTH}} {value}"
+    return f"{clipped(label(side.timeline, node), name):<{name}} {value}"

@@ -13,7 +13,7 @@ from typing import NoReturn
 from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui import asking, branching, folding, informing, looking, saving, stopping
+from gviz.tui import asking, branching, comparing, folding, informing, looking, saving, stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.command import Asked, Command, Look, Run, Said, Script, Spec, Wish
@@ -148,6 +148,8 @@ _LOOK = (
     Spec("check", (), "", "what is wrong in this recording, or may well be", _looks(looking.check)),
     Spec("whatis", (), "EXPR", "its shape and dtype", _asks(asking.whatis)),
     Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", _asks(asking.diff)),
+    Spec("compare", (), "[FILE] [A,B]", "two iterations of this recording, or it and another one, beside each other",
+         _looks(comparing.compare)),
     Spec("tape", (), "", "all nodes of this iteration, one row each", _looks(looking.tape)),
     Spec("graph", (), "[PLACE]", "the graph, and a node in it", _looks(looking.graph)),
     Spec("list", ("l",), "[PLACE]", "the source around the current line, or where a node was made",
