@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from gviz.cli import debugger, lessons, streams, terminal
+from gviz.cli.order import Engine
 from gviz.cli.picture import write_picture
 from gviz.cli.session import Program, record_program
 from gviz.cli.settings import Settings, display_options
@@ -29,7 +30,8 @@ def command(settings: Settings, name: str | None, list_all: bool) -> int:
         _list()
         return 0
     lesson = lessons.find(name)
-    recorded = record_program(Program((str(lesson.path),), engine="builtin"))
+    engine: Engine = "torch" if lesson.needs_pytorch else "builtin"
+    recorded = record_program(Program((str(lesson.path),), engine=engine))
     piped = terminal.why_plain(settings) and not settings.plain and not sys.stdin.isatty()
     first = sys.stdin.readline() if piped else ""
     if piped and not first:
@@ -44,6 +46,8 @@ def _list() -> None:
     every = lessons.lessons()
     width = max((len(lesson.name) for lesson in every), default=0)
     for lesson in every:
+        if lesson.needs_pytorch and not lesson.number.strip("p0").strip("1"):
+            click.echo("\nfor users of PyTorch (pip install 'gviz[torch]'):")
         click.echo(f"{lesson.number}  {lesson.name:<{width}}  {lesson.title()}")
 
 

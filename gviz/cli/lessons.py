@@ -15,6 +15,11 @@ class Lesson:
     path: Path
 
     @property
+    def needs_pytorch(self) -> bool:
+        """Whether it is about real PyTorch, not about gviz's own engine."""
+        return self.path.parent.name == "pytorch"
+
+    @property
     def number(self) -> str:
         return self.path.stem.partition("_")[0]
 
@@ -32,7 +37,8 @@ class Lesson:
 
 def lessons() -> list[Lesson]:
     """All lessons, in the order they are taught in."""
-    return [Lesson(path) for path in sorted(folder().glob("[0-9]*_*.py"))]
+    ours, real = sorted(folder().glob("[0-9]*_*.py")), sorted(folder().glob("pytorch/p[0-9]*_*.py"))
+    return [Lesson(path) for path in (*ours, *real)]
 
 
 def find(name: str | None) -> Lesson:

@@ -24,6 +24,8 @@ from gviz.cli.undecodable import as_python_says
 from gviz.errors import GvizError
 from gviz.site import is_hidden
 
+_ADAPTERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "adapters", "")
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -140,7 +142,18 @@ def _own(traceback: TracebackType | None) -> TracebackType | None:
     """The part of a traceback that begins with the program's own first frame."""
     while traceback is not None and is_hidden(traceback.tb_frame.f_code.co_filename):
         traceback = traceback.tb_next
+    _leave_out_adapters(traceback)
     return traceback
+
+
+def _leave_out_adapters(traceback: TracebackType | None) -> None:
+    """Take out the frames by which gviz listens to a framework in the middle of its work."""
+    while traceback is not None:
+        after = traceback.tb_next
+        while after is not None and after.tb_frame.f_code.co_filename.startswith(_ADAPTERS):
+            after = after.tb_next
+        traceback.tb_next = after
+        traceback = after
 
 
 _Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]

@@ -126,7 +126,12 @@ def _put_in_modules(session: Session, leaving: ExitStack) -> None:
         if session.is_heard:
             modules.leave(session)
 
+    def registered(module: torch.nn.Module, name: str, parameter: Any) -> None:
+        if session.is_heard and isinstance(parameter, torch.nn.Parameter):
+            session.marks.bear(parameter, session.channel.stack())
+
     hooks = torch.nn.modules.module
+    leaving.callback(hooks.register_module_parameter_registration_hook(registered).remove)
     leaving.callback(hooks.register_module_forward_pre_hook(before).remove)
     leaving.callback(hooks.register_module_forward_hook(after, always_call=True).remove)
 

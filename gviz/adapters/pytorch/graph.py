@@ -71,6 +71,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
     _say_created(
         session, mark, "tensor", _TENSOR, kind=kind, inputs=(), outputs=outputs,
         attrs=(*attrs, *_oddities(tensor)), requires_grad=tensor.requires_grad,
+        stack=session.marks.birthplace(tensor) if kind == "parameter" else None,
     )  # fmt: skip
     session.marks.remember(tensor, mark)
     if tensor.requires_grad and tensor.is_leaf and tensor.grad is not None:
@@ -294,11 +295,13 @@ def _dtype_beside(result: torch.Tensor) -> torch.dtype:
 def _say_created(
     session: Session, mark: Mark, key: object, op: OpSeen | Operation, *, kind: NodeKind, inputs: tuple[Edge, ...],
     outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
+    stack: int | None = None,
 ) -> None:  # fmt: skip
     channel, thread = session.channel, session.thread
     number = channel.op(key, lambda number: _numbered(op, number))
     scope = thread.scopes[-1] if thread.scopes else 0
-    stack = channel.stack(3)
+    if stack is None:
+        stack = channel.stack(3)
     channel.say(
         NodeCreated(mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, thread.during)
     )

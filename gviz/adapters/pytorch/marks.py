@@ -39,8 +39,9 @@ class Mark(Seen):
 class _Known(weakref.ref[torch.Tensor]):
     """A weak reference to a tensor, with what is known of it."""
 
-    __slots__ = ("key", "mark", "owner")
+    __slots__ = ("born", "key", "mark", "owner")
     key: int
+    born: int
     mark: Mark | None
     owner: weakref.ref[torch.Tensor] | None
 
@@ -80,6 +81,15 @@ class Marks:
         """Remember whose ``.grad`` a tensor is."""
         self._entry(grad).owner = weakref.ref(owner)
 
+    def bear(self, tensor: torch.Tensor, stack: int) -> None:
+        """Remember where a tensor was made that is announced only when it is used."""
+        self._entry(tensor).born = stack
+
+    def birthplace(self, tensor: torch.Tensor) -> int:
+        """The stack in which a tensor was made, 0 if that is not known."""
+        known = self._known.get(id(tensor))
+        return known.born if known is not None and known() is tensor else 0
+
     def storage(self, tensor: torch.Tensor, *, new: bool) -> int:
         """The number of a tensor's memory; `new` says that it cannot have been seen before."""
         try:
@@ -96,7 +106,7 @@ class Marks:
         known = self._known.get(id(tensor))
         if known is None or known() is not tensor:
             known = _Known(tensor, self._bury)
-            known.key, known.mark, known.owner = id(tensor), None, None
+            known.key, known.born, known.mark, known.owner = id(tensor), 0, None, None
             self._known[known.key] = known
         return known
 
