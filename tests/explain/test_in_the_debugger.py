@@ -4,7 +4,6 @@ from driving import after, transcript
 from explain.programs import recorded
 
 from gviz.tui.lines import plain
-from gviz.tui.screens.sheet import Sheet
 
 
 def test_a_check_in_line_mode():
@@ -21,5 +20,5 @@ def test_which_graphs_are_alive_in_line_mode():
 async def test_why_at_a_failure_on_the_screen():
     timeline = recorded("bugs", "carried_state")
     screen = await after(timeline, "e", at=len(timeline))
-    rows = [plain(row) for row in screen.query_one(Sheet)._draw_lines(80)]
+    rows = [plain(row) for row in screen._draw(80)]
     assert "through #8 h = Tanh, which was carried over" in " ".join(" ".join(rows).split())
