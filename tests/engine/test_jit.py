@@ -351,3 +351,11 @@ def test_threads_have_buffers_of_their_own():
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(traced, inputs * 5))
     assert all(torch.equal(result, f(x)) for result, x in zip(results, inputs * 5, strict=True))
+
+
+def test_parameters_may_become_another_dtype():
+    model = torch.nn.Linear(3, 2)
+    traced = jit.trace(model, torch.ones(1, 3))
+    model.double()
+    with torch.no_grad():
+        assert traced(torch.ones(1, 3).double()).dtype is torch.float64

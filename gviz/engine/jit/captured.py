@@ -23,6 +23,7 @@ from gviz.engine.jit.plan import casts, place, ufunc_of
 from gviz.engine.jit.recorder import GraphRecorder
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
+from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
 
@@ -67,8 +68,8 @@ class CaptureRecorder(GraphRecorder):
         if how not in ("len", "iteration"):  # sizes cannot change
             self._refuse(_READ.format(what=what[0].lower() + what[1:]))
 
-    def shape(self, tensor: Tensor) -> Any:
-        return tuple.__new__(type(super().shape(tensor)), tensor._array.shape)
+    def shape(self, tensor: Tensor) -> Size:
+        return Size(tensor._array.shape)
 
     def drew(self) -> None:
         self._refuse("random numbers are drawn outside of operations, and a replay would repeat those of the capture")

@@ -34,7 +34,9 @@ class TracedFunction:
         self.takes, self.gives = takes, gives
         self.__name__ = self.__qualname__ = graph.name
         self._forms = [node.outputs[0] for node in graph.inputs]
-        self._shared = [node.tensor for node in graph.nodes if node.kind == "parameter" and node.tensor is not None]
+        shared = [node for node in graph.nodes if node.kind == "parameter"]
+        self._shared = [node.tensor for node in shared if node.tensor is not None]
+        self._shared_forms = [node.outputs[0] for node in shared]
         self._executor = Executor(graph) if is_planned(graph) else None
 
     def __call__(self, *args: Any) -> Any:
@@ -65,7 +67,7 @@ class TracedFunction:
             return False
         if self.tracked and thread.grad_enabled and _want_gradients(tensors, self._shared):
             return False
-        return all(map(form_of, tensors, self._forms))
+        return all(map(form_of, tensors, self._forms)) and all(map(form_of, self._shared, self._shared_forms))
 
     def _interpret(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         try:
