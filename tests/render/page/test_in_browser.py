@@ -4,15 +4,17 @@ import base64
 
 import pytest
 from render.logs import LOGS, Script, recurrent, two_shares
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from gviz import events as e
 from gviz.explain.happening import happening
 from gviz.render.exporters import ExportOptions, exporter_for
 from gviz.render.scene import scene, structure
 from gviz.trace import navigation
+
+NOT_RUN = "not run: selenium is not installed"
+By = pytest.importorskip("selenium.webdriver.common.by", reason=NOT_RUN).By
+Keys = pytest.importorskip("selenium.webdriver.common.keys", reason=NOT_RUN).Keys
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui", reason=NOT_RUN).WebDriverWait
 
 pytestmark = pytest.mark.browser
 
