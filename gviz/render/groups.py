@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import hypot
 
 from gviz.numbers import NO_VALUE, bad_text, count_text, norm, number, short
@@ -30,9 +31,12 @@ def group_rows(place: Place, group: Group, now: Now) -> tuple[Row, ...]:
 def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) -> float | None:
     """The length of all ``.grad`` of some leaves together; None if none has one that is known."""
     outputs = [state.outputs[0] for node in nodes if (state := states.get(node)) is not None and state.outputs]
-    lengths = [norm(output.grad) for output in outputs if output.grad is not None]
+    lengths = [_length(output.grad) for output in outputs if output.grad is not None]
     known = [length for length in lengths if length is not None]
     return hypot(*known) if known else None
+
+
+_length = lru_cache(maxsize=8192)(norm)  # thousands of gradients, of which an event changes one
 
 
 def group_states(place: Place, group: Group, now: Now) -> tuple[State, ...]:
@@ -52,7 +56,8 @@ def group_states(place: Place, group: Group, now: Now) -> tuple[State, ...]:
         "done": steps == {"done"},
         "released": any(state.saved == "freed" for state in there) and all(state.saved != "held" for state in there),
         "freed": len(there) == len(inner) and all(state.freed for state in there),
-        "nan": any(
+        "nan": bool(now.first_bad)  # else there is none anywhere yet, and looking takes long
+        and any(
             bad_text(out.value) or bad_text(out.grad) for state in (there[-1], *parameters) for out in state.outputs
         ),
         "error": now.first_bad in everything or (failed is not None and failed.node in everything),

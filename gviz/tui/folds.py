@@ -16,7 +16,7 @@ from gviz.trace.timeline import Timeline
 LARGE = 2000
 """A graph of so many nodes opens with modules closed."""
 
-FEW_BOXES = 200
+FEW_BOXES = 500
 """So many boxes are left of it, if closing modules can do that."""
 
 NEAR = 2

@@ -24,6 +24,7 @@ from gviz.tui.drawing.node import Subject, frame_text, node_lines
 from gviz.tui.drawing.output import output_lines
 from gviz.tui.drawing.saved import saved_lines
 from gviz.tui.drawing.source import Place, code_lines
+from gviz.tui.drawing.tensor import tensor_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import key_lines
 from gviz.tui.lines import Line, line, wrapped
@@ -191,6 +192,25 @@ def _stack_lines(session: Session) -> Iterator[Line]:
     yield line(f"node {label(session.timeline, selected)} was made at event {info.born}:")
     for depth, frame in enumerate(info.frames):
         yield line(f"  {depth}  {frame_text(frame)}")
+
+
+def tensor(session: Session, text: str) -> Look:
+    """All elements of a value, of ``x.grad`` or of what has arrived at a node."""
+    place, aspect = split_aspect(text.strip())
+    cursor = session.cursor
+    node = cursor.asker.last(place, cursor.position) if place else cursor.selected
+    state = session.moment.state(node) if node else None
+    if state is None or not state.outputs:
+        raise GvizError("it is not made yet" if node else "no node is selected", exit_code=2)
+    output, title = state.outputs[0], label(session.timeline, node)
+    if aspect != "grad":
+        draw = partial(tensor_lines, session.timeline, title, "value", output.value)
+    else:
+        value = output.grad if output.grad is not None else output.incoming
+        if value is None:
+            raise GvizError(f"{title} has no gradient here", exit_code=2)
+        draw = partial(tensor_lines, session.timeline, f"gradient of {title}", "grad", value)
+    return Look("Tensor", lambda width: draw(width, session.glyphs))
 
 
 def saved(session: Session, place: str) -> Look:

@@ -188,4 +188,6 @@ def _standing(info: NodeInfo, state: NodeState) -> str:
         return info.created.untracked
     if arrived is not None and arrived.written_by:
         return f"↻{arrived.version}"
+    if info.created.during[0] and state.step == "none":
+        return f"made in pass {info.created.during[0]}"
     return "done" if state.step == "done" else ""

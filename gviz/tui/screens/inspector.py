@@ -31,7 +31,7 @@ class InspectorScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Fill it."""
         panel = self.query_one(NodePanel)
-        panel.full = True
+        panel.full = panel.tensors = True
         panel.all_of_it = ": PageDown"
         panel.moment, panel.selected = self._moment, self._node
         panel.set_title(f"#{self._node} at event {self._moment.n}: esc leaves")

@@ -70,11 +70,12 @@ class Drawings:
 
     def title(self, shown: Shown) -> str:
         """What a drawing is of, where it is not the whole graph."""
-        parts, limit, closed = len(self.parts(shown)), self._folds.told(), len(shown.wanted.closed)
+        parts, limit = len(self.parts(shown)), self._folds.told()
+        closed = sum(place.group is not None for place in self.get(shown).shape.places)
         words = [
             f"part {shown.part + 1} of {parts}" if parts > 1 else "",
             limit,
-            f"{closed} module{'' if closed == 1 else 's'} closed" if closed else "",
+            f"{closed} closed call{'' if closed == 1 else 's'}" if closed else "",
         ]
         return ", ".join(filter(None, words))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from textual.reactive import reactive
 
 from gviz.trace.moment import Moment
@@ -9,8 +11,10 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.asking import Asker
 from gviz.tui.drawing.node import Subject, node_lines
+from gviz.tui.drawing.tensor import node_tensors
 from gviz.tui.drawing.watched import watch_lines
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line
 from gviz.tui.widgets.styled import Page
 
 
@@ -22,6 +26,7 @@ class NodePanel(Page):
     full: reactive[bool] = reactive(False)
     watched: reactive[tuple[str, ...]] = reactive(())
     watching: reactive[bool] = reactive(True)
+    tensors = False
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, asker: Asker | None = None, *, id: str = "node") -> None:
         super().__init__(id=id)
@@ -64,7 +69,12 @@ class NodePanel(Page):
         moment = self.moment
         if moment is not None:
             watching = () if self._asker is None or not self.watching else tuple(self._asker.watching(moment.n))
-            self.show_fitted(lambda width: (*watch_lines(watching, width), *node_lines(self._subject(moment, width))))
+            self.show_fitted(lambda width: (*watch_lines(watching, width), *self._all_lines(moment, width)))
+
+    def _all_lines(self, moment: Moment, width: int) -> Iterator[Line]:
+        yield from node_lines(self._subject(moment, width))
+        if self.tensors:
+            yield from node_tensors(self._timeline, moment, self.selected, width, self.glyphs)
 
     def _subject(self, moment: Moment, width: int) -> Subject:
         return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full)
