@@ -14,6 +14,7 @@ SUBJECTS = (
     "transformer",
     "recording",
     "million_events",
+    "pictures",
     "terminal_layout",
     "key_to_repaint",
     "page",

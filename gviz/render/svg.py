@@ -24,10 +24,14 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     return headed(plain, words(scene, prefix) + style_element(options, prefix), prefix)
 
 
+WRAPPED = re.compile(r'<title>[^<]*</title>\n<g id="a_[^"]*"><a xlink:title="([^"]*)">\n(.*?)</a>\n</g>\n', re.DOTALL)
+"""How Graphviz writes a tooltip, around what it belongs to."""
+
+
 def slim(text: str, form: Form) -> str:
-    """The SVG without what every text repeats, which is said once, without comments and without titles of lines."""
+    """The SVG without comments and without what every text repeats, which is said once; tooltips as titles."""
     text = re.sub(r"<!--.*?-->\n", "", text, flags=re.DOTALL)
-    text = re.sub(r'(class="edge[^>]*>)\n<title>[^<]*</title>', r"\1", text)
+    text = WRAPPED.sub(lambda found: f"<title>{found[1]}</title>\n{found[2]}" if found[1].strip() else found[2], text)
     same = f' font-family="{form.font}"'
     text = text.replace(same, "").replace(' xml:space="preserve" text-anchor="start"', "").replace('.00"', '"')
     text = text.replace("&#45;", "-").replace(f' font-size="{form.size}"', "")
