@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gviz.cli import ranks
 from gviz.cli.debugger import debug
 from gviz.cli.settings import Settings, display_options
 from gviz.cli.stops import Opening, takes_opening
@@ -20,8 +21,14 @@ from gviz.trace import places
 @display_options
 @click.pass_obj
 def command(settings: Settings, trace: Path | None, at: str | None, opening: Opening) -> int:
-    """Open the debugger on a trace; without TRACE on the newest one in the cache folder."""
+    """Open the debugger on a trace; without TRACE on the newest one in the cache folder.
+
+    A folder holds the traces of several processes (the ranks of one training run): where they stop agreeing is printed,
+    and the debugger opens on the rank that differs first.
+    """
     path = trace or _newest()
+    if path.is_dir():
+        path = ranks.compare(ranks.recordings(path))
     return debug(path, settings, title=path.name, at=at, opening=opening.over_a_recording)
 
 
