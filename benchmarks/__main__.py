@@ -18,6 +18,7 @@ SUBJECTS = (
     "terminal_layout",
     "key_to_repaint",
     "page",
+    "live_step",
     "start",
 )
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -75,14 +75,14 @@ def viewer(blocks: int) -> None:
 def rows() -> Iterator[Row]:
     """The median for each kind of key."""
     for name, presses in measured().items():
-        yield Row(f"key to repaint on 2,000 nodes, {name}, wall", f"{_times(presses, 0.5):.1f} ms", goal="16 ms")
+        yield Row(f"key to repaint on 2,000 nodes, {name}, wall", f"{times(presses, 0.5):.1f} ms", goal="16 ms")
 
 
 def measured() -> dict[str, list[tuple[float, int]]]:
     """Seconds and bytes of the repaint after each press, by kind of key."""
     child, terminal = opened([sys.executable, "-m", "benchmarks.key_to_repaint", "--viewer"])
-    _until_quiet(terminal, patience=20.0, quiet=1.0)
-    presses = {name: [_press(terminal, key) for _ in range(REPEATS)] for name, key in KEYS.items()}
+    until_quiet(terminal, patience=20.0, quiet=1.0)
+    presses = {name: [press(terminal, key) for _ in range(REPEATS)] for name, key in KEYS.items()}
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     os.close(terminal)
@@ -94,23 +94,24 @@ def main() -> None:
     print(f"{'key':12}{'median ms':>10}{'p95 ms':>10}{'bytes':>10}")
     for name, presses in measured().items():
         size = statistics.median(size for _, size in presses)
-        print(f"{name:12}{_times(presses, 0.5):10.1f}{_times(presses, 0.95):10.1f}{size:10,.0f}")
+        print(f"{name:12}{times(presses, 0.5):10.1f}{times(presses, 0.95):10.1f}{size:10,.0f}")
 
 
-def _times(presses: Sequence[tuple[float, int]], share: float) -> float:
+def times(presses: Sequence[tuple[float, int]], share: float) -> float:
     """The time in milliseconds that this share of the presses did not exceed; those without a repaint do not count."""
     times = sorted(seconds * 1000 for seconds, size in presses if size)
     return times[int(len(times) * share)] if times else float("nan")
 
 
-def _press(terminal: int, key: bytes) -> tuple[float, int]:
+def press(terminal: int, key: bytes) -> tuple[float, int]:
+    """Seconds from a key to the last byte of what it causes, and how many bytes."""
     begin = time.perf_counter()
     os.write(terminal, key)
-    last, size = _until_quiet(terminal, patience=1.0, quiet=QUIET)
+    last, size = until_quiet(terminal, patience=1.0, quiet=QUIET)
     return last - begin, size
 
 
-def _until_quiet(terminal: int, *, patience: float, quiet: float) -> tuple[float, int]:
+def until_quiet(terminal: int, *, patience: float, quiet: float) -> tuple[float, int]:
     """When the last byte came before the terminal was quiet, and how many there were."""
     last, size, wait = time.perf_counter(), 0, patience
     while select.select([terminal], [], [], wait)[0]:

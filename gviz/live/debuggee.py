@@ -131,6 +131,7 @@ class Debuggee:
         if self._gate is not None:
             self._gate.let_go()
         self._answers.put(Wish("run"))
+        self._line.send(Released())
 
     def _end(self) -> None:
         """Close the trace and end, whatever the program is doing."""

@@ -53,7 +53,7 @@ class Held(msgspec.Struct, frozen=True, tag=True):
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):
-    """The program goes on by itself: a signal ended the wait."""
+    """The program goes on by itself: a signal ended the wait, or it was let go."""
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):

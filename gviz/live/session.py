@@ -70,6 +70,7 @@ class Session:
         self.ended: Ended | None = None
         self.stopped = False
         self.printed: deque[bytes] = deque(maxlen=KEPT_OUTPUT)
+        self._alone = threading.Event()
         self._on_report = on_report
         self._line: Line | None = None
         self._folder = tempfile.mkdtemp(prefix="gviz-")  # for its owner only
@@ -118,10 +119,11 @@ class Session:
         self._terminal.resize(columns, rows)
 
     def let_go(self) -> None:
-        """Let the program run on without a debugger; this session has ended."""
+        """Let the program run on without a debugger; waits until it has taken leave. This session has ended."""
         if self.state != "ended":
-            self._send(LetGo())
             self.state = "let go"
+            self._send(LetGo())
+            self._alone.wait(PATIENCE)
 
     def stop(self) -> None:
         """End the program and wait until it is gone."""
@@ -154,7 +156,9 @@ class Session:
             self._forget_address()
         self._line = line = Line(end)
         while (message := line.receive()) is not None:
-            if isinstance(message, Held | Ready | Released):
+            if self.state == "let go":
+                self._alone.set()
+            elif isinstance(message, Held | Ready | Released):
                 self.state = "held" if isinstance(message, Held) else self.state
                 self.state = "running" if isinstance(message, Released) else self.state
                 self._on_report(message)

@@ -23,6 +23,8 @@ from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.widgets.output import OutputPanel
 
 TICK_SECONDS = 0.2
+GROWN_ENOUGH = 1.2
+"""How much larger a graph must be before the panels may change places: that lays out the whole screen."""
 
 
 class Reported(Message):
@@ -157,9 +159,12 @@ class LiveScreen(DebuggerScreen):
         return True
 
     def _opened(self, character: str) -> bool:
-        """The answer to the program is typed at once, like a command."""
+        """What asks for more keys does so at once: they may already be on their way."""
         if character == "a" and not self._awaited:
             self.action_prompt(":", "type ")
+            return True
+        if character == "q" and not self._awaited and self.live.alive:
+            self.action_quit()
             return True
         return super()._opened(character)
 
@@ -197,7 +202,7 @@ class LiveScreen(DebuggerScreen):
         """Let the panels know of everything that has happened."""
         nodes = len(self.timeline.nodes)
         self.length = len(self.timeline)
-        if nodes != self._known_nodes:
+        if nodes > self._known_nodes * GROWN_ENOUGH:
             self._known_nodes = nodes
             self.call_after_refresh(self.panels.fit)
 

@@ -90,7 +90,7 @@ class Tape(Lines):
 
     def watch_length(self, length: int) -> None:
         """The recording has grown."""
-        if length:
+        if length and self.display:  # a panel that comes on the screen counts anew
             self._longest_title = title_width(self._timeline, self._timeline.nodes[:MEASURED])
             self._states = {}
             self.set_count(len(self._timeline.nodes) + 1)

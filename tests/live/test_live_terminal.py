@@ -1,0 +1,107 @@
+"""``gviz run`` in a real terminal: tmux on a private socket, polled for text."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from driving_live import PATIENCE, is_gone
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """\
+import os
+import gviz.engine as torch
+with open(__file__ + ".pid", "w") as file:
+    print(os.getpid(), file=file)
+x = torch.tensor(2.0, requires_grad=True)
+while True:
+    y = x * x
+    y.backward()
+"""
+
+
+class Terminal:
+    """One tmux session that runs a script under the debugger and says its exit code."""
+
+    def __init__(self, folder):
+        (folder / "program.py").write_text(PROGRAM)
+        self.pid = folder / "program.py.pid"
+        self.socket = f"gviz-{uuid.uuid4().hex}"
+        environment = f"PYTHONPATH={ROOT} XDG_CACHE_HOME={folder} TERM=tmux-256color LC_ALL=C.UTF-8"
+        command = f"env -u COLUMNS -u LINES {environment} {sys.executable} -m gviz run {folder}/program.py"
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", f"{command}; echo exit=$?; sleep 90")
+
+    def tmux(self, *arguments):
+        return subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True).stdout
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def until(self, *texts):
+        """The screen as soon as all texts are on it."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            screen = self.tmux("capture-pane", "-p")
+            if all(text in screen for text in texts):
+                return screen
+            time.sleep(0.05)
+        raise AssertionError(f"{texts} not on the screen:\n{screen}")
+
+    @property
+    def program(self):
+        """The process of the program."""
+        return int(self.pid.read_text())
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    made = Terminal(tmp_path)
+    yield made
+    made.tmux("kill-server")
+
+
+def test_a_program_is_held_let_run_paused_and_stopped(terminal):
+    terminal.until("LIVE FORWARD", "event 1", "#1 x")
+    program = terminal.program
+    terminal.keys("n")
+    terminal.until("LIVE", "#2 y")
+    terminal.keys("N")
+    terminal.until("REPLAY", "back to 1")
+    terminal.keys(">", "c")
+    terminal.until("RUNNING", "events,", "/s")
+    terminal.keys("C-c")
+    terminal.until("LIVE", "paused")
+    terminal.keys("q")
+    terminal.until("s stops it, k keeps it running")
+    terminal.keys("s")
+    terminal.until("exit=0", "trace: ")
+    assert is_gone(program)
+
+
+def test_a_killed_program_is_told_and_its_past_stays(terminal):
+    terminal.until("LIVE FORWARD")
+    program = terminal.program
+    terminal.keys("n", "n")
+    terminal.until("LIVE", "BACKWARD")
+    os.kill(program, signal.SIGKILL)
+    terminal.until("REPLAY", "the program was killed by SIGKILL")
+    terminal.keys("N")
+    terminal.until("back to ")
+    terminal.keys("q")
+    terminal.until(f"exit={128 + signal.SIGKILL}")
+
+
+def test_a_program_that_is_kept_lives_on_and_its_debugger_leaves(terminal):
+    terminal.until("LIVE FORWARD")
+    program = terminal.program
+    terminal.keys("q", "k")
+    terminal.until("exit=0")
+    assert not is_gone(program)
+    os.kill(program, signal.SIGKILL)
