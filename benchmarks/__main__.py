@@ -13,6 +13,7 @@ SUBJECTS = (
     "convnet",
     "transformer",
     "recording",
+    "pytorch_programs",
     "million_events",
     "pictures",
     "terminal_layout",

@@ -1,0 +1,138 @@
+"""What recording costs a PyTorch program: forward and backward of four models on one thread, recorded and not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.table import Row, duration, missing
+from benchmarks.timing import Program
+
+TURNS = 5
+
+
+def rows() -> Iterator[Row]:
+    """All events with lines and statistics, and the plain program again once nobody listens."""
+    try:
+        import torch
+    except ImportError:
+        yield missing("recording PyTorch", "PyTorch", "")
+        return
+    torch.set_num_threads(1)
+    for what, goal, make, steps in CASES:
+        torch.manual_seed(0)
+        program = make(torch)
+        plain, recorded, after = _measured(program, steps)
+        yield Row(
+            f"recording PyTorch: {what}",
+            duration(recorded),
+            f"plain {duration(plain)}",
+            f"{recorded / plain:.2f}x",
+            goal,
+        )
+        yield Row(f"detached again: {what}", duration(after), f"plain {duration(plain)}", f"{after / plain:.2f}x", "1x")
+
+
+def _measured(program: Program, steps: int) -> tuple[float, float, float]:
+    import gviz
+
+    program()
+    plain = _least(program, steps)
+    with TemporaryDirectory() as folder, gviz.record(Path(folder) / "t.gviz"):
+        program()
+        recorded = _least(program, steps)
+    return plain, recorded, _least(program, steps)
+
+
+def _least(program: Program, steps: int) -> float:
+    """The processor time of this thread for one step, the least of a few turns."""
+    found = []
+    for _ in range(TURNS):
+        started = time.thread_time()
+        for _ in range(steps):
+            program()
+        found.append((time.thread_time() - started) / steps)
+    return min(found)
+
+
+def mlp(torch: Any) -> Program:
+    """784-256-10, batch 32."""
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
+    x, labels = torch.randn(32, 784), torch.randint(10, (32,))
+    return _step(model, lambda: nn.functional.cross_entropy(model(x), labels))
+
+
+def recurrent(torch: Any) -> Program:
+    """200 steps of width 64, batch 8, written out."""
+    steps = torch.nn.ModuleList([torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)])
+    x = torch.randn(200, 8, 64)
+
+    def loss() -> Any:
+        state = torch.zeros(8, 64)
+        for t in range(200):
+            state = torch.tanh(steps[0](x[t]) + steps[1](state))
+        return state.sum()
+
+    return _step(steps, loss)
+
+
+def transformer(torch: Any) -> Program:
+    """12 layers, width 256, 64 tokens."""
+    nn = torch.nn
+    layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True, norm_first=True)
+    model = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
+    x = torch.randn(1, 64, 256)
+    return _step(model, lambda: model(x).sum())
+
+
+def resnet(torch: Any) -> Program:
+    """The layers of ResNet-50, two images of 224x224."""
+    nn = torch.nn
+
+    class Bottleneck(nn.Module):  # type: ignore[misc, name-defined]  # `torch` is a value here
+        def __init__(self, channels: int, width: int, stride: int) -> None:
+            super().__init__()
+            sizes = ((channels, width, 1, 1), (width, width, 3, stride), (width, 4 * width, 1, 1))
+            self.path = nn.Sequential()
+            for source, target, size, step in sizes:
+                self.path.append(nn.Conv2d(source, target, size, step, size // 2, bias=False))
+                self.path.append(nn.BatchNorm2d(target))
+                self.path.append(nn.ReLU())
+            del self.path[-1]
+            same = stride == 1 and channels == 4 * width
+            short = nn.Conv2d(channels, 4 * width, 1, stride, bias=False)
+            self.short = nn.Identity() if same else nn.Sequential(short, nn.BatchNorm2d(4 * width))
+
+        def forward(self, x: Any) -> Any:
+            return nn.functional.relu(self.path(x) + self.short(x))
+
+    model = nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+    stages = (64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)
+    for (before, *_), (width, count, stride) in pairwise([(16, 0, 0), *stages]):
+        for place in range(count):
+            channels = 4 * width if place else 4 * before
+            model.append(Bottleneck(channels, width, 1 if place else stride))
+    model.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)])
+    x, labels = torch.randn(2, 3, 224, 224), torch.tensor([1, 2])
+    return _step(model, lambda: nn.functional.cross_entropy(model(x), labels))
+
+
+def _step(model: Any, loss: Callable[[], Any]) -> Program:
+    def run() -> None:
+        loss().backward()
+        model.zero_grad()
+
+    return run
+
+
+CASES = (
+    ("MLP 784-256-10, batch 32", "6x", mlp, 20),
+    ("recurrent net of 200 steps", "8x", recurrent, 1),
+    ("transformer, 12 layers, width 256", "2x", transformer, 1),
+    ("ResNet-50, 2x3x224x224", "1.3x", resnet, 1),
+)
