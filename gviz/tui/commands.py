@@ -159,6 +159,7 @@ _LOOK = (
     Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down, repeats=True),
     Spec("info", ("i",), "[WORD]", "break, watch, marks, graph, saved, params, stats or leaks: what there is",
          lambda session, command: Said(tuple(informing.info(session, command.argument)))),
+    Spec("passes", (), "", "the iterations and passes, with their events", _looks(looking.passes)),
     Spec("tensor", (), "[PLACE[.grad]]", "all elements as a matrix, how they are spread, and where the large ones lie",
          _looks(looking.tensor)),
     Spec("saved", ("versions",), "[PLACE]", "what a node keeps for backward, and the versions of its memory",

@@ -55,6 +55,7 @@ ACTS: tuple[Act, ...] = (
     Act("look.inspect", "enter", "inspect", "everything about the node"),
     Act("look.detail", "i", "detail", "numbers in full or short"),
     Act("look.output", "o", "panel('output')", "output of the program"),
+    Act("look.passes", "P", "passes", "choose an iteration or a pass"),
     Act("look.explain", "e", "explain", "why this value, this gradient, or none"),
     Act("look.eval", "p", "prompt(':', 'print ')", "what an expression is now"),
     Act("watch.ask", "w", "prompt(':', 'watch ')", "show an expression at every stop"),

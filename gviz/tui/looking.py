@@ -22,6 +22,7 @@ from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.explanation import explanation_lines
 from gviz.tui.drawing.node import Subject, frame_text, node_lines
 from gviz.tui.drawing.output import output_lines
+from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.drawing.saved import saved_lines
 from gviz.tui.drawing.source import Place, code_lines
 from gviz.tui.drawing.tensor import tensor_lines
@@ -211,6 +212,13 @@ def tensor(session: Session, text: str) -> Look:
             raise GvizError(f"{title} has no gradient here", exit_code=2)
         draw = partial(tensor_lines, session.timeline, f"gradient of {title}", "grad", value)
     return Look("Tensor", lambda width: draw(width, session.glyphs))
+
+
+def passes(session: Session, _: str) -> Look:
+    """``passes``."""
+    rows = pass_rows(session.timeline, session.cursor.position)
+    marks = session.glyphs
+    return Look("Passes", lambda _: (line(f"{marks.now if here else ' '} {text}") for text, _, here in rows))
 
 
 def saved(session: Session, place: str) -> Look:

@@ -235,7 +235,8 @@ def test_sizes_have_classes(size, name):
 def test_which_panels_are_shown():
     wishes = Wishes("tape", "source", False, "", "tape")
     assert arranged(80, 24, wishes) == {"node", "tape", "source"}
-    assert arranged(120, 40, wishes) == {"node", "tape", "source", "side-output"}
+    assert arranged(120, 40, wishes) == {"node", "tape", "source", "side-watch"}
+    assert arranged(200, 60, wishes) == {"node", "tape", "source", "side-watch", "side-output"}
     assert arranged(50, 20, wishes) == {"tape"}
     assert arranged(30, 8, wishes) == {"small"}
     assert arranged(80, 24, Wishes("graph", "source", False, "", "graph")) == {"node", "graph"}

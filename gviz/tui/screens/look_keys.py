@@ -11,9 +11,11 @@ from gviz.render.fold import ALL, Filter
 from gviz.tui import folding
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.command import Command
+from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed, RowActed
 from gviz.tui.parsing import spec_of
+from gviz.tui.screens.chooser import ChooserScreen
 from gviz.tui.screens.cursor_keys import CursorKeys
 from gviz.tui.session import Session
 from gviz.where import stop
@@ -117,6 +119,16 @@ class LookKeys(CursorKeys):
         """Set a breakpoint at the selected node, or take it away."""
         if self.selected:
             self._toggle(f"#{self.selected}")
+
+    def action_passes(self) -> None:
+        """Choose an iteration, or a pass of one, and go there."""
+        rows = pass_rows(self.timeline, self.cursor.position)
+        chooser = ChooserScreen("Iterations and passes", rows, self.session.glyphs)
+        self.app.push_screen(chooser, self._go_to_chosen)
+
+    def _go_to_chosen(self, event: int | None) -> None:
+        if event is not None:
+            self.action_seek(event)
 
     def on_line_pointed(self, message: LinePointed) -> None:
         """Set a breakpoint at a line, or take away those that it shows."""

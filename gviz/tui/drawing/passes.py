@@ -1,0 +1,44 @@
+"""Iterations and what they consist of: forward, each backward pass, optimizer; each with its events."""
+
+from __future__ import annotations
+
+from gviz.events import BackwardStarted
+from gviz.explain.names import label
+from gviz.trace.state import Iteration, Phase
+from gviz.trace.timeline import Timeline
+
+MOST = 1000
+"""So many rows are listed; of a longer recording those around the moment."""
+
+
+def pass_rows(timeline: Timeline, n: int) -> list[tuple[str, int, bool]]:
+    """A row for each iteration and phase, the event it begins with, and whether moment `n` lies in it."""
+    rows: list[tuple[str, int, bool]] = []
+    for iteration in _near(timeline, n):
+        inside = iteration.start <= n <= iteration.end
+        events = f"events {iteration.start} to {iteration.end}"
+        rows.append((f"iteration {iteration.index + 1}  {events}", iteration.start, inside))
+        for phase in timeline.phases:
+            if iteration.start <= phase.start <= iteration.end:
+                here = phase.start <= n <= phase.end
+                rows.append((f"  {_told(timeline, phase)}", phase.start, here))
+    return rows
+
+
+def _near(timeline: Timeline, n: int) -> tuple[Iteration, ...]:
+    """The iterations around a moment, as many as can be listed."""
+    most = max(MOST * len(timeline.iterations) // max(len(timeline.phases) + len(timeline.iterations), 1), 1)
+    at = timeline.iteration_at(n).index - timeline.iterations[0].index
+    first = max(min(at - most // 2, len(timeline.iterations) - most), 0)
+    return timeline.iterations[first : first + most]
+
+
+def _told(timeline: Timeline, phase: Phase) -> str:
+    name = f"{phase.kind} pass {phase.pass_nr}" if phase.pass_nr else phase.kind
+    started = timeline.event(phase.start)
+    words = [f"{name}  events {phase.start} to {phase.end}"]
+    if isinstance(started, BackwardStarted):
+        words += [f"from {', '.join(label(timeline, node) for node, _ in started.roots[:3])}"]
+        words += ["makes a graph of its own (create_graph)"] if started.create_graph else []
+        words += ["keeps the graph"] if started.retain_graph and not started.create_graph else []
+    return ", ".join(words)

@@ -1,0 +1,62 @@
+"""Choosing an iteration or a pass."""
+
+from driving import app_of, transcript
+from recording import events_of
+from stories import iterations
+
+import gviz.engine as torch
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.drawing import passes
+from gviz.tui.drawing.passes import pass_rows
+
+
+def twice():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        (g,) = torch.autograd.grad(x * x, x, create_graph=True)
+        g.backward()
+
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def test_every_iteration_and_phase_is_a_row_and_the_moment_is_in_one_of_each():
+    timeline = iterations(3)
+    rows = pass_rows(timeline, timeline.phases[3].start)
+    assert [event for _, event, _ in rows if event in {one.start for one in timeline.iterations}]
+    assert len(rows) == len(timeline.iterations) + len(timeline.phases)
+    assert [text.split("  ")[0] or text.split("  ")[1] for text, _, here in rows if here] == [
+        "iteration 2",
+        "backward pass 2",
+    ]
+
+
+def test_a_pass_that_makes_a_graph_says_so():
+    said = transcript(twice(), "passes")
+    assert "makes a graph of its own (create_graph)" in said
+    assert "backward pass 2" in said
+
+
+def test_a_long_recording_lists_what_is_near(monkeypatch):
+    monkeypatch.setattr(passes, "MOST", 6)
+    timeline = iterations(9)
+    rows = pass_rows(timeline, timeline.iterations[5].start)
+    assert len(rows) <= 6
+    assert any(here for _, _, here in rows)
+
+
+async def test_the_chooser_goes_where_it_was_told_and_escape_nowhere():
+    timeline = iterations(3)
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("P")
+        await pilot.pause()
+        await pilot.press("end", "enter")
+        await pilot.pause()
+        assert app.screen.cursor.position == timeline.phases[-1].start
+        await pilot.press("P", "home", "escape")
+        await pilot.pause()
+        assert app.screen.cursor.position == timeline.phases[-1].start
+        await pilot.press("P", "k", "enter")
+        await pilot.pause()
+        assert app.screen.cursor.position == pass_rows(timeline, 0)[-2][1]
