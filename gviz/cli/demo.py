@@ -46,7 +46,7 @@ def _list() -> None:
     every = lessons.lessons()
     width = max((len(lesson.name) for lesson in every), default=0)
     for lesson in every:
-        if lesson.needs_pytorch and not lesson.number.strip("p0").strip("1"):
+        if lesson is next((one for one in every if one.needs_pytorch), None):
             click.echo("\nfor users of PyTorch (pip install 'gviz[torch]'):")
         click.echo(f"{lesson.number}  {lesson.name:<{width}}  {lesson.title()}")
 

@@ -367,3 +367,34 @@ def test_a_missing_name_disables_only_what_needs_it(monkeypatch):
     with pytest.warns(UserWarning, match="backward passes will be missing"):
         log = events_of(lambda: leaf(1.0) * 2)
     assert operations(log) == ["MulBackward0"]
+
+
+def test_iterations_leave_nothing_behind():
+    from gviz.adapters.pytorch.attach import Attached
+
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    optimizer = torch.optim.Adam(net.parameters())
+    channel, kept = emit.Channel(lambda event: None), []
+    with emit.listening(channel), Attached(channel) as attached:
+        for _ in range(60):
+            loss = net(torch.randn(2, 3)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            kept.append((len(attached.session.marks._known), len(channel._ends), len(channel._stacks)))
+    assert len(set(kept[2:])) == 1
+
+
+def test_steps_on_a_device_thread_belong_to_their_pass():
+    """A device's backward runs its hooks on another thread, which has no pass of its own."""
+    from gviz.adapters.pytorch.session import Pass, Session
+
+    session = Session(emit.Channel(lambda event: None))
+    running = session.latest = Pass(1, retain_graph=False, create_graph=False)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(session.current_pass()))
+    thread.start()
+    thread.join()
+    assert found == [running]
+    session.forget(running)
+    assert session.current_pass() is None
