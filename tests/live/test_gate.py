@@ -267,3 +267,19 @@ def test_a_condition_that_can_be_told_at_once_asks_nobody():
             debugger.gate.say(event)
         asked[text] = debugger.asked
     assert asked == {**dict.fromkeys(asked, 0), "SumBackward0": 2}
+
+
+def test_what_a_running_statement_makes_is_named_when_it_is_over():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = (x * x).relu().sum()
+        return y + 1
+
+    events = events_of(program)
+    made = [at for at, event in enumerate(events) if isinstance(event, e.NodeCreated)]
+    named = []
+    for at in made:
+        timeline = Timeline(MemoryLog(events[: at + 1]))
+        timeline.growing = True
+        named.append(timeline.info(events[at].node).name)
+    assert named[:4] == ["x", "", "", "y"]
