@@ -18,8 +18,8 @@ STATUS = 66
 SMALL = 9
 LINE = 15
 """Points a row is high."""
-SHADE_WIDTH, SHADE_HEIGHT = 8, 7
-"""Points of one cell of a thumbnail."""
+THUMBNAIL_WIDTH, LARGEST_SHADE = 128, 14
+"""Points of a thumbnail, and of the side of a cell where there are few."""
 
 
 def plain(text: str) -> str:
@@ -67,7 +67,7 @@ def _head(box: Box, theme: Theme) -> str:
 def _row(row: Row, theme: Theme) -> str:
     if row.shades:
         room = f'colspan="3" align="right" height="{THUMBNAIL_LINES * LINE}"'
-        return f"<td {room}>{_inner(_shades(row, theme), 0)}</td>" if len(row.shades[0]) > 1 else f"<td {room}></td>"
+        return f"<td {room}>{_thumbnail(row, theme)}</td>" if len(row.shades[0]) > 1 else f"<td {room}></td>"
     label = coloured(row.label, theme.texts["muted"])
     if row.grid:
         numbers = _inner(_numbers(row, theme), 0)
@@ -91,11 +91,15 @@ def _numbers(row: Row, theme: Theme) -> Iterator[str]:
         yield "".join(cells)
 
 
-def _shades(row: Row, theme: Theme) -> Iterator[str]:
-    middle = len(theme.shades) // 2
-    for line in row.shades:
-        colours = (theme.texts["bad"] if shade == NOT_A_NUMBER else theme.shades[middle + shade] for shade in line)
-        yield "".join(
-            f'<td bgcolor="{colour}" width="{SHADE_WIDTH}" height="{SHADE_HEIGHT}" fixedsize="true"></td>'
-            for colour in colours
-        )
+def _thumbnail(row: Row, theme: Theme) -> str:
+    """Cells in the colours of the theme, in a table of their own size, which would otherwise be stretched."""
+    wide = min(THUMBNAIL_WIDTH // len(row.shades[0]), LARGEST_SHADE)
+    high = min((THUMBNAIL_LINES * LINE - 4) // len(row.shades), LARGEST_SHADE)
+    size = f'fixedsize="true" width="{wide * len(row.shades[0])}" height="{high * len(row.shades)}"'
+    cells = "".join(f"<tr>{''.join(_shade(shade, wide, high, theme) for shade in line)}</tr>" for line in row.shades)
+    return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="0" {size}>{cells}</table>'
+
+
+def _shade(shade: int, wide: int, high: int, theme: Theme) -> str:
+    colour = theme.texts["bad"] if shade == NOT_A_NUMBER else theme.shades[len(theme.shades) // 2 + shade]
+    return f'<td bgcolor="{colour}" width="{wide}" height="{high}" fixedsize="true"></td>'
