@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gviz.events import BackwardFinished
+from gviz.events import BackwardFinished, GradCaptured
 from gviz.explain.finding import Finding
 from gviz.explain.findings.zero import is_zero
 from gviz.explain.kind import Kind
@@ -76,7 +76,9 @@ def _of_leaves(survey: Survey) -> Iterator[Finding]:
     alive = survey.alive(survey.passes[-1][0])
     leaves = [made.node for made in alive if made.created.kind != "op" and made.created.requires_grad]
     failed = _before_failed_passes(survey)
-    for node in [node for node in leaves if node not in last and node not in failed][:MOST_ASKED]:
+    taken = {event.node for _, event in survey.select(GradCaptured) if isinstance(event, GradCaptured)}
+    silent = [node for node in leaves if node not in last and node not in failed and node not in taken]
+    for node in silent[:MOST_ASKED]:
         found = why(timeline, end, node, "grad")
         meant = bool(survey.optimized) and node not in survey.optimized
         yield replace(found, suspected=found.suspected or meant or _only_looked_at(found))
