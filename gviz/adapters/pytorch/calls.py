@@ -6,19 +6,16 @@ What a call made is read off its result afterwards; only a few functions need mo
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
 from types import CodeType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from gviz.adapters.pytorch import operations, writes
-from gviz.adapters.pytorch.graph import NO_CALL, Call, edge_of, enter, mark_of, untracked, version_of, visit
-from gviz.adapters.pytorch.session import Session, without_overrides
-from gviz.events import GradSet, HookRan, RequiresGradSet
+from gviz.adapters.pytorch import attributes, operations, writes
+from gviz.adapters.pytorch.graph import NO_CALL, Call, enter, untracked, version_of, visit
+from gviz.adapters.pytorch.session import Session
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 _FOLDER = torch.__path__[0]
@@ -189,87 +186,6 @@ def _is_silent(frame: Any) -> str:
     return known
 
 
-def _get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    grad = function(*args)
-    if grad is not None and args[0].is_leaf:
-        session.marks.own(grad, args[0])
-    return grad
-
-
-def _set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    result = function(*args)
-    tensor = args[0]
-    grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
-    known = session.marks.of_tensor(tensor) if tensor.grad_fn is None else session.marks.of_node(tensor.grad_fn)
-    if grad is not None:
-        session.marks.own(grad, tensor)
-    if known is not None:
-        value = None if grad is None else session.value(grad)
-        how = "none" if grad is None else "assigned"
-        session.channel.say(GradSet(known.node, tensor.output_nr, how, value))
-    return result
-
-
-def _set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    before = args[0].requires_grad
-    result = function(*args, **kwargs)
-    known = session.marks.of_tensor(args[0])
-    if known is not None and args[0].requires_grad != before:
-        session.channel.say(RequiresGradSet(known.node, args[0].requires_grad))
-    return result
-
-
-def _retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    result = function(*args, **kwargs)
-    tensor = args[0]
-    if tensor.grad_fn is not None:
-        mark = mark_of(session, tensor)
-        mark.retained = {**(mark.retained or {}), tensor.output_nr: weakref.ref(tensor)}
-    return result
-
-
-def _register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    tensor, hook, *rest = args if len(args) > 1 else (args[0], kwargs.pop("hook"))
-    when = "tensor" if operations.called(function) == "register_hook" else "post accumulate"
-    if not (callable(hook) and tensor.requires_grad):
-        return function(tensor, hook, *rest, **kwargs)
-    node, output_nr = edge_of(session, tensor)
-    return function(tensor, _heard(session, hook, node, output_nr, when), *rest, **kwargs)
-
-
-def _heard(session: Session, hook: Any, node: int, output_nr: int, when: str) -> Any:
-    """A hook that says it ran, and what it gave."""
-
-    def heard(given: torch.Tensor) -> Any:
-        current = session.current_pass() if session.is_heard else None
-        if current is None:
-            return hook(given)
-        thread = session.thread
-        outside, thread.during = thread.during, (current.number, node)
-        before = version_of(given)
-        try:
-            result = hook(given)
-        finally:
-            thread.during = outside
-        replaced = isinstance(result, torch.Tensor) and result is not given
-        changed = replaced or (when == "tensor" and version_of(given) != before)
-        _say_ran(session, hook, HookRan(current.number, node, output_nr, when, "", None), result if replaced else given,
-                 changed)  # fmt: skip
-        return result
-
-    return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
-
-
-def _say_ran(session: Session, hook: Any, ran: HookRan, grad: torch.Tensor, changed: bool) -> None:
-    current = session.current_pass()
-    with without_overrides():
-        value = session.value(grad) if changed else None
-    if changed and current is not None:
-        current.arrived.pop((ran.node, ran.output_nr), None)
-    name = getattr(hook, "__name__", type(hook).__name__)
-    session.channel.say(HookRan(ran.pass_nr, ran.node, ran.output_nr, ran.when, name, value))
-
-
 def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     result = function(*args, **kwargs)
     silent = _is_silent(sys._getframe(2))
@@ -291,10 +207,10 @@ def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 _SPECIAL: dict[str, _Special] = {
-    "register_hook": _register_hook,
-    "register_post_accumulate_grad_hook": _register_hook,
-    "requires_grad_": _set_requires_grad,
-    "retain_grad": _retain_grad,
+    "register_hook": attributes.register_hook,
+    "register_post_accumulate_grad_hook": attributes.register_hook,
+    "requires_grad_": attributes.set_requires_grad,
+    "retain_grad": attributes.retain_grad,
 }
 _VIEWS = {"data", "T", "mT", "H", "mH", "real", "imag"}
 _TELLING = {
@@ -314,10 +230,10 @@ def _plan(function: Any) -> _Special:
     plan: _Special = _observe
     if name == "__get__":
         attribute = operations.called(function)
-        plan = _get_grad if attribute == "grad" else _observe if attribute in _VIEWS else _pass_on
+        plan = attributes.get_grad if attribute == "grad" else _observe if attribute in _VIEWS else _pass_on
     elif name in ("__set__", "__delete__"):
         attribute = getattr(getattr(function, "__self__", None), "__name__", "")
-        setters = {"grad": _set_grad, "requires_grad": _set_requires_grad, "data": writes.set_data}
+        setters = {"grad": attributes.set_grad, "requires_grad": attributes.set_requires_grad, "data": writes.set_data}
         plan = setters.get(attribute, _pass_on)
     elif name.startswith("_foreach_") and name.endswith("_"):
         plan = _foreach

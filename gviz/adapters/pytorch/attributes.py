@@ -1,0 +1,100 @@
+"""What a program does to a tensor besides computing: its gradient, its flags, its hooks."""
+
+from __future__ import annotations
+
+import weakref
+from functools import wraps
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch import operations
+from gviz.adapters.pytorch.graph import edge_of, mark_of, version_of
+from gviz.adapters.pytorch.session import Session, without_overrides
+from gviz.events import GradSet, HookRan, RequiresGradSet
+
+
+def get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ``.grad`` is looked at: from now on writes to it are known to be that."""
+    grad = function(*args)
+    if grad is not None and args[0].is_leaf:
+        session.marks.own(grad, args[0])
+    return grad
+
+
+def set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ``.grad`` is assigned, or taken away."""
+    result = function(*args)
+    tensor = args[0]
+    grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+    known = session.marks.of_tensor(tensor) if tensor.grad_fn is None else session.marks.of_node(tensor.grad_fn)
+    if grad is not None:
+        session.marks.own(grad, tensor)
+    if known is not None:
+        value = None if grad is None else session.value(grad)
+        how = "none" if grad is None else "assigned"
+        session.channel.say(GradSet(known.node, tensor.output_nr, how, value))
+    return result
+
+
+def set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``requires_grad`` is switched."""
+    before = args[0].requires_grad
+    result = function(*args, **kwargs)
+    known = session.marks.of_tensor(args[0])
+    if known is not None and args[0].requires_grad != before:
+        session.channel.say(RequiresGradSet(known.node, args[0].requires_grad))
+    return result
+
+
+def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A tensor keeps its gradient from now on."""
+    result = function(*args, **kwargs)
+    tensor = args[0]
+    if tensor.grad_fn is not None:
+        mark = mark_of(session, tensor)
+        mark.retained = {**(mark.retained or {}), tensor.output_nr: weakref.ref(tensor)}
+    return result
+
+
+def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A tensor gets a hook, which will say when it ran."""
+    tensor, hook, *rest = args if len(args) > 1 else (args[0], kwargs.pop("hook"))
+    when = "tensor" if operations.called(function) == "register_hook" else "post accumulate"
+    if not (callable(hook) and tensor.requires_grad):
+        return function(tensor, hook, *rest, **kwargs)
+    node, output_nr = edge_of(session, tensor)
+    return function(tensor, _heard(session, hook, node, output_nr, when), *rest, **kwargs)
+
+
+def _heard(session: Session, hook: Any, node: int, output_nr: int, when: str) -> Any:
+    """A hook that says it ran, and what it gave."""
+
+    def heard(given: torch.Tensor) -> Any:
+        current = session.current_pass() if session.is_heard else None
+        if current is None:
+            return hook(given)
+        thread = session.thread
+        outside, thread.during = thread.during, (current.number, node)
+        before = version_of(given)
+        try:
+            result = hook(given)
+        finally:
+            thread.during = outside
+        replaced = isinstance(result, torch.Tensor) and result is not given
+        changed = replaced or (when == "tensor" and version_of(given) != before)
+        _say_ran(session, hook, HookRan(current.number, node, output_nr, when, "", None), result if replaced else given,
+                 changed)  # fmt: skip
+        return result
+
+    return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
+
+
+def _say_ran(session: Session, hook: Any, ran: HookRan, grad: torch.Tensor, changed: bool) -> None:
+    current = session.current_pass()
+    with without_overrides():
+        value = session.value(grad) if changed else None
+    if changed and current is not None:
+        current.arrived.pop((ran.node, ran.output_nr), None)
+    name = getattr(hook, "__name__", type(hook).__name__)
+    session.channel.say(HookRan(ran.pass_nr, ran.node, ran.output_nr, ran.when, name, value))
