@@ -1,7 +1,7 @@
 """The picture of the debugger at the sizes people have. `--snapshot-update` rewrites them, on purpose only."""
 
 import pytest
-from stories import demo, failed
+from stories import demo, failed, iterations
 
 from gviz.tui.app import DebuggerApp
 from gviz.tui.cursor import start_of
@@ -48,6 +48,23 @@ def test_backward_200x60(looks_alike):
 def test_failure_120x40(looks_alike):
     """The error first, its cause and remedy, the node in red."""
     assert looks_alike(failed(), (120, 40))
+
+
+def test_failure_80x24(looks_alike):
+    """The same where there is less room."""
+    assert looks_alike(failed(), (80, 24))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_accumulation(looks_alike, size):
+    """The second pass adds to what .grad held."""
+    assert looks_alike(iterations(2), size, *">S")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_watches_and_breakpoints(looks_alike, size):
+    """What is watched with its values, and a breakpoint with its mark."""
+    assert looks_alike(demo(), size, *"nnnbwx.grad", "enter", *"nnnn", "2")
 
 
 def test_ascii_80x24(looks_alike):
