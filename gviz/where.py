@@ -76,6 +76,17 @@ class Known(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Possible:
+    """A node as a place sees it, with the name that it may get."""
+
+    node: int
+    name: str
+    op: e.OpSeen
+    scope: str
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Nodes, by number, by the line that made them, or by a word: a name, a module, an operation, a pattern."""
 

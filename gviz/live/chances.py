@@ -15,7 +15,8 @@ from gviz import events as e
 from gviz.live.facts import Facts
 from gviz.trace.codec import HELD_VALUES, subject
 from gviz.trace.phases import Chapters
-from gviz.trace.stops import is_of, word_of
+from gviz.trace.situation import word_of
+from gviz.trace.stops import is_of
 from gviz.values import NUMPY_DTYPES, Value
 from gviz.where import Numbers, Place, Stop, stop
 

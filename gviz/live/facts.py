@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 from gviz import events as e
 from gviz.site import Frame
 from gviz.trace.names import Names
 from gviz.values import Value
+from gviz.where import Possible
 
 _UNKNOWN_OP = e.OpSeen(0, "?", "", (), (), ())
 
@@ -21,17 +21,6 @@ class Kind(NamedTuple):
     op: int
     stack: int
     scope: int
-
-
-@dataclass(frozen=True, slots=True)
-class Possible:
-    """A node as a `where.Place` sees it, with the name that it may get."""
-
-    node: int
-    name: str
-    op: e.OpSeen
-    scope: str
-    frames: tuple[Frame, ...]
 
 
 class Remembered(NamedTuple):

@@ -70,6 +70,11 @@ class NodeStates:
         self._find([stamp for stamp in wanted if stamp not in self._kept], n, running)
         return [None if stamp is None else self._kept[stamp] for stamp in stamps]
 
+    def held(self, node: int, output_nr: int, born: int, n: int) -> Value | None:
+        """What the memory of an output (of the last for a higher number) holds after `n`, of a node made at `born`."""
+        outputs = expect(self._events, born, e.NodeCreated).outputs
+        return self._memory(outputs[min(output_nr, len(outputs) - 1)], born, n)[0] if outputs else None
+
     def grow(self) -> None:
         """The log has grown: look again at which memory was written to."""
         self._births.clear()
@@ -122,16 +127,12 @@ class NodeStates:
         )
 
     def _output(self, node: int, nr: int, made: Output, born: int, n: int, progress: Progress) -> OutputState:
-        written = self._index.lists["written"].last(made.storage, n) if made.storage else 0
         grad_seq = self._index.lists["grad"].last(output_key(node, nr), n)
-        value, version, written_by = made.value, made.version, 0
-        if written > born:
-            write = expect(self._events, written, e.StorageWritten)
-            value, version, written_by = value_after(made, write.value, self._log.array), write.version, write.node
+        value, written, version, written_by = self._memory(made, born, n)
         parts, incoming = self._arrived(progress, node, nr, n)
         return OutputState(
             value=value,
-            value_seq=max(written, born),
+            value_seq=written,
             version=version,
             written_by=written_by,
             incoming=incoming,
@@ -140,6 +141,14 @@ class NodeStates:
             grad=_grad(self._events.event(grad_seq)) if grad_seq else None,
             grad_seq=grad_seq,
         )
+
+    def _memory(self, made: Output, born: int, n: int) -> tuple[Value | None, int, int, int]:
+        """What an output's memory holds after event `n`, which event put it there, its version, and who wrote it."""
+        written = self._index.lists["written"].last(made.storage, n) if made.storage else 0
+        if written <= born:
+            return made.value, born, made.version, 0
+        write = expect(self._events, written, e.StorageWritten)
+        return value_after(made, write.value, self._log.array), written, write.version, write.node
 
     def _progress(self, node: int, outputs: int, n: int, running: tuple[int, ...]) -> Progress:
         """What the pass that counts has done at the node: the innermost running that covers it, else the latest."""

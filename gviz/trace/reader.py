@@ -43,6 +43,7 @@ class Trace:
         self._batches = Batches(self._connection)
         self._kept: dict[int, Event] = {}
         self._definitions = 0
+        self._has_new_definitions = True
         self._ops: dict[int, OpSeen] = {}
         self._stacks: dict[int, tuple[Frame, ...]] = {}
         self._sources: dict[str, str | None] = {}
@@ -114,7 +115,7 @@ class Trace:
         for batch in self._batches.between(start, stop):
             for seq, row in enumerate(batch.rows, batch.first):
                 if row.kind in kinds and start <= seq < stop:
-                    yield seq, self._event(batch, seq)
+                    yield seq, self._kept.get(seq) or self._event(batch, seq)
 
     def columns(self, start: int, stop: int) -> Columns:
         """What the events ``start <= seq < stop`` concern."""
@@ -143,6 +144,7 @@ class Trace:
 
     def refresh(self) -> int:
         """Notice what was written meanwhile, and give the new length."""
+        self._has_new_definitions = True
         return self._batches.refresh()
 
     def close(self) -> None:
@@ -181,10 +183,14 @@ class Trace:
             yield rows[0][0]
 
     def _read_definitions(self) -> None:
+        """Read those that were not there when somebody asked last; `refresh` says when there may be any."""
+        if not self._has_new_definitions:
+            return
         sql = "SELECT id, kind, body FROM definition WHERE id > ? ORDER BY id"
         for number, kind, body in self._connection.rows(sql, (self._definitions,)):
             self._define(self._decoded(f"definition {number}", kind, body))
             self._definitions = number
+        self._has_new_definitions = False
 
     def _define(self, event: Any) -> None:
         match event:

@@ -11,7 +11,7 @@ from gviz.errors import GvizError
 from gviz.numbers import short
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
-from gviz.trace.stops import Situation
+from gviz.trace.situation import Situation
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.where import NAMES, stop

@@ -8,11 +8,14 @@ from recording import events_of
 from stories import chain, demo, failed, iterations
 
 import gviz.engine as torch
+from gviz import events as e
 from gviz.trace import stops
 from gviz.trace.log import MemoryLog
+from gviz.trace.meaning import Meant
+from gviz.trace.situation import Situation
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
-from gviz.where import EVENTS, stop
+from gviz.where import AT_A_NODE, CHANGES, EVENTS, place, stop
 
 
 def hits(timeline, text):
@@ -96,8 +99,8 @@ def test_what_cannot_be_told_stops_and_says_why():
 
     (hit,) = Hits(recorded(program), stop("on forward if value > 1")).after(0)
     assert "was not stored" in hit.trouble
-    (hit,) = Hits(recorded(program), stop("on forward if value.nothing")).after(0)
-    assert "nothing" in hit.trouble
+    (hit,) = Hits(recorded(program), stop("on forward if value[0, 0] > 1")).after(0)
+    assert "value[0, 0]" in hit.trouble
 
 
 def test_what_is_not_there_is_no_reason_to_stop():
@@ -169,3 +172,66 @@ def test_a_name_that_comes_later_is_found_when_it_came():
     timeline.refresh()
     fresh = [hit.n for hit in Hits(timeline, stop(events[named].name)).after(0)]
     assert [hit.n for hit in late.after(0)] == fresh != before
+
+
+def of_state(timeline, n, node):
+    """The value and the gradient that a condition means, the long way: from the node's whole state."""
+    state, event = timeline.at(n).state(node), timeline.event(n)
+    if state is None or not state.outputs:
+        return None, None
+    number = event.output_nr if isinstance(event, (e.GradFlowed, e.GradSet, e.GradRetained)) else 0
+    output = state.outputs[min(number, len(state.outputs) - 1)]
+    arriving = isinstance(event, (e.GradFlowed, e.StepStarted)) or output.grad is None
+    return output.value, output.incoming if arriving else output.grad
+
+
+TOLD = tuple(dict.fromkeys(kind for kinds in (AT_A_NODE, *EVENTS.values(), *CHANGES.values()) for kind in kinds))
+
+
+def read_the_short_way(timeline):
+    for n in range(1, len(timeline) + 1):
+        node = timeline.at(n).node
+        if node and isinstance(timeline.event(n), TOLD):
+            moment = Situation(timeline, n, node)
+            assert (moment.stored("value"), moment.stored("grad")) == of_state(timeline, n, node), timeline.event(n)
+
+
+def test_conditions_see_what_the_state_of_the_node_says():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(2):
+            y = w * w
+            y.retain_grad()
+            y.register_hook(lambda grad: grad * 3)
+            z = (y + y).sum()
+            z.backward(retain_graph=True)
+            z.backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            w.grad.zero_()
+        w.grad = None
+        (first,) = torch.autograd.grad((w * w * w).sum(), w, create_graph=True)
+        first.sum().backward()
+
+    read_the_short_way(recorded(program))
+    for story in (demo(), failed(), iterations(2)):
+        read_the_short_way(story)
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories, st.sampled_from(["mul", "leaf", "op:add", "m*", "#3", "net.0", "demo.py:3"]))
+def test_a_place_means_many_nodes_as_it_means_each(events, text):
+    timeline, where = Timeline(MemoryLog(events)), place(text)
+    meant = list(Meant(timeline, where).among(list(timeline.nodes)))
+    one_by_one = Meant(timeline, where)
+    assert meant == [node for node in timeline.nodes if node in one_by_one]
+    assert Meant(timeline, where).any() == bool(meant)
+
+
+@pytest.mark.parametrize("text", ["y", "x.grad", "Mul", "demo.py:7", "a*", "#4"])
+def test_names_are_not_missed_where_many_nodes_are_looked_at(text):
+    for timeline in (demo(), iterations(3), failed()):
+        where = place(text)
+        fitting = [node for node in timeline.nodes if where.fits(timeline.info(node))]
+        if where.kind != "line":  # of which only the beginnings are meant
+            assert list(Meant(timeline, where).among(list(timeline.nodes))) == fitting

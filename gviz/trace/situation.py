@@ -1,0 +1,114 @@
+"""What a condition may ask about a moment, read from the trace only where it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gviz import events as e
+from gviz.events import Event
+from gviz.guarded import Numbers
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+from gviz.where import EVENTS
+
+
+class Absent(Exception):
+    """A condition asked for a value or gradient that there is not at its moment: it does not hold."""
+
+
+class NotStored(Exception):
+    """A condition asked for numbers that the trace does not hold: whether it holds cannot be told."""
+
+
+class Situation(dict[str, Any]):
+    """The moment after event `n`, which is about `node`, as a dictionary of `where.NAMES`."""
+
+    def __init__(self, timeline: Timeline, n: int, node: int, event: Event | None = None) -> None:
+        super().__init__()
+        self._timeline = timeline
+        self._n = n
+        self._node = node
+        self._event = timeline.event(n) if event is None else event
+
+    def __missing__(self, name: str) -> Any:
+        reader = _READERS.get(name)
+        if reader is None:
+            raise KeyError(name)
+        found = self[name] = reader(self)
+        return found
+
+    def stored(self, name: str) -> Value | None:
+        """The ``value`` or ``grad`` as the trace has it, None where there is none."""
+        return self._held() if name == "value" else self._arrived()
+
+    def _info(self) -> NodeInfo | None:
+        return self._timeline.info(self._node) if self._node in self._timeline else None
+
+    def _value(self) -> Any:
+        return self._numbers(self._held(), "value")
+
+    def _grad(self) -> Any:
+        return self._numbers(self._arrived(), "gradient")
+
+    def _op(self) -> str:
+        if isinstance(self._event, e.NodeCreated):
+            return self._timeline.op(self._event.op).name
+        info = self._info()
+        return info.op.name if info is not None else ""
+
+    def _held(self) -> Value | None:
+        """The value, from the event itself where that says it."""
+        if isinstance(self._event, e.NodeCreated):
+            return self._event.outputs[0].value if self._event.outputs else None
+        return self._timeline.held(self._node, self._output_nr(), self._n)
+
+    def _arrived(self) -> Value | None:
+        """The gradient, from the event itself where that says it: of a node's state it is the dearest part."""
+        match self._event:
+            case e.NodeCreated():
+                return None
+            case e.StepStarted(grads=grads):
+                return grads[0] if grads else None
+            case e.GradAccumulated(part=part, value=value):
+                return part if value is None else value
+            case e.GradRetained(value=value) | e.GradSet(value=Value() as value):
+                return value
+        return self._of_state()
+
+    def _of_state(self) -> Value | None:
+        state = self._timeline.at(self._n).state(self._node) if self._node else None
+        if state is None or not state.outputs:
+            return None
+        output = state.outputs[min(self._output_nr(), len(state.outputs) - 1)]
+        return output.incoming if isinstance(self._event, e.GradFlowed) or output.grad is None else output.grad
+
+    def _output_nr(self) -> int:
+        event = self._event
+        return event.output_nr if isinstance(event, e.GradFlowed | e.GradSet | e.GradRetained) else 0
+
+    def _numbers(self, value: Value | None, what: str) -> Any:
+        if value is None:
+            raise Absent
+        array = self._timeline.array(value)
+        if array is None:
+            raise NotStored(f"the {what} of #{self._node} was not stored; record with --values BYTES")
+        return array.view(Numbers) if array.ndim else array[()]
+
+
+_READERS: dict[str, Callable[[Situation], Any]] = {
+    "value": Situation._value,
+    "grad": Situation._grad,
+    "op": Situation._op,
+    "name": lambda self: info.name if (info := self._info()) else "",
+    "module": lambda self: info.scope if (info := self._info()) else "",
+    "node": lambda self: self._node,
+    "event": lambda self: word_of(self._event),
+    "step": lambda self: self._timeline.iteration_at(self._n).index,
+}
+
+
+def word_of(event: Event) -> str:
+    """The word of ``on EVENT`` for an event, or the name of its class in lower case."""
+    return next((word for word, kinds in EVENTS.items() if isinstance(event, kinds)), type(event).__name__.lower())
