@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "tui": BOTTOM | {"guarded", "crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
 }
-OF_TRACE = {"timeline", "moment", "state", "navigation", "stops", "log", "load"}
+OF_TRACE = {"timeline", "moment", "state", "navigation", "situation", "stops", "log", "load"}
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"render", "tui", "explain", "compare"}
 EVERYTHING = {
