@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -17,22 +16,20 @@ from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.index import Index, nodes_of_keys
 from gviz.trace.kept_index import restored
-from gviz.trace.log import Columns, E, EventLog, damaged, expect
+from gviz.trace.log import Columns, EventLog, damaged, expect
 from gviz.trace.moment import Moment
 from gviz.trace.names import Names
 from gviz.trace.node_state import NodeStates
-from gviz.trace.nonfinite import first_nonfinite
-from gviz.trace.phases import PHASE_KINDS
+from gviz.trace.outline import Outline
 from gviz.trace.references import References
-from gviz.trace.state import Iteration, NodeInfo, Phase
+from gviz.trace.state import Iteration, NodeInfo
 from gviz.values import Array, Value
 
-_WHOLE_NODE = (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed)
 _KEPT_INFOS = 1 << 14
 _UNKNOWN_OP = e.OpSeen(0, "?", "", (), (), ())
 
 
-class Timeline(Played):
+class Timeline(Outline, Played):
     """Answers about every moment ``0 <= n <= len`` of a log (0: before anything), by search; cheap in any order.
 
     The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a
@@ -55,9 +52,6 @@ class Timeline(Played):
         if self._index.first_bad is not None:
             self._searched, self._first_bad = self._index.count, self._index.first_bad
         self.refresh(seconds)
-
-    def __len__(self) -> int:
-        return self._index.count
 
     def __contains__(self, node: object) -> bool:
         """Whether there is a node of this number."""
@@ -87,21 +81,8 @@ class Timeline(Played):
         self._index.extend(self._log, until=monotonic() + seconds)
         self._states.grow()
         self._infos.clear()
-        for name in (
-            "nodes",
-            "iterations",
-            "phases",
-            "marks",
-            "optimizer_steps",
-            "failures",
-            "node_ends",
-            "_iteration_starts",
-            "_names",
-            "_places",
-            "made_from",
-            "made_into",
-        ):
-            self.__dict__.pop(name, None)
+        for name in [name for name in self.__dict__ if isinstance(getattr(type(self), name, None), cached_property)]:
+            del self.__dict__[name]
         return True
 
     @property
@@ -241,17 +222,6 @@ class Timeline(Played):
         writes = (written.between(storage, born, len(self) + 1) for storage in {out.storage for out in outputs} - {0})
         return sorted(set(own).union(*writes))
 
-    @cached_property
-    def iterations(self) -> tuple[Iteration, ...]:
-        """Every graph's life, in order; there is at least one."""
-        starts = self._iteration_starts
-        ends = [*(start - 1 for start in starts[1:]), len(self)]
-        return tuple(Iteration(i, start, end) for i, (start, end) in enumerate(zip(starts, ends, strict=True)))
-
-    def iteration_at(self, n: int) -> Iteration:
-        """The iteration in which moment `n` lies (the first one for moment 0)."""
-        return self.iterations[max(bisect_right(self._iteration_starts, n) - 1, 0)]
-
     def nodes_of(self, iteration: Iteration) -> tuple[int, ...]:
         """The nodes made in an iteration, and the older ones it uses or sends gradients to, in order of creation."""
         start, end = iteration.start, iteration.end
@@ -269,71 +239,6 @@ class Timeline(Played):
         there = (created.keys[rows] == nodes) & (births <= end)
         return tuple(nodes[there][np.argsort(births[there], kind="stable")].tolist())
 
-    @cached_property
-    def phases(self) -> tuple[Phase, ...]:
-        """All phases in order; a moment between two of them belongs to none."""
-        rows = self._index.tables["phases"].T.tolist()
-        return tuple(Phase(PHASE_KINDS[kind], start, end or len(self), pass_nr) for kind, start, end, pass_nr in rows)
-
-    def phase_at(self, n: int) -> Phase | None:
-        """The phase in which moment `n` lies."""
-        at = bisect_right(self.phases, n, key=lambda phase: phase.start) - 1
-        return self.phases[at] if at >= 0 and n <= self.phases[at].end else None
-
-    @cached_property
-    def marks(self) -> tuple[tuple[int, str], ...]:
-        """The moments the program has named."""
-        return tuple((seq, event.name) for seq, event in self._all(e.Marked, len(self)))
-
-    @cached_property
-    def optimizer_steps(self) -> tuple[int, ...]:
-        """The events that say that an optimizer has stepped."""
-        return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.OptimizerStepped]).tolist())
-
-    def pass_ends(self, iteration: Iteration) -> list[int]:
-        """The moments of an iteration at which a backward pass is over, also one that ran within another."""
-        finished = self._index.lists["kind"]
-        return finished.between(KIND_NUMBERS[e.BackwardFinished], iteration.start, iteration.end + 1)
-
-    @cached_property
-    def failures(self) -> tuple[int, ...]:
-        """The events that say that the program failed."""
-        return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.Failed]).tolist())
-
-    @cached_property
-    def node_ends(self) -> Sequence[int]:
-        """The moments at which one whole node is through: it was made, its backward step is over, or a leaf has its
-        gradient. What happens inside a backward step belongs to the step."""
-        seqs, _, _, _, depths = self._index.tables["context"]
-        step_ends = seqs[1:][(depths[1:] == 0) & (depths[:-1] > 0)]
-        alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in _WHOLE_NODE])
-        rows = seqs.searchsorted(alone, "right") - 1
-        outside = alone[(rows < 0) | (depths[rows] == 0)] if len(seqs) else alone
-        ends: list[int] = np.unique(np.concatenate((step_ends, outside))).tolist()
-        return ends
-
-    def scope_at(self, n: int) -> tuple[int, int, int]:
-        """``(scope, entered, left)`` of the module call in progress: `left` is 0 if it never ended, all outside."""
-        scope = self._context_at(n)[3]
-        entered = self._index.lists["scope"].last(scope, n) if scope else 0
-        return scope, entered, self._index.lists["scope_left"].last(scope, len(self)) if scope else 0
-
-    def call(self, scope: int) -> e.ScopeEntered | None:
-        """How the module call of a scope began; None if the log does not say."""
-        entered = self._index.lists["scope"].last(scope, len(self)) if scope else 0
-        return expect(self._log, entered, e.ScopeEntered) if entered else None
-
-    def first_bad(self) -> int:
-        """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
-        if not self._first_bad and self._searched < len(self):
-            self._first_bad = first_nonfinite(self._log, self._searched + 1, len(self) + 1)
-            self._searched = len(self)
-        return self._first_bad
-
-    def printed(self, n: int) -> list[tuple[int, e.Printed]]:
-        """What the program had written up to moment `n`, with event numbers."""
-        return self._all(e.Printed, n)
-
     def source(self, path: str) -> str | None:
         """The text of a source file as it was when the program ran, if it was kept."""
         return self._log.sources.get(path)
@@ -345,11 +250,6 @@ class Timeline(Played):
     def array(self, value: Value) -> Array | None:
         """All elements of a value, or None if they were not stored."""
         return self._log.array(value)
-
-    def _all(self, kind: type[E], n: int) -> list[tuple[int, E]]:
-        seqs = self._index.lists["kind"].between(KIND_NUMBERS[kind], 1, n + 1)
-        self._log.prefetch(seqs)
-        return [(seq, expect(self._events, seq, kind)) for seq in seqs]
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -383,28 +283,6 @@ class Timeline(Played):
     def _scope_name(self, scope: int) -> str:
         call = self.call(scope)
         return call.name if call is not None else ""
-
-    def _context_at(self, n: int) -> tuple[int, ...]:
-        context = self._index.tables["context"]
-        row = int(context[0].searchsorted(n, "right")) - 1
-        return tuple(context[:, row].tolist()) if row >= 0 else (0, 0, 0, 0, 0)
-
-    def _running(self, n: int, innermost: int) -> tuple[int, ...]:
-        """The passes that run at moment `n`, the last begun first."""
-        running = []
-        started, finished = self._index.lists["pass_started"], self._index.lists["pass_finished"]
-        pass_nr, before = innermost, n + 1
-        while pass_nr and (start := started.last(pass_nr, before - 1)):
-            if not finished.last(pass_nr, n):
-                running.append(pass_nr)
-            before = start
-            pass_nr = self._context_at(before - 1)[1]
-        return tuple(running)
-
-    @cached_property
-    def _iteration_starts(self) -> list[int]:
-        starts: list[int] = self._index.tables["iterations"][0].tolist()
-        return starts
 
 
 def _grouped(keys: list[int], entries: list[int]) -> Mapping[int, Sequence[int]]:
