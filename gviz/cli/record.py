@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import shell, streams
+from gviz.cli import shell, streams, trace_name
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
 from gviz.errors import GvizError
 from gviz.trace.places import trace_size
@@ -36,4 +36,5 @@ def _report(trace: Path) -> None:
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
     streams.say(f"wrote {trace} ({count}, {bytes_text(trace_size(trace))})")
-    streams.say(f"open it with: gviz open {shell.word(trace)}")
+    whole = trace.parent if trace_name.is_one_of_several() else trace
+    streams.say(f"open it with: gviz open {shell.word(whole)}")

@@ -13,6 +13,7 @@ import click
 
 from gviz.cli import outputs, what_to_keep
 from gviz.cli.order import Engine, Order
+from gviz.cli.trace_name import TraceName
 from gviz.cli.what_to_keep import WHOLE, Keeping
 from gviz.errors import GvizError
 from gviz.trace import places
@@ -59,7 +60,9 @@ engine_option = click.option(
 _OPTIONS = (
     click.option("-m", "as_module", is_flag=True, help="Run a module, as python -m does."),
     engine_option,
-    click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the trace in this file."),
+    click.option("-o", "--output", type=TraceName(),
+                 help="Keep the trace in this file; under torchrun in this folder, a file for each rank, or under a name "
+                 "with {rank} in it."),
     click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
     *what_to_keep.OPTIONS,
     click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),

@@ -20,6 +20,7 @@ from gviz.adapters.pytorch import modules, passes
 from gviz.adapters.pytorch.calls import Listening, observe
 from gviz.adapters.pytorch.graph import edge_of
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.writes import has_other_ranks
 from gviz.emit import Channel
 from gviz.events import Warned
 
@@ -141,8 +142,13 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
         if session.is_heard:
             modules.stepped(session, optimizer)
 
-    from torch.optim.optimizer import register_optimizer_step_post_hook
+    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if session.is_heard and has_other_ranks():
+            modules.about_to_step(session, optimizer)
 
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    leaving.callback(register_optimizer_step_pre_hook(before).remove)
     leaving.callback(register_optimizer_step_post_hook(after).remove)
 
 

@@ -33,6 +33,7 @@ def set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     if known is not None:
         value = None if grad is None else session.value(grad)
         how = "none" if grad is None else "assigned"
+        known.told = value
         session.channel.say(GradSet(known.node, tensor.output_nr, how, value))
     return result
 

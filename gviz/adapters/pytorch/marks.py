@@ -22,16 +22,17 @@ KEY = "gviz"
 
 class Mark(Seen):
     """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does;
-    `looked_at` is the value its transposition had, with the version then.
+    `looked_at` is the value its transposition had, with the version then; `told` is the ``.grad`` that was told last.
     """
 
-    __slots__ = ("kept", "looked_at", "named", "retained", "uses")
+    __slots__ = ("kept", "looked_at", "named", "retained", "told", "uses")
 
     def __init__(self, node: int) -> None:
         super().__init__(node)
         self.uses = 0
         self.named = False
         self.looked_at: tuple[int, Value] | None = None
+        self.told: Value | None = None
         self.kept: tuple[Seen, ...] = ()
         self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
 

@@ -8,7 +8,7 @@ import torch
 
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.session import Session, without_overrides
-from gviz.adapters.pytorch.writes import say_written
+from gviz.adapters.pytorch.writes import say_averaged, say_written
 from gviz.events import Named, OptimizerStepped, ScopeEntered, ScopeLeft
 
 
@@ -44,6 +44,12 @@ def name_parameters(session: Session, root: torch.nn.Module) -> None:
             if not mark.named:
                 mark.named = True
                 session.channel.say(Named(mark.node, name))
+
+
+def about_to_step(session: Session, optimizer: Any) -> None:
+    """An optimizer of one of several ranks will use the gradients as they are now: ``all_reduce`` is not heard."""
+    with without_overrides():
+        say_averaged(session, [p for group in optimizer.param_groups for p in group["params"]])
 
 
 def stepped(session: Session, optimizer: Any) -> None:

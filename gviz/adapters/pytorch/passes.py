@@ -10,6 +10,7 @@ import torch
 from gviz.adapters.pytorch.calls import Listening
 from gviz.adapters.pytorch.graph import NO_CALL, edge_of, is_accumulator, visit
 from gviz.adapters.pytorch.session import Pass, Session, without_overrides
+from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
 
 _TRACING = {"FakeTensor", "FunctionalTensor"}
@@ -32,9 +33,11 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         with Listening(session):  # the caller's is off while ``Tensor.backward`` is handled
             result = engine(roots, *args, **options)
         error = ""
-        if captures and session.is_heard:
+        if session.is_heard:
             with without_overrides():
-                _say_captured(session, current, wanted, result)
+                if captures:
+                    _say_captured(session, current, wanted, result)
+                say_averaged(session, current.accumulated or ())
         return result
     except BaseException as raised:
         error = str(raised) or type(raised).__name__
@@ -55,6 +58,8 @@ def _start(
     edges = [_edge(session, root) for root in roots]
     wanted = [_edge(session, one) for one in inputs]
     current = session.latest = Pass(channel.next_pass(), retain_graph, create_graph)
+    if has_other_ranks():
+        current.accumulated = []
     if wanted:
         current.needed = _leading_to(roots, {node for node, _ in wanted}, session)
     values = []

@@ -25,7 +25,8 @@ class Pass:
     """One backward pass. `arrived` are the values that wait at a place, each with the address it was captured at.
 
     `sums` holds the sum so far where several contributions are expected. `needed` are the nodes to which a limited
-    pass goes (None: to all).
+    pass goes (None: to all). `accumulated` are the leaves that got a gradient, where another process may still change
+    it.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Pass:
     needed: set[int] | None = None
     arrived: dict[Edge, tuple[Value, int]] = field(default_factory=dict)
     sums: dict[Edge, torch.Tensor] = field(default_factory=dict)
+    accumulated: list[torch.Tensor] | None = None
 
 
 Step = tuple[Edge, tuple[int, ...], tuple[Value | None, ...]]

@@ -102,6 +102,9 @@ class LeafWatch:
                 session.marks.own(total, self._leaf)
             value = None if self._is_first or total is None else session.value(total)
             session.channel.say(GradAccumulated(current.number, self._mark.node, part, value))
+            self._mark.told = value or part
+            if current.accumulated is not None:
+                current.accumulated.append(self._leaf)
 
 
 def watch_node(session: Session, node: Any, mark: Mark, operation: Operation, *, keeps: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -49,7 +50,25 @@ def grad_changed(session: Session, grad: torch.Tensor) -> None:
     mark = session.marks.of_tensor(owner)
     if mark is not None:
         how = "in place" if grad.is_sparse or bool(grad.any()) else "zero"
-        session.channel.say(GradSet(mark.node, 0, how, session.value(grad)))
+        mark.told = session.value(grad)
+        session.channel.say(GradSet(mark.node, 0, how, mark.told))
+
+
+def has_other_ranks() -> bool:
+    """Whether this process is one of a group, whose gradients are averaged by code that nobody can listen to."""
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
+    """Say which gradients are not what was told last: other ranks had a part in them since."""
+    for leaf in leaves:
+        mark = session.marks.of_tensor(leaf)
+        if mark is None or leaf.grad is None:
+            continue
+        value = session.value(leaf.grad)
+        if value != mark.told:
+            mark.told = value
+            session.channel.say(GradSet(mark.node, 0, "in place", value))
 
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:

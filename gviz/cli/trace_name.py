@@ -1,0 +1,65 @@
+"""What ``-o`` names: a file, or one trace for each rank of a training run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gviz.errors import GvizError
+
+RANK = "{rank}"
+_PATTERN = f"rank{RANK}.gviz"
+
+
+class TraceName(click.ParamType["Path"]):
+    """The path of a trace. Under ``torchrun``, which starts the command once per rank, each rank gets a file.
+
+    A folder (one that is there, or a name that ends with a slash) holds ``rank0.gviz``, ``rank1.gviz``; ``{rank}``
+    stands for the number in any other name. Two ranks never write one file: GvizError.
+    """
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if isinstance(value, Path):
+            return value
+        rank = _number("RANK")
+        text = os.fspath(value)
+        if rank is not None and _is_folder(text):
+            return Path(_made(text)) / _PATTERN.replace(RANK, str(rank))
+        if RANK in text:
+            return Path(text.replace(RANK, str(rank or 0)))
+        if is_one_of_several():
+            raise GvizError(
+                f"each of the {_number('WORLD_SIZE')} ranks would write {text}",
+                hint=f"name a folder, -o {Path(text).stem}/, or a pattern, -o {Path(text).stem}-{RANK}.gviz",
+                exit_code=2,
+            )
+        return Path(text)
+
+
+def is_one_of_several() -> bool:
+    """Whether a launcher has started this process as one of several ranks."""
+    return _number("RANK") is not None and (_number("WORLD_SIZE") or 1) > 1
+
+
+def _is_folder(text: str) -> bool:
+    return text.endswith(("/", os.sep)) or os.path.isdir(text)
+
+
+def _made(folder: str) -> str:
+    """The folder, made now if it is missing: its ranks do not wait for each other."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise GvizError(f"cannot write to {folder}", why=error.strerror or str(error)) from error
+    return folder
+
+
+def _number(name: str) -> int | None:
+    """What a launcher says in the environment."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else None

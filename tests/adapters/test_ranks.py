@@ -1,0 +1,75 @@
+"""Two processes of one training run under ``torchrun``, each with a trace of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gviz.cli.lessons import find
+from gviz.events import GradAccumulated, GradSet
+from gviz.trace.reader import open_trace
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+ROOT = Path(__file__).parents[2]
+AVERAGED = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+w = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+if MODE == "by hand":
+    (w * (dist.get_rank() + 1)).sum().backward()
+    dist.all_reduce(w.grad)
+    w.grad /= 2
+else:
+    model = torch.nn.Linear(2, 1)
+    torch.nn.init.ones_(model.weight)
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    model(torch.full((1, 2), dist.get_rank() + 1.0)).sum().backward()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def on_two_ranks(folder, script):
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*launcher, "-m", "gviz", "record", "-o", "runs/", str(script)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def opened(folder):
+    command = [sys.executable, "-m", "gviz", "open", "--plain", "-c", "quit", "runs"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("mode", ["by hand", "for us"])
+def test_what_other_ranks_do_to_a_gradient_is_told(tmp_path, mode):
+    (tmp_path / "train.py").write_text(AVERAGED.replace("MODE", repr(mode)))
+    done = on_two_ranks(tmp_path, "train.py")
+    assert "open it with: gviz open runs\n" in done.stderr
+    for rank in (0, 1):
+        with open_trace(tmp_path / "runs" / f"rank{rank}.gviz") as log:
+            events = [log.event(seq) for seq in range(1, len(log) + 1)]
+        own = next(e for e in events if isinstance(e, GradAccumulated) and e.part.shape in ((2,), (1, 2)))
+        told = [e.value.array() for e in events if isinstance(e, GradSet) and e.node == own.node and e.value]
+        np.testing.assert_array_equal(own.part.array().ravel(), [rank + 1.0, rank + 1.0])
+        np.testing.assert_array_equal(told[-1].ravel(), [1.5, 1.5])
+    assert "iteration 1: rank1.gviz agrees with rank0.gviz" in opened(tmp_path)
+
+
+def test_the_lesson_of_two_ranks(tmp_path):
+    on_two_ranks(tmp_path, find("p6_two_ranks_disagree").path)
+    out = opened(tmp_path)
+    assert "rank0.gviz  3 iterations" in out
+    assert "iteration 1: rank1.gviz has other operations, first at" in out
+    assert "iteration 2: rank1.gviz differs in value, first at #2 module.weight" in out
+    assert any("_foreach_norm" in line and line.rstrip().endswith("<") for line in out.splitlines())

@@ -1,0 +1,44 @@
+"""What ``-o`` names where a launcher starts a process for each rank."""
+
+from pathlib import Path
+
+import pytest
+
+from gviz.cli.trace_name import TraceName
+from gviz.errors import GvizError
+
+
+@pytest.fixture
+def name(monkeypatch, tmp_path):
+    """Converts a name, relative to a folder of its own, in the given rank of two."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+
+    def convert(text, rank=None):
+        if rank is not None:
+            monkeypatch.setenv("RANK", str(rank))
+            monkeypatch.setenv("WORLD_SIZE", "2")
+        return TraceName().convert(text, None, None)
+
+    return convert
+
+
+def test_alone_it_is_a_file(name):
+    assert name("t.gviz") == Path("t.gviz")
+    assert name("t-{rank}.gviz") == Path("t-0.gviz")
+
+
+def test_a_folder_holds_a_file_for_each_rank(name, tmp_path):
+    assert name("runs/", rank=1) == Path("runs/rank1.gviz")
+    assert (tmp_path / "runs").is_dir()
+    assert name("runs", rank=0) == Path("runs/rank0.gviz")
+
+
+def test_a_pattern(name):
+    assert name("run{rank}.gviz", rank=1) == Path("run1.gviz")
+
+
+def test_two_ranks_never_write_one_file(name):
+    with pytest.raises(GvizError, match=r"each of the 2 ranks would write t\.gviz"):
+        name("t.gviz", rank=0)
