@@ -71,3 +71,9 @@ def test_the_gradient_explodes_and_is_clipped(recorded):
 def test_a_checkpoint_computes_again(recorded):
     _, events = recorded("p5_checkpoint")
     assert [event.during[0] for event in events if isinstance(event, NodeCreated) and event.during[0]]
+
+
+def test_one_rank_alone_clips(recorded):
+    done, events = recorded("p6_two_ranks_disagree")
+    assert done.stdout.count("step ") == 3
+    assert [e for e in events if isinstance(e, GradSet) and e.how == "in place"]
