@@ -61,8 +61,8 @@ _OPTIONS = (
     click.option("-m", "as_module", is_flag=True, help="Run a module, as python -m does."),
     engine_option,
     click.option("-o", "--output", type=TraceName(),
-                 help="Keep the trace in this file; under torchrun in this folder, a file for each rank, or under a name "
-                 "with {rank} in it."),
+                 help="Keep the trace in this file; under torchrun in this folder, a file for each rank, or under a "
+                 "name with {rank} in it."),
     click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
     *what_to_keep.OPTIONS,
     click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
