@@ -43,7 +43,10 @@ from gviz.events import OpSeen
 
 REQUIRED = inspect.Parameter.empty
 
-__all__ = ["REGISTRY", "REQUIRED", "Example", "Op", "Rule"]
+SLICES = "self, its part now "
+"""Before the formula of an operation that wrote through a view, as the event on the view's base has it."""
+
+__all__ = ["REGISTRY", "REQUIRED", "SLICES", "Example", "Op", "Rule"]
 
 
 class Op:
@@ -205,8 +208,8 @@ class Op:
 
     def describe_slices(self, number: int) -> OpSeen:
         """The variant that writes to a view, as the node of the view's base."""
-        formula = f"self, its part now {self.formula}"
-        return msgspec.structs.replace(self.describe_in_place(number), grad_fn="CopySlices", formula=formula)
+        described = self.describe_in_place(number)
+        return msgspec.structs.replace(described, grad_fn="CopySlices", formula=SLICES + self.formula)
 
 
 REGISTRY: list[Op] = []

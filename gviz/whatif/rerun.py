@@ -14,6 +14,7 @@ import numpy as np
 from gviz import emit
 from gviz import events as e
 from gviz.engine import announce
+from gviz.engine.identify import VIEW, is_in_place, recorded_operation
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.trace.state import Iteration, NodeInfo, NodeState
@@ -162,13 +163,13 @@ class Rerun:
     def _run(self, n: int, created: e.NodeCreated) -> None:
         info = self.timeline.info(created.node)
         inputs = [self.output(node, nr, n) for node, nr in created.inputs]
-        view = dict(created.attrs).get(operations.VIEW)
+        view = dict(created.attrs).get(VIEW)
         if view is not None:
             inputs[0] = self.output(view, 0, n)
         sources = {node for node, _ in created.inputs}
         if self.depends_on_change(sources):
             self._changed.add(created.node)
-        op = operations.operation(info.op, created.attrs)
+        op = recorded_operation(info.op, dict(created.attrs))
         if any(tensor is None for tensor in inputs):
             self._tensors[created.node] = [None] * len(created.outputs)
             return
@@ -236,7 +237,7 @@ class Rerun:
 
     def _written(self, node: int, value: Value) -> None:
         """Memory was replaced without an operation: ``x.data = ...``."""
-        if operations.is_in_place(self.timeline.info(node).op):
+        if is_in_place(self.timeline.info(node).op):
             return  # the operation wrote it, and has been run
         self.stop(node, "the program assigned to its .data; the recorded value is taken")
         tensor = self._tensors.get(node, [None])[0]

@@ -164,6 +164,24 @@ def test_dropped_elements_stay_the_recorded_ones():
     assert value(branch, other, y).tolist() == (3 * before).tolist()
 
 
+def test_writes_through_views_new_views_and_missing_operands_are_run_again():
+    def program():
+        x = torch.ones(2, 3, requires_grad=True)
+        h = x * 2
+        h[0].mul_(x[1])
+        torch.nn.functional.leaky_relu_(h[1])
+        h.unsqueeze_(1)
+        y = torch.nn.functional.linear(h, torch.ones(4, 3)).sum()
+        y.backward()
+        return x, h, y
+
+    timeline, branch, other = after(program, "x = -1")
+    x, y = node_named(timeline, "x"), node_named(timeline, "y")
+    assert (branch.stopped, branch.unknown) == ((), frozenset())
+    assert value(branch, other, y) == np.float32(4 * 3 * (-1 * -2 + 0.01 * -2))
+    assert grad(branch, other, x)[0].tolist() == [-8, -8, -8]
+
+
 class Doubled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

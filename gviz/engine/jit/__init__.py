@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from gviz.engine import watching
+from gviz.engine.jit.as_events import events_of as events_of
 from gviz.engine.jit.check import Difference as Difference
 from gviz.engine.jit.check import TracingCheckError as TracingCheckError
 from gviz.engine.jit.check import compare as compare
@@ -19,8 +20,6 @@ from gviz.engine.jit.graph import StaticGraph as StaticGraph
 from gviz.engine.jit.interpreter import interpret as interpret
 from gviz.engine.jit.interpreter import run_node as run_node
 from gviz.engine.jit.notices import TracerWarning as TracerWarning
-from gviz.engine.jit.recordings import events_of as events_of
-from gviz.engine.jit.recordings import graph_of as graph_of
 from gviz.engine.jit.trace import trace as trace
 from gviz.engine.jit.traced import TracedFunction as TracedFunction
 from gviz.engine.jit.traced import TracedModule as TracedModule

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from gviz.engine import dtypes, serialization
+from gviz.engine.attributes import plain_attrs
+from gviz.engine.identify import attributes_of, named, operation
 from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
-from gviz.engine.jit.operations import attributes_of, named, operation, plain_attributes
 from gviz.engine.jit.structure import mapped
 from gviz.engine.jit.traced import TracedFunction, TracedModule
 from gviz.engine.nn.module import Module
@@ -77,12 +78,16 @@ def _plain(node: Node) -> dict[str, Any]:
         return plain | {"fresh": node.fresh, "number": node.attrs.get("number"), "is_number": "number" in node.attrs}
     return plain | {
         "op": named(node.op),
-        "attrs": plain_attributes(node.attrs),
+        "attrs": dict(plain_attrs(node.attrs, _refused)),
         "inputs": [tuple(ref) for ref in node.inputs],
         "effect": node.effect,
         "after": node.after,
         "untracked": node.untracked,
     }
+
+
+def _refused(value: object) -> NoReturn:
+    raise TypeError(f"an argument of type {type(value).__name__} cannot be kept in a file")
 
 
 def _without_names(structure: Any) -> Any:

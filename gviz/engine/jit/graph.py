@@ -20,12 +20,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from gviz.engine.identify import Effect
 from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor
 from gviz.site import Frame, StackKey, frames
 
 Kind = Literal["input", "parameter", "constant", "op"]
-Effect = Literal["new", "write", "become"]
 
 
 class Ref(NamedTuple):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from gviz import emit, site
 from gviz.engine.apply import apply
+from gviz.engine.identify import Effect
 from gviz.engine.jit.graph import Node, StaticGraph
 from gviz.engine.modes import no_grad, thread
+from gviz.engine.op import Op
 from gviz.engine.surface import number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, view_in_place
@@ -75,15 +78,20 @@ def _run(node: Node, values: Values, graph: StaticGraph) -> Sequence[Tensor]:
     return run_node(node, operands)
 
 
-def run_node(node: Node, operands: list[Tensor]) -> Sequence[Tensor]:
+def run_node(node: Node, operands: Sequence[Tensor]) -> Sequence[Tensor]:
     """What one operation gives on these operands; one that writes does write to the first."""
     assert node.op is not None
-    if node.effect == "write":
-        return [apply_in_place(node.op, operands, dict(node.attrs))]
-    if node.effect == "become":
-        return [view_in_place(node.op, operands[0], dict(node.attrs))]
-    result = apply(node.op, operands, dict(node.attrs))
-    return tuple(result) if node.op.several else [result]
+    return run_op(node.op, node.effect, operands, node.attrs)
+
+
+def run_op(op: Op, effect: Effect, operands: Sequence[Tensor], attrs: Mapping[str, Any]) -> Sequence[Tensor]:
+    """What an op gives on these operands, or the first of them, written to or become another view."""
+    if effect == "write":
+        return [apply_in_place(op, operands, dict(attrs))]
+    if effect == "become":
+        return [view_in_place(op, operands[0], dict(attrs))]
+    result = apply(op, operands, dict(attrs))
+    return tuple(result) if op.several else [result]
 
 
 def _operands(node: Node, values: Values, graph: StaticGraph) -> list[Tensor]:

@@ -13,8 +13,9 @@ from weakref import ref
 import numpy as np
 
 from gviz import site
+from gviz.engine.identify import Effect
 from gviz.engine.jit import notices
-from gviz.engine.jit.graph import Effect, Form, Kind, Node, Ref, StaticGraph, needed, of_nodes
+from gviz.engine.jit.graph import Form, Kind, Node, Ref, StaticGraph, needed, of_nodes
 from gviz.engine.jit.sizes import plain, traced_shape
 from gviz.engine.memory import owner_of
 from gviz.engine.modes import thread

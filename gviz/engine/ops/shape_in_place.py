@@ -36,6 +36,9 @@ _SQUEEZE_ALL = _variant(squeeze_all, "SqueezeBackward3")
 _SQUEEZE_DIM = _variant(squeeze_dim, "SqueezeBackward4")
 _SQUEEZE_DIMS = _variant(squeeze_dims, "SqueezeBackward5")
 
+VARIANTS = (_T, _TRANSPOSE, _UNSQUEEZE, _SQUEEZE_ALL, _SQUEEZE_DIM, _SQUEEZE_DIMS)
+"""Operations that are not in the registry, because they are others under another name."""
+
 
 @front("t_", function=False)
 def t_(self: Tensor) -> Tensor:

@@ -1,0 +1,105 @@
+"""Which declared operation is meant by what a file or an event says of it, and with which attributes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Literal
+
+from gviz.engine.op import REGISTRY, SLICES, Op
+from gviz.engine.ops import shape_in_place
+from gviz.engine.ops.strided import Geometry
+from gviz.events import OpSeen
+
+Effect = Literal["new", "write", "become"]
+"""Whether an operation makes new tensors, writes to its first operand, or makes that operand itself another view."""
+
+GEOMETRY, VIEW = "geometry", "view"
+"""Attributes of events: where a view lies in its base; which node is the view that an operation wrote through."""
+
+
+def named(op: Op) -> tuple[str, str, str, tuple[str, ...]]:
+    """What tells an op from all others: signature, ``grad_fn``, formula, and the optional tensors it is without."""
+    return op.signature, op.grad_fn, op.formula, tuple(sorted(op.absent))
+
+
+def operation(name: Any) -> Op:
+    """The op of a name that `named` gave. ValueError if the engine has none."""
+    signature, grad_fn, formula, absent = name
+    found = _by_signature().get((signature, grad_fn, formula))
+    if found is None:
+        raise ValueError(f"this version of gviz has no operation {signature!r}")
+    return without(found, absent)
+
+
+def without(op: Op, absent: Iterable[str]) -> Op:
+    """The variant of an op without some of its optional tensors. ValueError if they are not optional."""
+    gone = frozenset(absent)
+    if not gone <= op.optional:
+        raise ValueError(f"{op.name} cannot be without {', '.join(sorted(gone - op.optional))}")
+    return op.present([None if slot in gone else slot for slot in op.slots])[0] if gone else op
+
+
+def recorded_operation(seen: OpSeen, attrs: Iterable[str]) -> Op | None:
+    """The op that an event describes, run with attributes of these names; None if the engine has none.
+
+    What wrote through a view is known by its rules and what it saved: its ``grad_fn`` is that of every such write.
+    """
+    is_part = seen.grad_fn == "CopySlices"
+    formula = seen.formula.removeprefix(SLICES) if is_part else seen.formula
+    given = set(attrs) - {VIEW}
+    candidates = [
+        without(op, set(op.slots) - set(seen.slots))
+        for op in _by_formula().get((seen.name.rstrip("_"), formula), ())
+        if set(seen.slots) <= set(op.slots) <= set(seen.slots) | op.optional
+        and given <= set(op.attrs)
+        and (is_part or op.grad_fn == seen.grad_fn)
+    ]
+    return max(candidates, key=lambda op: _likeness(op.describe(seen.op), seen), default=None)
+
+
+def effect_of(op: Op, seen: OpSeen) -> Effect:
+    """What the op did in that event."""
+    return "new" if not is_in_place(seen) else "become" if op.memory == "view" else "write"
+
+
+def is_in_place(seen: OpSeen) -> bool:
+    """Whether the operation wrote to its first input, or made it another view."""
+    return seen.name.endswith("_") and not seen.name.startswith("_")
+
+
+def attributes_of(op: Op, plain: Any) -> dict[str, Any]:
+    """Attributes as the op takes them, of plain data. ValueError for names that are not the op's."""
+    given = {name: value for name, value in dict(plain).items() if name != VIEW}
+    unknown = [name for name in given if name not in op.attrs]
+    if unknown:
+        raise ValueError(f"{op.name} has no argument {unknown[0]!r}")
+    return {name: Geometry(*_tuples(value)) if name == GEOMETRY else _tuples(value) for name, value in given.items()}
+
+
+def _likeness(described: OpSeen, seen: OpSeen) -> tuple[bool, bool]:
+    return described.rules == seen.rules, described.saved == seen.saved
+
+
+def _tuples(value: Any) -> Any:
+    return tuple([_tuples(item) for item in value]) if isinstance(value, (tuple, list)) else value
+
+
+@cache
+def _by_signature() -> dict[tuple[str, str, str], Op]:
+    return {(op.signature, op.grad_fn, op.formula): op for op in _every_op()}
+
+
+@cache
+def _by_formula() -> dict[tuple[str, str], list[Op]]:
+    found: defaultdict[tuple[str, str], list[Op]] = defaultdict(list)
+    for op in _every_op():
+        found[op.name.rstrip("_"), op.formula].append(op)
+    return found
+
+
+def _every_op() -> list[Op]:
+    from gviz.engine import functions  # noqa: F401  # declares every operation
+
+    return [*REGISTRY, *shape_in_place.VARIANTS]
