@@ -1,12 +1,13 @@
-"""What is changed: ``x = 5``, ``w[0, 1] = 0``, ``grad z = 2``."""
+"""What is changed: ``x = 5``, ``w[0, 1:] = 0``, ``grad z = 2``."""
 
 from __future__ import annotations
 
+import ast
 import re
-from ast import literal_eval
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from types import EllipsisType
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from gviz.values import Array
 _FORM = re.compile(r"\s*(?P<grad>grad\s+)?(?P<place>[^=\[\]]+?)\s*(?P<index>\[[^\]]*\])?\s*=\s*(?P<value>[^=].*)")
 _HINT = 'write "x = 5", "w[0, 1] = 0" or "grad z = 2"'
 
-Index = tuple[int, ...]
+Part = int | slice | EllipsisType
 Number = bool | int | float
 Numbers = Number | list["Numbers"]
 
@@ -28,14 +29,14 @@ class Change:
 
     node: int
     numbers: Numbers
-    index: Index = ()
+    index: tuple[Part, ...] = ()
     of_gradient: bool = False
 
     def applied(self, array: Array) -> Array:
         """`array` with the change in it, in a copy. GvizError if it does not fit."""
         changed = np.array(array)
         try:
-            changed[self.index or ...] = self.numbers
+            changed[self.index or ...] = _as(self.numbers, array.dtype)
         except (ValueError, IndexError) as error:
             why = f"the tensor has shape {array.shape}: {error}"
             raise GvizError("this value does not fit", why=why, exit_code=2) from None
@@ -46,28 +47,83 @@ def parsed(text: str, node_of: Callable[[str], int]) -> Change:
     """A change as a person writes it; `node_of` finds the node that a place means. GvizError if it says nothing."""
     match = _FORM.fullmatch(text)
     if match is None:
-        raise GvizError(f"{clipped(text, 40)} changes nothing", hint=_HINT, exit_code=2)
+        raise GvizError(f"{clipped(text, 40) or 'an empty text'} changes nothing", hint=_HINT, exit_code=2)
     place = match["place"].strip()
     of_gradient = bool(match["grad"]) or place.endswith(".grad")
-    numbers = _literal(match["value"], _is_numbers, "a number or a list of numbers")
-    index = _literal(f"({match['index'][1:-1]},)", _is_index, "an index") if match["index"] else ()
-    return Change(node_of(place.removesuffix(".grad")), numbers, index, of_gradient)
+    index = _index(match["index"]) if match["index"] else ()
+    return Change(node_of(place.removesuffix(".grad")), _numbers(match["value"].strip()), index, of_gradient)
 
 
-def _literal(text: str, fits: Callable[[object], bool], what: str) -> Any:
-    """A Python literal; never evaluated."""
+def _as(numbers: Numbers, dtype: np.dtype[np.generic]) -> Array:
+    """Numbers as an array of this dtype. GvizError for one that it cannot hold, such as a fraction among integers."""
+    given = np.array(numbers)
     try:
-        value = literal_eval(text.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        value = None
-    if not fits(value):
-        raise GvizError(f"{clipped(text.strip(), 40)} is not {what}", hint=_HINT, exit_code=2)
-    return value
+        with np.errstate(all="ignore"):
+            cast = given.astype(dtype)
+    except OverflowError:
+        cast = None
+    if cast is None or (dtype.kind in "biu" and not np.array_equal(cast, given)):
+        raise GvizError("this value does not fit", why=f"the tensor holds {dtype.name}", exit_code=2)
+    return cast
 
 
-def _is_numbers(value: object) -> bool:
-    return isinstance(value, (bool, int, float)) or (isinstance(value, list) and all(map(_is_numbers, value)))
+def _numbers(text: str) -> Numbers:
+    try:
+        numbers = _number(_tree(text))
+        np.array(numbers)  # rows of different lengths
+    except ValueError:
+        what = clipped(text, 40) or "nothing"
+        raise GvizError(f"{what} is not a number or a list of numbers", hint=_HINT, exit_code=2) from None
+    return numbers
 
 
-def _is_index(value: object) -> bool:
-    return isinstance(value, tuple) and all(type(part) is int for part in value)
+def _index(text: str) -> tuple[Part, ...]:
+    try:
+        match _tree(f"x{text}"):
+            case ast.Subscript(slice=ast.Tuple(elts=parts)):
+                return tuple(map(_part, parts))
+            case ast.Subscript(slice=part):
+                return (_part(part),)
+        raise ValueError(text)
+    except ValueError:
+        raise GvizError(f"{clipped(text, 40)} is not an index", hint=_HINT, exit_code=2) from None
+
+
+def _tree(text: str) -> ast.expr:
+    """A text as a Python expression, which is read and never evaluated. ValueError if it is none."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(text, mode="eval").body
+    except (SyntaxError, MemoryError, RecursionError):
+        raise ValueError(text) from None
+
+
+def _number(node: ast.expr) -> Numbers:
+    match node:
+        case ast.Constant(value=bool() | int() | float() as value):
+            return value
+        case ast.Name(id="nan" | "inf" as name):
+            return float(name)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=ast.Constant() | ast.Name() as operand):
+            size = _number(operand)
+            assert not isinstance(size, list)
+            return -size if isinstance(sign, ast.USub) else size
+        case ast.List(elts=parts):
+            return [_number(part) for part in parts]
+    raise ValueError(ast.dump(node))
+
+
+def _part(node: ast.expr) -> Part:
+    match node:
+        case ast.Constant(value=EllipsisType()):
+            return ...
+        case ast.Slice(lower, upper, step):
+            return slice(*[None if bound is None else _place(bound) for bound in (lower, upper, step)])
+    return _place(node)
+
+
+def _place(node: ast.expr) -> int:
+    number = _number(node)
+    if type(number) is not int:
+        raise ValueError(ast.dump(node))
+    return number

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
 
 from gviz.engine.identify import GEOMETRY, attributes_of, effect_of
 from gviz.engine.jit.interpreter import run_op
@@ -11,16 +15,35 @@ from gviz.engine.op import Op
 from gviz.engine.ops.strided import Geometry, read_part
 from gviz.engine.tensor import Tensor
 from gviz.events import NodeCreated, OpSeen
+from gviz.values import Array
+from gviz.whatif.change import Change
+
+FAILURES = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+"""What operations raise."""
 
 
 def run(op: Op, seen: OpSeen, created: NodeCreated, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Run an operation on other tensors; its outputs, or the tensor it wrote to. Raises what the operation raises."""
+    """Run an operation on other tensors; its outputs, or the tensor it wrote to. Raises one of `FAILURES`."""
     effect, attrs = effect_of(op, seen), attributes_of(op, created.attrs)
     with no_grad() if created.untracked == "no_grad" else enable_grad():
         outputs = run_op(op, effect, tensors, attrs)
     if effect == "write" and not created.untracked and outputs[0]._base is not None:
         return [outputs[0]._base]
     return list(outputs)
+
+
+def corrected(op: Op, change: Change) -> Op:
+    """The op with the first of its results changed: nothing, not even its own rules, ever sees another."""
+    variant = copy(op)
+
+    def forward(*arrays: Array, **attrs: Any) -> Any:
+        result = op.forward(*arrays, **attrs)
+        if op.several:
+            return [change.applied(result[0]), *result[1:]]
+        return change.applied(np.asarray(result))
+
+    variant.forward = forward
+    return variant
 
 
 def is_regenerated(created: NodeCreated) -> bool:
@@ -30,5 +53,7 @@ def is_regenerated(created: NodeCreated) -> bool:
 
 def is_view(tensor: Tensor, base: Tensor, created: NodeCreated) -> bool:
     """Whether a tensor looks into the memory of `base` as that node does."""
+    if tensor._base is not base:
+        return False
     recorded: Geometry = attributes_of(read_part, created.attrs)[GEOMETRY]
-    return tensor._base is base and Geometry.of(base._array, tensor._array) == recorded
+    return Geometry.of(base._array, tensor._array) == recorded

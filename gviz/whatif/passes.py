@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from gviz.engine import autograd
 from gviz.engine.modes import enable_grad
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Value
+from gviz.whatif.operations import FAILURES
 
 if TYPE_CHECKING:
     from gviz.whatif.rerun import Rerun
@@ -39,10 +41,9 @@ class Passes:
         rerun = self._rerun
         events = self._events(n, started.pass_nr)
         self.end = n + len(events)
-        roots = [rerun.output(node, nr, n) for node, nr in started.roots]
-        inputs = [rerun.output(node, nr, n) for node, nr in started.inputs]
+        roots, inputs = self._tensors(started.roots, n), self._tensors(started.inputs, n)
         seeds = [rerun.timeline.array(seed) for seed in started.seeds]
-        if None in [*roots, *inputs] or any(seed is None for seed in seeds):
+        if roots is None or inputs is None or any(seed is None for seed in seeds):
             for node, _ in started.roots:
                 rerun.stop(node, "a pass that began here could not be run again", of_gradient=True)
             return
@@ -51,12 +52,18 @@ class Passes:
         made = len(rerun.told.made)
         with rerun.told.at(started.stack), enable_grad():
             try:
-                self._backward(started, events, [t for t in roots if t], [t for t in inputs if t], given)
-            except RuntimeError as error:
+                self._backward(started, events, roots, inputs, given)
+            except FAILURES as error:
                 if str(error) != self._error(events):
                     rerun.stop(started.roots[0][0], f"its pass failed: {error}", of_gradient=True)
         if started.create_graph:
             self._number(started.roots[0][0], [x for x in events if isinstance(x, e.NodeCreated)], made)
+
+    def _tensors(self, edges: Sequence[e.Edge], n: int) -> list[Tensor] | None:
+        """The tensors at these places at event `n`; None if one of them is not known."""
+        found = [self._rerun.output(node, nr, n) for node, nr in edges]
+        known = [tensor for tensor in found if tensor is not None]
+        return known if len(known) == len(found) else None
 
     def _backward(
         self,

@@ -16,7 +16,10 @@ from gviz import events as e
 from gviz.engine import announce
 from gviz.engine.identify import VIEW, is_in_place, recorded_operation
 from gviz.engine.nn.parameter import Parameter
+from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
 from gviz.trace.state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
@@ -30,11 +33,12 @@ NOT_STORED = "its value was not stored; record with --values BYTES to keep large
 
 
 def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> Branch:
-    """Run `iteration` of a recording of gviz's engine again with `changes`."""
+    """Run `iteration` of a recording of gviz's engine again with `changes`. GvizError for one that does not fit."""
     rerun = Rerun(timeline, changes)
     with emit.aside(rerun.told.channel):
         for n in range(iteration.start, iteration.end + 1):
             rerun.happen(n, timeline.event(n))
+    rerun.refuse_unused()
     return Branch(rerun.told.log, dict(rerun.told.numbers), tuple(rerun.stopped), rerun.unknown())
 
 
@@ -49,6 +53,7 @@ class Rerun:
         self._gradients = {change.node: change for change in changes if change.of_gradient}
         self._tensors: dict[int, list[Tensor | None]] = {}
         self._changed: set[int] = set()
+        self._met: set[int] = set()
         self._cut: set[int] = set()
         self._passes = Passes(self)
 
@@ -90,6 +95,14 @@ class Rerun:
     def depends_on_change(self, nodes: Iterable[int]) -> bool:
         """Whether any of these nodes has another value than in the recording, or may have."""
         return not self._changed.isdisjoint(nodes)
+
+    def refuse_unused(self) -> None:
+        """Raise `GvizError` if a gradient was to be changed and none arrived, although the branch never stopped."""
+        unused = self._gradients.keys() - self._met
+        if unused and not self.stopped:
+            node = min(unused)
+            name = self.timeline.info(node).name or f"node #{node}"
+            raise GvizError(f"no gradient arrives at {clipped(name, 40)} in this iteration", exit_code=2)
 
     def unknown(self) -> frozenset[int]:
         """The nodes whose gradients went through something that was not run again."""
@@ -161,32 +174,41 @@ class Rerun:
         return tensor
 
     def _run(self, n: int, created: e.NodeCreated) -> None:
-        info = self.timeline.info(created.node)
-        inputs = [self.output(node, nr, n) for node, nr in created.inputs]
+        node, seen = created.node, self.timeline.info(created.node).op
+        inputs = [self.output(source, nr, n) for source, nr in created.inputs]
         view = dict(created.attrs).get(VIEW)
         if view is not None:
             inputs[0] = self.output(view, 0, n)
-        sources = {node for node, _ in created.inputs}
-        if self.depends_on_change(sources):
-            self._changed.add(created.node)
-        op = recorded_operation(info.op, dict(created.attrs))
-        if any(tensor is None for tensor in inputs):
-            self._tensors[created.node] = [None] * len(created.outputs)
-            return
-        if op is None:
-            self._stand_in(created, f"{info.op.name} is not an operation of the engine")
-            return
+        if node in self._values or self.depends_on_change([source for source, _ in created.inputs]):
+            self._changed.add(node)
+        self._tensors[node] = [None] * len(created.outputs)
         given = [tensor for tensor in inputs if tensor is not None]
+        if len(given) < len(inputs):
+            return
+        op = recorded_operation(seen, dict(created.attrs))
+        if op is None:
+            self._stand_in(created, f"{seen.name} is not an operation of the engine")
+            return
         with self.told.as_node(created):
             try:
-                outputs = self._refreshed(created, given) or operations.run(op, info.op, created, given)
-            except RuntimeError as error:
-                self.stop(created.node, f"it failed: {error}")
-                self._tensors[created.node] = [None] * len(created.outputs)
-                return
-        self._tensors[created.node] = [*outputs]
-        self.told.number_last(created.node)
-        self._intervene(created.node, outputs[0])
+                self._tensors[node] = [*self._outputs(op, created, given)]
+            except operations.FAILURES as error:
+                self.stop(node, f"it failed: {error}")
+
+    def _outputs(self, op: Op, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """What an operation of the engine gives on these operands."""
+        node, seen = created.node, self.timeline.info(created.node).op
+        change = self._values.get(node)
+        in_own_memory = op.memory == "new" and not is_in_place(seen)
+        if change is not None and in_own_memory:
+            op = operations.corrected(op, change)
+        outputs = self._refreshed(created, inputs) or operations.run(op, seen, created, inputs)
+        self.told.number_last(node)
+        if change is not None and not in_own_memory:
+            outputs[0]._array[...] = change.applied(outputs[0]._array)
+            announce.memory_written(self.told.channel, outputs[0], self.told.numbers[node])
+        self._hook(node, outputs[0])
+        return outputs
 
     def _refreshed(self, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The view that became up to date with what was written to its base, if that is what this node is."""
@@ -202,7 +224,6 @@ class Rerun:
         """Take a node's recorded values for an operation that cannot be run, unless they depend on the change."""
         if created.node in self._changed:
             self.stop(created.node, why)
-            self._tensors[created.node] = [None] * len(created.outputs)
             return
         self.stop(created.node, why, of_gradient=True)
         with self.told.as_node(created):
@@ -210,20 +231,17 @@ class Rerun:
             self._tensors[created.node] = made
             self.told.number(created.node, made[0] if made else None)
 
-    def _intervene(self, node: int, output: Tensor) -> None:
-        """Put the change of an operation's result in place of what it computed."""
-        change = self._values.get(node)
-        if change is not None:
-            self._changed.add(node)
-            output._array[...] = change.applied(output._array)
-            announce.memory_written(self.told.channel, output, self.told.numbers[node])
-        self._hook(node, output)
-
     def _hook(self, node: int, tensor: Tensor) -> None:
         change = self._gradients.get(node)
-        if change is not None and tensor.requires_grad:
-            self._changed.add(node)
-            tensor.register_hook(lambda grad: new_tensor(change.applied(grad._array)))
+        if change is None or not tensor.requires_grad:
+            return
+
+        def arrived(grad: Tensor) -> Tensor:
+            self._met.add(node)
+            return new_tensor(change.applied(grad._array))
+
+        self._changed.add(node)
+        tensor.register_hook(arrived)
 
     def _set_grad(self, tensor: Tensor | None, how: str, value: Value | None) -> None:
         """Set ``.grad``; what wrote into its memory is an operation of its own."""
