@@ -36,6 +36,13 @@ class Hit:
     trouble: str = ""
 
 
+def stretches(timeline: Timeline, n: int, *, backward: bool = False) -> Iterator[range]:
+    """The moments of a timeline in parts of `STRETCH`, from the one in which moment `n` lies to the end (start)."""
+    here = n // STRETCH
+    for at in range(here, -1, -1) if backward else range(here, len(timeline) // STRETCH + 1):
+        yield range(at * STRETCH, min((at + 1) * STRETCH, len(timeline) + 1))
+
+
 class Hits:
     """The moments at which one stop fits, found stretch by stretch where they are asked for."""
 
@@ -51,13 +58,13 @@ class Hits:
 
     def after(self, n: int) -> Iterator[Hit]:
         """The hits after moment `n`, in order."""
-        for stretch in range(n // STRETCH, len(self._timeline) // STRETCH + 1):
-            yield from (hit for hit in self._in(stretch) if hit.n > n)
+        for stretch in stretches(self._timeline, n):
+            yield from (hit for hit in self.within(stretch) if hit.n > n)
 
     def before(self, n: int) -> Iterator[Hit]:
         """The hits before moment `n`, the latest first."""
-        for stretch in range(n // STRETCH, -1, -1):
-            yield from (hit for hit in reversed(self._in(stretch)) if hit.n < n)
+        for stretch in stretches(self._timeline, n, backward=True):
+            yield from (hit for hit in reversed(self.within(stretch)) if hit.n < n)
 
     def can_hit(self) -> bool:
         """Whether there is any node that the stop's place means; True where it has none."""
@@ -67,15 +74,14 @@ class Hits:
         """Whether the stop's place means this node."""
         return self._meant is not None and node in self._meant
 
-    def _in(self, stretch: int) -> list[Hit]:
-        """The hits among events ``stretch * STRETCH <= n < (stretch + 1) * STRETCH``, looked for once."""
+    def within(self, stretch: range) -> list[Hit]:
+        """The hits in one of the `stretches`, looked for once."""
         if self._timeline.last_naming != self._naming:  # older nodes may have got theirs
             self._forget()
-        end = min((stretch + 1) * STRETCH, len(self._timeline) + 1)
-        searched, hits = self._known.get(stretch, (max(stretch * STRETCH, 1), []))
-        if searched < end:
-            hits = [*hits, *self._search(searched, end)]
-            self._known[stretch] = end, hits
+        searched, hits = self._known.get(stretch.start, (stretch.start, []))
+        if searched < stretch.stop:
+            hits = [*hits, *self._search(max(searched, 1), stretch.stop)]
+            self._known[stretch.start] = stretch.stop, hits
         return hits
 
     def _search(self, start: int, end: int) -> Iterator[Hit]:

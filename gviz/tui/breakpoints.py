@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
 from gviz.errors import GvizError
-from gviz.trace.stops import Hit, Hits
+from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.where import Stop, condition
 
@@ -110,6 +110,18 @@ class Breakpoints:
     def next(self, n: int) -> Met | None:
         """The first breakpoint that stops after moment `n`."""
         return self._first([(hit, one) for one in self._stopping() if (hit := next(one.after(n), None)) is not None])
+
+    def searched(self, n: int, *, backward: bool) -> Iterator[int]:
+        """Look for what `next` (`previous`) gives and remember it; gives, between stretches, how far it has come.
+
+        Log points are looked for as well, because what they say on the way is asked for next.
+        """
+        used = [one for one in self.listed if one.enabled]
+        for stretch in stretches(self.timeline, n, backward=backward):
+            found = [any(hit.n < n if backward else hit.n > n for hit in one.hits.within(stretch)) for one in used]
+            if any(stops and not one.message and not one.ignored for stops, one in zip(found, used, strict=True)):
+                return
+            yield stretch.start if backward else stretch.stop - 1
 
     def said(self, n: int, end: int) -> list[tuple[int, Breakpoint]]:
         """What log points say after moment `n` and up to `end`, in order."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from time import monotonic
 from typing import TextIO
 
 from gviz.errors import GvizError
@@ -17,7 +18,7 @@ from gviz.explain.happening import sentence
 from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
-from gviz.tui import lines
+from gviz.tui import lines, stopping
 from gviz.tui.command import Asked, Command, Look, Said, Wish
 from gviz.tui.command_lines import echoed, typed
 from gviz.tui.cursor import Arrival, Cursor, start_of
@@ -29,6 +30,7 @@ from gviz.tui.session import Session
 from gviz.tui.tutor import Seen, Tutor
 
 WIDTH = 80
+PROGRESS_SECONDS = 2.0
 _HELD = ("paused", "post_mortem", "the program is")
 """How reasons begin that a program under control has to stand still."""
 
@@ -117,6 +119,7 @@ def _carried_out(reader: Reader, answer: Callable[[Command], Iterator[str]], out
 
 def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]:
     """What a command says, line by line; time commands move the session's cursor."""
+    yield from _searched(session, command)
     reply = spec_of(command).run(session, command)
     reader.take(reply)
     match reply:
@@ -133,6 +136,18 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
             yield _set(session, text)
         case Wish():
             raise GvizError(f"{command.name} is for the full screen", exit_code=2)
+
+
+def _searched(session: Session, command: Command) -> Iterator[str]:
+    """How far the search has come, every few seconds, where a command has to look for the next stop."""
+    if command.name not in stopping.SEARCHING:
+        return
+    cursor, said = session.cursor, monotonic()
+    backward = command.name.startswith("reverse-")
+    for event in stopping.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward):
+        if monotonic() - said > PROGRESS_SECONDS:
+            said = monotonic()
+            yield f"looking for a stop: event {event} of {len(session.timeline)}; ctrl+c stops the search."
 
 
 def _set(session: Session, text: str) -> str:

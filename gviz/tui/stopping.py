@@ -16,6 +16,9 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.where import NAMES, stop
 
+SEARCHING = ("continue", "reverse-continue")
+"""The commands that may have to look at the whole recording."""
+
 MOST_COUNTED = 1000
 MOST_SAID = 1000
 """Messages of log points said on one way through time."""
@@ -32,6 +35,15 @@ def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward:
     if met is None or (met.n < anyway if backward else met.n > anyway):
         return anyway, "continue"
     return met.n, met.reason
+
+
+def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[int]:
+    """Look for the next stop a stretch at a time and give how far that has come; `next_stop` then knows at once."""
+    anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
+    for event in breakpoints.searched(n, backward=backward):
+        yield event
+        if event < anyway if backward else event > anyway:
+            return
 
 
 def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui import stopping
 from gviz.tui.arrangement import LEAST, numbered
 from gviz.tui.command import Command, Said
 from gviz.tui.completing import completions
@@ -36,6 +37,7 @@ from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.look_keys import LookKeys
 from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.panels import Panels
+from gviz.tui.screens.searching import Search
 from gviz.tui.screens.sheet import Draw, QuestionScreen, SheetScreen
 from gviz.tui.session import Session
 from gviz.tui.themes import named
@@ -91,6 +93,7 @@ class DebuggerScreen(LookKeys):
         self._awaited = ""
         self._opens: dict[str, str] = {}
         self.panels = Panels(self)
+        self._search = Search(self)
 
     @property
     def cursor(self) -> Cursor:
@@ -178,11 +181,28 @@ class DebuggerScreen(LookKeys):
     @property
     def busy(self) -> bool:
         """Whether lines that wait have to wait on."""
-        return False
+        return self._search.goes_on
 
     def perform(self, command: Command) -> None:
-        """Carry out a command; raises GvizError where that cannot be done."""
-        carry_out(self, command)
+        """Carry out a command, or begin what has to be done before; raises GvizError where that cannot be done."""
+        self._search.cancel()
+        if command.name not in stopping.SEARCHING or not self._search.begin(command):
+            carry_out(self, command)
+
+    def found(self, command: Command) -> None:
+        """Carry out a command, and what waits behind it, once the search is over."""
+        self._attempt(partial(carry_out, self, command))
+        self._attempt(self.go_on)
+
+    def _pause(self) -> None:
+        super()._pause()
+        self._search.cancel()
+
+    def action_stop(self) -> None:
+        """Give up a search, stand still; else copy what is selected."""
+        if self._playing is None and not self._search.goes_on:
+            self.action_copy_text()
+        self._pause()
 
     def _attempt(self, act: Callable[[], None]) -> None:
         self.remark = ""
@@ -271,7 +291,9 @@ class DebuggerScreen(LookKeys):
         self.panels.zoom()
 
     def action_leave(self) -> None:
-        """Undo, one after the other: the remark, the zoom."""
+        """Undo, one after the other: the search, the remark, the zoom."""
+        if self._search.cancel():
+            return
         if self.remark:
             self.remark = ""
         else:

@@ -95,7 +95,7 @@ class LiveScreen(DebuggerScreen):
     @property
     def busy(self) -> bool:
         """Lines of scripts wait until the program stands still."""
-        return self.live.running
+        return self.live.running or super().busy
 
     def perform(self, command: Command) -> None:
         """Carry out a command; what lets the program run waits until it stands still."""
@@ -126,10 +126,13 @@ class LiveScreen(DebuggerScreen):
 
     def action_pause_program(self) -> None:
         """Hold the program where it is."""
+        searching = self._search.goes_on
         self._pause()
         self._queue.clear()
         if self.live.running:
             self.live.session.pause()
+        elif searching:
+            return
         else:
             self.say("the program stands still already; q leaves")
 

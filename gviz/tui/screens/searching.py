@@ -1,0 +1,69 @@
+"""A long search for the next stop, a little at a time, so that the screen stays awake and ctrl+c ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from gviz.tui import stopping
+from gviz.tui.command import Command
+
+if TYPE_CHECKING:
+    from gviz.tui.screens.debugger import DebuggerScreen
+
+AT_ONCE_SECONDS = 0.1
+"""So long nobody notices that the screen stands still."""
+
+_PAUSE_SECONDS = 0.005
+
+
+class Search:
+    """What is looked for before a command can be carried out; at most one search at a time."""
+
+    def __init__(self, screen: DebuggerScreen) -> None:
+        self._screen = screen
+        self._left: Iterator[int] | None = None
+        self._command: Command | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether something is looked for."""
+        return self._left is not None
+
+    def begin(self, command: Command) -> bool:
+        """Look for where a command leads; whether that goes on, and the command has to wait."""
+        backward = command.name.startswith("reverse-")
+        cursor = self._screen.cursor
+        self._command = command
+        self._left = stopping.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward)
+        if self._advance():
+            self._left = None
+            return False
+        self._screen.set_timer(_PAUSE_SECONDS, self._go_on)
+        return True
+
+    def cancel(self) -> bool:
+        """Give up; whether there was anything to give up."""
+        gone, self._left = self._left, None
+        if gone is not None:
+            self._screen.say("the search was stopped; the time is where it was")
+        return gone is not None
+
+    def _go_on(self) -> None:
+        if self._left is None or self._command is None:
+            return
+        if self._advance():
+            self._left = None
+            self._screen.found(self._command)
+        else:
+            self._screen.set_timer(_PAUSE_SECONDS, self._go_on)
+
+    def _advance(self) -> bool:
+        """Look on for a moment; whether all was looked at."""
+        until = monotonic() + AT_ONCE_SECONDS
+        for event in self._left or ():
+            if monotonic() > until:
+                self._screen.say(f"looking for a stop: event {event:,} of {len(self._screen.timeline):,}; ctrl+c stops")
+                return False
+        return True
