@@ -41,7 +41,7 @@ ACTS: tuple[Act, ...] = (
     Act("time.start", "less_than_sign", "seek(0)", "first event"),
     Act("time.end", "greater_than_sign", "seek(-1)", "last event"),
     Act("time.play", "space", "play", "play or pause"),
-    Act("time.stop", "ctrl+c", "stop", "stop a search, or playing"),
+    Act("act.stop", "ctrl+c", "stop", "stop a search, or playing"),
     Act("time.back", "backspace", "back", "back to where I was"),
     Act("time.mark", "m", "await_letter('m')", "remember this position under a letter"),
     Act("time.goto-mark", "apostrophe", "await_letter('go')", "go to a remembered position"),
