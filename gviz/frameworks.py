@@ -36,17 +36,21 @@ def record(
     window: Window = ALL,
     framework: str = "",
     compiled: str = "opaque",
+    last: int | str | None = None,
+    max_size: int | str | None = None,
 ) -> Recording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
     Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the text
     of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`. Of a program
     that has imported PyTorch, its operations are recorded; `model` gives its parameters their names from the start.
+    Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size` bytes
+    (``"500M"``) of the newest.
     """
     uses_torch = "torch" in sys.modules and sys.modules["torch"].__name__ == "torch"
     made = recording.record(
         path, limit=limit, source=source, overwrite=overwrite, keep=keep, window=window,
-        framework=framework or ("torch" if uses_torch else "gviz.engine"),
+        last=last, max_size=max_size, framework=framework or ("torch" if uses_torch else "gviz.engine"),
     )  # fmt: skip
     if uses_torch or model is not None:
         made.along_with(lambda began: _attached(began, model, compiled))

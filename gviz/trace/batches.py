@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from gviz.errors import GvizError
+from gviz.plain_text import shown
 from gviz.trace.batch import MOST_EVENTS, Batch
 from gviz.trace.checks import LARGEST_NUMBER
 from gviz.trace.connection import Connection, damaged
@@ -13,25 +15,45 @@ _KEPT_BATCHES = 80
 
 
 class Batches:
-    """The first `count` events of a file, batch by batch; remembers the last ones it read."""
+    """The first `count` events of a file, batch by batch; remembers the last ones it read.
+
+    A file that keeps only its last part begins with an event of a higher number than 1, which is number 1 here; `base`
+    is what the others have more in the file.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._firsts: list[int] = []
         self._kept: dict[int, Batch] = {}
         self.count = 0
+        self.base = 0
 
     def refresh(self) -> int:
         """Notice what was written meanwhile, and give the new number of events."""
         sql = "SELECT first, last FROM batch WHERE first > ?1 OR ?1 = 0 ORDER BY first"
-        for first, last in self._connection.rows(sql, (self.count,)):
-            if first != self.count + 1 or not isinstance(last, int) or not first <= last < first + MOST_EVENTS:
-                raise damaged(self._connection.path, f"after event {self.count} some are missing")
+        for first, last in self._connection.rows(sql, (self.base + self.count,)):
+            if not self._firsts and isinstance(first, int) and first > 0:
+                self.base = first - 1
+            expected = self.base + self.count + 1
+            if first != expected or not isinstance(last, int) or not first <= last < first + MOST_EVENTS:
+                raise self._missing(self.count + 1)
             if last >= LARGEST_NUMBER:
                 raise damaged(self._connection.path, f"it cannot hold {last} events")
-            self._firsts.append(first)
-            self.count = last
+            self._firsts.append(first - self.base)
+            self.count = last - self.base
         return self.count
+
+    @property
+    def were_cut(self) -> bool:
+        """Whether the beginning has been dropped from the file since this looked at it first."""
+        return bool(self._firsts) and self._connection.rows("SELECT min(first) FROM batch") != [(self.base + 1,)]
+
+    def _missing(self, seq: int) -> GvizError:
+        path = self._connection.path
+        if self.were_cut:
+            what = f"event {seq} of {shown(str(path))} has been dropped: only the last part of the recording is kept"
+            return GvizError(what, hint="open the trace again to see what it holds now", exit_code=3)
+        return damaged(path, f"event {seq} is missing")
 
     def of(self, seq: int) -> Batch:
         """The batch that holds event `seq`."""
@@ -53,9 +75,9 @@ class Batches:
     def _read(self, place: int) -> Batch:
         first = self._firsts[place]
         last = self._firsts[place + 1] - 1 if place + 1 < len(self._firsts) else self.count
-        rows = self._connection.rows("SELECT events, bodies FROM batch WHERE first = ?", (first,))
+        rows = self._connection.rows("SELECT events, bodies FROM batch WHERE first = ?", (self.base + first,))
         if not rows:
-            raise damaged(self._connection.path, f"event {first} is missing")
+            raise self._missing(first)
         try:
             return Batch.of(first, last, *rows[0])
         except (ValueError, RecursionError) as trouble:

@@ -25,6 +25,17 @@ class Columns(NamedTuple):
     pass_nr: Array
 
 
+class Dropped(NamedTuple):
+    """What a log that keeps the last part of a run has lost: `events` of it, in whose place stand the first `again` of
+    those it has, which say again what was there then."""
+
+    events: int
+    again: int
+
+
+NOTHING_DROPPED = Dropped(0, 0)
+
+
 class EventLog(Protocol):
     """Events numbered from 1, and what they refer to by number or path. It may grow at its end, and only there.
 
@@ -33,6 +44,8 @@ class EventLog(Protocol):
 
     @property
     def framework(self) -> str: ...  # whose operations these are: ``gviz.engine``, ``torch``
+    @property
+    def dropped(self) -> Dropped: ...
     @property
     def ops(self) -> Mapping[int, OpSeen]: ...
     @property
@@ -75,6 +88,7 @@ class MemoryLog:
     """A log in memory, for programs that show their own graph and for tests. `append` is a listener."""
 
     framework = "gviz.engine"
+    dropped = NOTHING_DROPPED
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []

@@ -21,7 +21,7 @@ from gviz.trace.batches import Batches
 from gviz.trace.checks import check
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.connection import Connection, damaged
-from gviz.trace.log import Columns
+from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped
 from gviz.values import ITEM_SIZES, Array, Value
 from gviz.values import decode as decode_array
 
@@ -69,6 +69,16 @@ class Trace:
     def framework(self) -> str:
         """Whose operations were recorded."""
         return self.meta.get("framework", "")
+
+    @property
+    def dropped(self) -> Dropped:
+        """What is no longer in the file, because only the last part of the run was to be kept."""
+        base = self._batches.base
+        if not base:
+            return NOTHING_DROPPED
+        said = self.meta.get("said_again", "")
+        again = min(int(said), len(self)) if said.isdecimal() and len(said) < 12 else 0
+        return Dropped(base + again, again)
 
     @property
     def finished(self) -> bool:

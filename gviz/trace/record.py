@@ -23,6 +23,7 @@ from gviz.events import Failed, Marked
 from gviz.plain_text import shown
 from gviz.trace import file_format
 from gviz.trace.bindings import LARGEST_SOURCE
+from gviz.trace.bounds import UNBOUNDED, Bounds, bounds
 from gviz.trace.capture import overhearing, overhearing_warnings
 from gviz.trace.log import MemoryLog
 from gviz.trace.places import new_trace, refuse_other_file, remove_trace
@@ -45,11 +46,20 @@ class Recording:
     """
 
     def __init__(
-        self, path: Path, *, limit: int, source: bool, framework: str, keep: Keep = "whole", window: Window = ALL
+        self,
+        path: Path,
+        *,
+        limit: int,
+        source: bool,
+        framework: str,
+        keep: Keep = "whole",
+        window: Window = ALL,
+        bounds: Bounds = UNBOUNDED,
     ) -> None:
         self.path = path
         self._keep: Keep = keep
         self._window = window
+        self._bounds = bounds
         self._beside: list[Callable[[Recording], AbstractContextManager[object]]] = []
         self.framework = framework
         self._limit = limit
@@ -62,7 +72,9 @@ class Recording:
     def __enter__(self) -> Recording:
         global latest
         emit.refuse_second()  # before there is a file
-        writer = self._writer = TraceWriter(self.path, about=_about(self.framework), on_trouble=self._detached)
+        writer = self._writer = TraceWriter(
+            self.path, about=_about(self.framework), on_trouble=self._detached, bounds=self._bounds
+        )
         self.channel = Channel(self._through(writer), limit=self._limit, keep=self._keep, read_source=self._read_source)
         atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`
         self._open.enter_context(emit.listening(self.channel))
@@ -171,12 +183,17 @@ def record(
     framework: str = "gviz.engine",
     keep: Keep = "whole",
     window: Window = ALL,
+    last: int | str | None = None,
+    max_size: int | str | None = None,
 ) -> Recording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
     Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the
-    text of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`.
+    text of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`. Of a long
+    run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size` bytes
+    (``"500M"``) of the newest.
     """
+    within = bounds(last, max_size)
     if _program is not None and emit.channel is _program.channel:
         return _LeftOut(_program)
     where = new_trace(sys.argv[0]) if path is None else Path(path)
@@ -185,7 +202,7 @@ def record(
         remove_trace(where)
     elif where.exists():
         raise GvizError(f"{where} exists already", hint="choose another name, or pass overwrite=True")
-    return Recording(where, limit=limit, source=source, framework=framework, keep=keep, window=window)
+    return Recording(where, limit=limit, source=source, framework=framework, keep=keep, window=window, bounds=within)
 
 
 class _LeftOut(Recording):

@@ -16,7 +16,7 @@ from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.index import Index, nodes_of_keys
 from gviz.trace.kept_index import restored
-from gviz.trace.log import Columns, EventLog, damaged, expect
+from gviz.trace.log import Columns, Dropped, EventLog, damaged, expect
 from gviz.trace.moment import Moment
 from gviz.trace.names import Names
 from gviz.trace.node_state import NodeStates
@@ -89,6 +89,11 @@ class Timeline(Outline, Played):
     def framework(self) -> str:
         """Whose operations were recorded: ``gviz.engine``, ``torch``."""
         return self._log.framework
+
+    @cached_property
+    def dropped(self) -> Dropped:
+        """What was recorded before the first event and has been dropped, because only the last part was to be kept."""
+        return self._log.dropped
 
     def event(self, n: int) -> e.Event:
         """Event number `n`, from 1."""

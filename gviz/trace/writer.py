@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice, starmap
@@ -20,15 +20,20 @@ from threading import get_ident
 from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace import file_format
 from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS, Batch, RowFields, encode_rows
+from gviz.trace.bounds import UNBOUNDED, Bounds
 from gviz.trace.chunks import Chunks
 from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, decode, encode, subject, with_values
-from gviz.trace.nonfinite import first_place
+from gviz.trace.nonfinite import first_nonfinite, first_place
 from gviz.trace.request import Request
+from gviz.trace.ring import Ring
 from gviz.values import INLINE_BYTES
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
 _PASS_KINDS = {KIND_NUMBERS[kind] for kind in (BackwardFinished, StepStarted, StepFinished)}
+
+Said = tuple[Event, int, int]
+"""An event, when it was said and by which thread."""
 
 _clock = time.perf_counter_ns
 _open_writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()
@@ -46,12 +51,17 @@ class TraceWriter:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, about: Mapping[str, str], on_trouble: Callable[[str], None]
+        self,
+        path: str | os.PathLike[str],
+        *,
+        about: Mapping[str, str],
+        on_trouble: Callable[[str], None],
+        bounds: Bounds = UNBOUNDED,
     ) -> None:
         self.path = Path(path)
         self.dead = False
         self._on_trouble = on_trouble
-        self._pending: deque[tuple[Event, int, int]] = deque()
+        self._pending: deque[Said] = deque()
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._told: dict[str, str] = {}
         self._heavy = False  # large arrays are coming: the program waits for the file, or they would fill the memory
@@ -61,6 +71,7 @@ class TraceWriter:
         self._threads: dict[int, int] = {}
         self._connection = file_format.created(self.path, about)
         self._chunks = Chunks(self._connection)
+        self._ring = Ring(self._connection, bounds, self._say_again) if bounds else None
         self._checkpointed = time.monotonic()
         self._ended = False
         self._thread = threading.Thread(target=self._work, name="gviz trace writer", daemon=True)
@@ -208,47 +219,66 @@ class TraceWriter:
     def _write(self) -> None:
         taken = [self._pending.popleft() for _ in range(len(self._pending))]
         self._chunks.used = False
+        with self._connection as connection:
+            connection.execute("BEGIN")
+            self._write_told()
+            events = self._put(taken, self._count, self._ring)
+            self._count += len(events)
+            self._trim()
+        self._heavy = self._chunks.used
+        self._look_for_nonfinite(events)
+
+    def _put(self, taken: Iterable[Said], before: int, ring: Ring | None) -> list[Event]:
+        """Put what was said into batches, behind event number `before`; the events among it."""
         rows: list[RowFields] = []
         bodies: list[bytes] = []
         definitions: list[tuple[int, bytes]] = []
         events: list[Event] = []
         length, started, speakers = 0, self._started, self._threads
-        with self._connection as connection:
-            connection.execute("BEGIN")
-            self._write_told()
-            for event, at, thread in taken:
-                kind = KIND_NUMBERS[event.__class__]
-                body = encode(event)
-                if len(body) > INLINE_BYTES:
-                    body = encode(with_values(event, self._chunks.keep))
-                if kind in DEFINITION_KINDS:
-                    definitions.append((kind, body))
-                    continue
-                events.append(event)
-                bodies.append(body)
-                node, output_nr, pass_nr = subject(event)
-                speaker = speakers.get(thread) or self._speaker(thread)
-                rows.append((kind, node, output_nr, pass_nr, at - started, speaker, length, len(body)))
-                length += len(body)
-                if length > LARGEST_BODIES or len(rows) == MOST_EVENTS:
-                    self._insert(len(events), rows, bodies)
-                    length, rows, bodies = 0, [], []
-            self._insert(len(events), rows, bodies)
-            connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
-        self._count += len(events)
-        self._heavy = self._chunks.used
-        self._look_for_nonfinite(events)
+        for event, at, thread in taken:
+            kind = KIND_NUMBERS[event.__class__]
+            if kind in DEFINITION_KINDS:
+                definitions.append((kind, encode(event)))
+                continue
+            if ring is not None and ring.begins(before + len(events) + 1, event, fresh=not rows) and rows:
+                self._insert(before + len(events), rows, bodies, ring)
+                length, rows, bodies = 0, [], []
+            body = encode(event)
+            if len(body) > INLINE_BYTES:
+                body = encode(with_values(event, self._chunks.keep))
+            events.append(event)
+            bodies.append(body)
+            node, output_nr, pass_nr = subject(event)
+            speaker = speakers.get(thread) or self._speaker(thread)
+            rows.append((kind, node, output_nr, pass_nr, at - started, speaker, length, len(body)))
+            length += len(body)
+            if length > LARGEST_BODIES or len(rows) == MOST_EVENTS:
+                self._insert(before + len(events), rows, bodies, ring)
+                length, rows, bodies = 0, [], []
+        self._insert(before + len(events), rows, bodies, ring)
+        self._connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
+        return events
 
     def _write_told(self) -> None:
         while self._told:
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", self._told.popitem())
 
-    def _insert(self, taken: int, rows: list[RowFields], bodies: list[bytes]) -> None:
-        """Insert a batch, whose last event is number `taken` of those that are being written."""
+    def _insert(self, last: int, rows: list[RowFields], bodies: list[bytes], ring: Ring | None) -> None:
+        """Insert a batch, whose last event is number `last`."""
         if rows:
-            last = self._count + taken
-            batch = last - len(rows) + 1, last, encode_rows(rows), b"".join(bodies)
-            self._connection.execute("INSERT INTO batch VALUES (?, ?, ?, ?)", batch)
+            texts = encode_rows(rows), b"".join(bodies)
+            self._connection.execute("INSERT INTO batch VALUES (?, ?, ?, ?)", (last - len(rows) + 1, last, *texts))
+            if ring is not None:
+                chunks, added = self._chunks.take()
+                ring.note(len(rows), sum(map(len, texts)) + added, chunks)
+
+    def _trim(self, *, exactly: bool = False) -> None:
+        if self._ring is not None:
+            self._chunks.drop(self._ring.trim(self._count, exactly=exactly))
+
+    def _say_again(self, events: list[Event], before: int, time: int) -> None:
+        thread = next(iter(self._threads))
+        self._put(((event, self._started + time, thread) for event in events), before, None)
 
     def _speaker(self, thread: int) -> int:
         """The number of a thread, counted from 1 in the order in which they first speak."""
@@ -263,10 +293,15 @@ class TraceWriter:
         from gviz.trace.index import Index
         from gviz.trace.reader import open_trace
 
+        if self._ring is not None:
+            with self._connection as connection:
+                connection.execute("BEGIN")
+                self._trim(exactly=True)
         with open_trace(self.path) as log:
             index = Index()
             index.extend(log)
-        index.first_bad = self._first_bad
+            cut = self._ring is not None and self._ring.cut > 0
+            index.first_bad = first_nonfinite(log, 1, len(log) + 1) if cut else self._first_bad
         columns = [(name, array.dtype.str, array.tobytes()) for name, array in index.arrays()]
         with self._connection as connection:
             connection.execute("BEGIN")

@@ -1,0 +1,154 @@
+"""What is still there at one moment of a log: the events that, said again, make the state it goes on from."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from itertools import count, pairwise
+
+import msgspec
+
+from gviz import events as e
+from gviz.events import Event, Output
+
+Said = tuple[int, Event]
+"""An event and its place in the order in which such events were said."""
+
+
+class Alive:
+    """Goes through the events of a log and keeps those that still matter: what was freed and what was replaced do not.
+
+    `said_again` is never longer than what has happened, and its size depends on what is alive, not on how long it ran.
+    """
+
+    def __init__(self) -> None:
+        self._orders = count(1)
+        self._nodes: dict[int, dict[Hashable, Said]] = {}
+        self._written: dict[int, Said] = {}
+        self._scopes: dict[int, list[Said]] = {}
+        self._open: dict[int, None] = {}
+
+    def happen(self, event: Event) -> None:
+        """Take in the next event, one of `MATTERING`."""
+        said = next(self._orders), event
+        match event:
+            case e.NodeCreated(node=node):
+                self._nodes[node] = {_BIRTH: said}
+            case e.NodeFreed(node=node):
+                self._nodes.pop(node, None)
+            case e.StorageWritten(storage=storage):
+                self._written[storage] = said
+            case e.GradAccumulated(node=node, part=part, value=value):
+                self._set_grad(said[0], e.GradSet(node, 0, "assigned", part if value is None else value))
+            case e.GradRetained(node=node, output_nr=output_nr, value=value):
+                self._set_grad(said[0], e.GradSet(node, output_nr, "assigned", value))
+            case e.GradSet():
+                self._set_grad(said[0], event)
+            case e.RequiresGradSet(node=node):
+                self._note(node, (e.RequiresGradSet, said[0]), said)
+            case e.Named(node=node) | e.SavedFreed(node=node):
+                self._note(node, event.__class__, said)
+            case e.ScopeEntered(scope=scope):
+                self._scopes[scope] = [said]
+                self._open[scope] = None
+            case e.ScopeLeft(scope=scope) if scope in self._scopes:
+                self._scopes[scope].append(said)
+                self._open.pop(scope, None)
+
+    def said_again(self) -> list[Event]:
+        """The events that make what is there now, in the order in which they were said first."""
+        self._forget()
+        kept = [said for entries in self._nodes.values() for said in entries.values()]
+        kept += self._written.values()
+        kept += [said for entries in self._scopes.values() for said in entries]
+        return [self._without_the_dead(event) for _, event in sorted(kept, key=_order)]
+
+    def _set_grad(self, order: int, event: e.GradSet) -> None:
+        self._note(event.node, (e.GradSet, event.output_nr), (order, event))
+
+    def _note(self, node: int, key: Hashable, said: Said) -> None:
+        if node in self._nodes:
+            self._nodes[node][key] = said
+
+    def _forget(self) -> None:
+        """Let go of what no living node needs: its memory, its module call, how it was switched in between."""
+        births = [_birth(entries) for entries in self._nodes.values()]
+        memory = {output.storage for birth in births for output in birth.outputs}
+        self._written = {storage: said for storage, said in self._written.items() if storage in memory}
+        wanted = {scope for birth in births for scope in self._calls_around(birth.scope)}
+        wanted.update(scope for opened in self._open for scope in self._calls_around(opened))
+        self._scopes = {scope: said for scope, said in self._scopes.items() if scope in wanted}
+        self._forget_switches()
+
+    def _calls_around(self, scope: int) -> Iterator[int]:
+        while scope in self._scopes:
+            yield scope
+            entered = self._scopes[scope][0][1]
+            parent = entered.parent if isinstance(entered, e.ScopeEntered) else 0
+            scope = parent if parent < scope else 0
+
+    def _forget_switches(self) -> None:
+        """Keep of a leaf's switches only the last, and those during which a living node took it as an input."""
+        switched = {
+            node: keys
+            for node, entries in self._nodes.items()
+            if len(keys := [key for key in entries if isinstance(key, tuple) and key[0] is e.RequiresGradSet]) > 1
+        }
+        if not switched:
+            return
+        used: defaultdict[int, list[int]] = defaultdict(list)
+        for entries in self._nodes.values():
+            order, _ = entries[_BIRTH]
+            for node, _ in _birth(entries).inputs:
+                if node in switched:
+                    used[node].append(order)
+        for node, keys in switched.items():
+            uses = sorted(used[node])
+            for switch, after in pairwise(keys):
+                if bisect_left(uses, switch[1]) == bisect_left(uses, after[1]):
+                    del self._nodes[node][switch]
+
+    def _without_the_dead(self, event: Event) -> Event:
+        """The event, with nothing in the place of nodes that are gone."""
+        match event:
+            case e.NodeCreated(inputs=inputs, outputs=outputs, during=during):
+                if all(node in self._nodes for node in _references(event)):
+                    return event
+                return msgspec.structs.replace(
+                    event,
+                    inputs=tuple(edge if edge[0] in self._nodes else (0, 0) for edge in inputs),
+                    outputs=tuple(map(self._without_dead_base, outputs)),
+                    during=(during[0], during[1] if during[1] in self._nodes else 0),
+                )
+            case e.StorageWritten(node=node) if node not in self._nodes:
+                return msgspec.structs.replace(event, node=0)
+        return event
+
+    def _without_dead_base(self, output: Output) -> Output:
+        return output if output.view_of in self._nodes else msgspec.structs.replace(output, view_of=0)
+
+
+_BIRTH = e.NodeCreated
+MATTERING = frozenset((
+    e.NodeCreated, e.NodeFreed, e.StorageWritten, e.GradAccumulated, e.GradRetained, e.GradSet, e.RequiresGradSet,
+    e.Named, e.SavedFreed, e.ScopeEntered, e.ScopeLeft,
+))  # fmt: skip
+"""The events on which what is there depends."""
+
+
+def _birth(entries: dict[Hashable, Said]) -> e.NodeCreated:
+    birth = entries[_BIRTH][1]
+    assert isinstance(birth, e.NodeCreated)
+    return birth
+
+
+def _references(made: e.NodeCreated) -> Iterator[int]:
+    """The nodes that a node names, 0 left out."""
+    yield from filter(None, (node for node, _ in made.inputs))
+    yield from filter(None, (output.view_of for output in made.outputs))
+    yield from filter(None, made.during[1:])
+
+
+def _order(said: Said) -> int:
+    return said[0]

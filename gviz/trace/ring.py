@@ -1,0 +1,177 @@
+"""Keeps a trace that is being written to its last part: what is older is dropped, and what is left of it said again."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain, starmap
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.numbers import bytes_text
+from gviz.trace import file_format
+from gviz.trace.alive import MATTERING, Alive
+from gviz.trace.batch import Batch
+from gviz.trace.bounds import Bounds
+from gviz.trace.codec import KIND_NUMBERS, decode, values
+from gviz.trace.phases import DECIDING, Chapters
+
+Put = Callable[[list[e.Event], int, int], None]
+"""Writes events to the file: the number before the first of them, and the time at which they are said."""
+
+_MATTERING = frozenset(KIND_NUMBERS[kind] for kind in MATTERING)
+_DECIDING = frozenset(DECIDING)
+_WAL_SHARE = 16  # of the size is left to the write-ahead log between two checkpoints
+_INDEX_BYTES = 20  # an event in the index that a clean close adds, about
+_FILLED_AGAIN = 0.7  # to so much of its size a file is cut, so that it is not done for each event
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A batch in the file: whether a part of the run begins with it, whether outside of any pass, its chunks."""
+
+    first: int
+    part: bool
+    quiet: bool
+    size: int = 0
+    chunks: frozenset[bytes] = frozenset()
+
+
+class Ring:
+    """The bounds of one trace. Numbers of events are those of the whole run; the file goes on with them.
+
+    `cut` is the number of events before the part that is kept.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, bounds: Bounds, put: Put) -> None:
+        self.cut = 0
+        self._connection = connection
+        self._bounds = bounds
+        self._put = put
+        self._alive = Alive()
+        self._again = 0
+        self._again_chunks: frozenset[bytes] = frozenset()
+        self._chapters = Chapters()
+        self._passes: set[int] = set()
+        self._begun: deque[_Kept] = deque()
+        self._batches: deque[_Kept] = deque()
+        self._parts: deque[int] = deque()
+        self._page = connection.execute("PRAGMA page_size").fetchone()[0]
+        if bounds.size:
+            pages = min(1000, bounds.size // _WAL_SHARE // self._page)
+            connection.execute(f"PRAGMA wal_autocheckpoint = {pages}").fetchall()
+            connection.execute(f"PRAGMA journal_size_limit = {bounds.size // _WAL_SHARE}").fetchall()
+
+    def begins(self, seq: int, event: e.Event, *, fresh: bool) -> bool:
+        """Whether event `seq` must begin a batch, because a part of the run does; `fresh`: it begins one anyway."""
+        quiet = not self._passes
+        part = self._begins_part(seq, event) and quiet
+        if part or fresh:
+            self._begun.append(_Kept(seq, part, quiet))
+        return part
+
+    def note(self, events: int, size: int, chunks: frozenset[bytes]) -> None:
+        """The next batch is in the file: so many events of so many bytes, and the chunks they speak of."""
+        begun = self._begun.popleft()
+        self._batches.append(_Kept(begun.first, begun.part, begun.quiet, size + events * _INDEX_BYTES, chunks))
+        if begun.part:
+            self._parts.append(begun.first)
+
+    def trim(self, end: int, *, exactly: bool = False) -> frozenset[bytes]:
+        """Drop what the bounds leave no room for, up to event `end`; the chunks that are gone.
+
+        Parts are dropped some at a time, unless it is to be done `exactly`. Call it within a transaction. Raises
+        GvizError if there is nothing that could be dropped.
+        """
+        first = max(self._first_of_last_parts(exactly=exactly), self._first_that_fits(end))
+        return self._drop(first) if first > self.cut + 1 else frozenset()
+
+    def _begins_part(self, seq: int, event: e.Event) -> bool:
+        kind = event.__class__
+        if kind is e.Marked:
+            return self._bounds.unit == "marks"
+        if kind not in _DECIDING:
+            return seq == 1
+        chapters = self._chapters
+        before = len(chapters.iterations)
+        chapters.happen(seq, event)
+        begun = len(chapters.iterations) > before
+        if begun:
+            del chapters.iterations[:-1], chapters.rows[:-1]
+        if isinstance(event, e.BackwardStarted):
+            self._passes.add(event.pass_nr)
+        elif isinstance(event, e.BackwardFinished):
+            self._passes.discard(event.pass_nr)
+        return seq == 1 or (begun and self._bounds.unit == "iterations")
+
+    def _first_of_last_parts(self, *, exactly: bool) -> int:
+        """The event that begins what is kept of the last parts, 0 if nothing is to be dropped yet."""
+        last = self._bounds.last
+        if not last or len(self._parts) <= last:
+            return 0
+        first = self._parts[-last]
+        worth_it = first - self.cut > self._again or len(self._parts) > 2 * last
+        return first if exactly or worth_it else 0
+
+    def _first_that_fits(self, end: int) -> int:
+        """The event that begins what there is room for, 0 if there is room for all."""
+        limit = self._bounds.size
+        if not limit:
+            return 0
+        room = limit - 2 * limit // _WAL_SHARE
+        pages, free = (self._connection.execute(f"PRAGMA {what}_count").fetchone()[0] for what in ("page", "freelist"))
+        excess = (pages - free) * self._page + (end - self.cut + self._again) * _INDEX_BYTES - room
+        if excess <= 0:
+            return 0
+        possible = self._first_after(excess + room - int(room * _FILLED_AGAIN))
+        if not possible:
+            raise GvizError(f"the trace may have {bytes_text(limit)}, and one backward pass alone has more")
+        return possible
+
+    def _first_after(self, size: int) -> int:
+        """Where the file could begin to have about so many bytes less, at a part of the run if possible; else 0."""
+        anywhere, part = 0, 0
+        for kept in self._batches:
+            if kept.quiet and kept.first > self.cut + 1 and (size > 0 or not anywhere or kept.part):
+                anywhere = kept.first
+                if kept.part and size <= 0:
+                    part = kept.first
+                    break
+            size -= kept.size
+        return part or anywhere
+
+    def _drop(self, first: int) -> frozenset[bytes]:
+        sql = "SELECT first, last, events, bodies FROM batch WHERE first > ? AND first < ? ORDER BY first"
+        time = 0
+        for batch in starmap(Batch.of, self._connection.execute(sql, (self.cut, first))):
+            time = batch.rows[-1].time
+            for row in batch.rows:
+                if row.kind in _MATTERING:
+                    self._alive.happen(decode(row.kind, batch.body(row)))
+        self._connection.execute("DELETE FROM batch WHERE first < ?", (first,))
+        again = self._alive.said_again()
+        self._put(again, first - 1 - len(again), time)
+        self.cut, self._again = first - 1, len(again)
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('said_again', ?)", (str(len(again)),))
+        self._connection.execute(f"PRAGMA user_version = {file_format.CUT_FORMAT}")
+        return self._forget(first, again)
+
+    def _forget(self, first: int, again: list[e.Event]) -> frozenset[bytes]:
+        """Let go of the batches before event `first`, and of the chunks that only they had."""
+        gone = set(self._again_chunks)
+        while self._batches and self._batches[0].first < first:
+            gone |= self._batches.popleft().chunks
+        while self._parts and self._parts[0] < first:
+            self._parts.popleft()
+        if not gone:
+            return frozenset()
+        self._again_chunks = frozenset(chain.from_iterable(map(_chunks_of, again)))
+        return frozenset(gone.difference(self._again_chunks, *(kept.chunks for kept in self._batches)))
+
+
+def _chunks_of(event: e.Event) -> list[bytes]:
+    size = file_format.HASH_BYTES
+    blobs = [value.blob for value in values(event) if value.blob]
+    return [blob[at : at + size] for blob in blobs for at in range(0, len(blob), size)]
