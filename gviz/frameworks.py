@@ -44,8 +44,8 @@ def record(
     Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the text
     of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`. Of a program
     that has imported PyTorch, its operations are recorded; `model` gives its parameters their names from the start.
-    Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size` bytes
-    (``"500M"``) of the newest.
+    Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size`
+    bytes (``"500M"``) of the newest.
     """
     uses_torch = "torch" in sys.modules and sys.modules["torch"].__name__ == "torch"
     made = recording.record(

@@ -18,10 +18,10 @@ class Order:
     """Where the trace goes, which engine ``import torch`` means, whether a module is run.
 
     `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own), `keep` asks for less than
-    that. `first` and `last` are the marks between which is recorded, `compiled` says what becomes of PyTorch's compiled
-    regions. `replace` lets the new trace take the place of one that is there, once everything before the recording has
-    succeeded. `parent` is the process that gives the order: the program ends with it. `live` is the socket of the
-    debugger that holds the program.
+    that. `first` and `last` are the marks between which is recorded, `newest` and `max_size` bound what is kept of a
+    long run, `compiled` says what becomes of PyTorch's compiled regions. `replace` lets the new trace take the place of
+    one that is there, once everything before the recording has succeeded. `parent` is the process that gives the order:
+    the program ends with it. `live` is the socket of the debugger that holds the program.
     `graph_breaks`: what a static graph could not hold is noted, too.
     """
 
@@ -34,6 +34,8 @@ class Order:
     first: str = ""
     last: str = ""
     compiled: str = "opaque"
+    newest: str = ""
+    max_size: str = ""
     replace: bool = False
     parent: int = 0
     live: str = ""

@@ -24,6 +24,7 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
     kinds = Counter(type(timeline.event(seq)).__name__ for seq in range(1, len(timeline) + 1))
     return {
         "events": len(timeline),
+        "dropped_events": timeline.dropped.events,
         "nodes": len(timeline.nodes),
         "iterations": len(timeline.iterations),
         "backward_passes": sum(phase.kind == "backward" for phase in timeline.phases),
@@ -39,6 +40,8 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     for name in ("events", "nodes", "iterations", "backward_passes"):
         yield f"{name.replace('_', ' '):<18} {stats[name]:,}"
     yield f"{'failure':<18} {', '.join(f'event {seq}' for seq in stats['failures']) or 'none'}"
+    if timeline.dropped.events:
+        yield f"{'dropped before':<18} {timeline.dropped.words}"
     bad = stats["first_nan_or_inf"]
     yield f"{'first nan or inf':<18} {f'event {bad}' if bad else 'none'}"
     yield ""

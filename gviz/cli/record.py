@@ -35,6 +35,9 @@ def _report(trace: Path) -> None:
 
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
+        dropped = log.dropped.words
     streams.say(f"wrote {trace} ({count}, {bytes_text(trace_size(trace))})")
+    if dropped:
+        streams.say(dropped)
     whole = trace.parent if trace_name.is_one_of_several() else trace
     streams.say(f"open it with: gviz open {shell.word(whole)}")

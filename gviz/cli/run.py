@@ -37,10 +37,11 @@ def command(settings: Settings, program: Program, opening: Opening, pause: Pause
     """Run a script and debug it while it runs: hold it at its first node, let it go on from stop to stop.
 
     The script runs as `python SCRIPT ARGS...` would run it, in a terminal of its own; its exit code is gviz's. Options
-    of gviz stand before SCRIPT. Where standard input is not a terminal, and without --plain, the script runs to its end
-    and the debugger opens on the recording.
+    of gviz stand before SCRIPT. Where standard input is not a terminal, and without --plain, and with --last or
+    --max-size, the script runs to its end and the debugger opens on the recording.
     """  # fmt: skip
-    if os.name == "posix" and (settings.plain or sys.stdin.isatty()):
+    held = os.name == "posix" and (settings.plain or sys.stdin.isatty())
+    if held and not program.keeping.bounded:  # a debugger that follows needs the beginning
         return _live(settings, program, opening, _FIRST[pause])
     recorded = record_program(program)
     streams.say(f"trace: {recorded.trace}")

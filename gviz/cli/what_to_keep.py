@@ -19,13 +19,21 @@ _NAMED: dict[str, tuple[Keep, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What is kept of arrays (whole up to `limit` bytes, 0: the recorder's own), between which marks."""
+    """What is kept of arrays (whole up to `limit` bytes, 0: the recorder's own), between which marks, and how much of a
+    long run: its newest parts and bytes, as `gviz.trace.bounds` reads them (empty: all)."""
 
     keep: Keep = "whole"
     limit: int = 0
     first: str = ""
     last: str = ""
     compiled: str = "opaque"
+    newest: str = ""
+    max_size: str = ""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the beginning of a long run is dropped."""
+        return bool(self.newest or self.max_size)
 
 
 WHOLE = Keeping()
@@ -44,12 +52,25 @@ class _Values(click.ParamType["tuple[Keep, int]"]):
         return "whole", int(value)
 
 
+def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:
+    """Refuse what no bound can be read from."""
+    if text:
+        from gviz.trace.bounds import bounds
+
+        bounds(**{"last" if param.name == "newest" else "max_size": text})
+    return text
+
+
 OPTIONS = (
     click.option("--values", type=_Values(), default="small", metavar="none|stats|small|all|BYTES",
                  help="Keep nothing of arrays, their statistics, whole small ones (up to 1024 bytes), all of them, or "
                  "whole ones up to this size."),
     click.option("--from", "first", default="", metavar="MARK", help="Record from this gviz.mark on."),
     click.option("--to", "last", default="", metavar="MARK", help="Record up to this gviz.mark."),
+    click.option("--last", "newest", default="", callback=_bound, metavar="N", help="Keep only the last N iterations, "
+                 "or marks ('3 marks'): a flight recorder."),
+    click.option("--max-size", default="", callback=_bound, metavar="SIZE", help="Drop the oldest, so that the file "
+                 "never has more than this (500M)."),
     click.option("--compiled", type=click.Choice(["opaque", "eager"]), default="opaque",
                  help="What PyTorch has compiled stays so and is one node (opaque), or runs as written (eager)."),
 )  # fmt: skip
@@ -58,4 +79,5 @@ OPTIONS = (
 def taken_from(options: dict[str, Any]) -> Keeping:
     """Take the values of these options out of those of a command."""
     keep, limit = options.pop("values")
-    return Keeping(keep, limit, options.pop("first"), options.pop("last"), options.pop("compiled"))
+    rest = {name: options.pop(name) for name in ("first", "last", "compiled", "newest", "max_size")}
+    return Keeping(keep, limit, **rest)

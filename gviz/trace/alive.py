@@ -130,7 +130,7 @@ class Alive:
 
 
 _BIRTH = e.NodeCreated
-MATTERING = frozenset((
+MATTERING: frozenset[type[Event]] = frozenset((
     e.NodeCreated, e.NodeFreed, e.StorageWritten, e.GradAccumulated, e.GradRetained, e.GradSet, e.RequiresGradSet,
     e.Named, e.SavedFreed, e.ScopeEntered, e.ScopeLeft,
 ))  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 from gviz.errors import GvizError
 
@@ -32,7 +32,7 @@ UNBOUNDED = Bounds()
 
 def bounds(last: int | str | None = None, max_size: int | str | None = None) -> Bounds:
     """The bounds that `last` (``3``, ``"3 marks"``) and `max_size` (bytes, ``"500M"``) ask for."""
-    count, unit = _last(last) if last is not None else (0, cast(Unit, "iterations"))
+    count, unit = _last(last) if last is not None else (0, "iterations")
     return Bounds(count, unit, _size(max_size) if max_size is not None else 0)
 
 

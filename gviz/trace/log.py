@@ -32,6 +32,14 @@ class Dropped(NamedTuple):
     events: int
     again: int
 
+    @property
+    def words(self) -> str:
+        """What is missing, as one says it; empty if nothing is."""
+        if not self.events:
+            return ""
+        begins = f"; the first {self.again:,} events say what was still there" if self.again else ""
+        return f"only the last part was kept, {self.events:,} events before it were dropped{begins}"
+
 
 NOTHING_DROPPED = Dropped(0, 0)
 

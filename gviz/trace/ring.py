@@ -23,8 +23,9 @@ Put = Callable[[list[e.Event], int, int], None]
 
 _MATTERING = frozenset(KIND_NUMBERS[kind] for kind in MATTERING)
 _DECIDING = frozenset(DECIDING)
-_WAL_SHARE = 16  # of the size is left to the write-ahead log between two checkpoints
+_WAL_SHARE = 16  # the part of the size at which the write-ahead log is folded in; it and one write stay below four
 _INDEX_BYTES = 20  # an event in the index that a clean close adds, about
+_WORTH = 4  # times what is said again must be dropped, or saying it would cost more than it saves
 _FILLED_AGAIN = 0.7  # to so much of its size a file is cut, so that it is not done for each event
 
 
@@ -60,6 +61,7 @@ class Ring:
         self._parts: deque[int] = deque()
         self._page = connection.execute("PRAGMA page_size").fetchone()[0]
         if bounds.size:
+            connection.execute("PRAGMA secure_delete = OFF").fetchall()  # what is dropped would be written over first
             pages = min(1000, bounds.size // _WAL_SHARE // self._page)
             connection.execute(f"PRAGMA wal_autocheckpoint = {pages}").fetchall()
             connection.execute(f"PRAGMA journal_size_limit = {bounds.size // _WAL_SHARE}").fetchall()
@@ -112,7 +114,7 @@ class Ring:
         if not last or len(self._parts) <= last:
             return 0
         first = self._parts[-last]
-        worth_it = first - self.cut > self._again or len(self._parts) > 2 * last
+        worth_it = first - self.cut > _WORTH * self._again or len(self._parts) > 2 * last
         return first if exactly or worth_it else 0
 
     def _first_that_fits(self, end: int) -> int:
@@ -120,7 +122,7 @@ class Ring:
         limit = self._bounds.size
         if not limit:
             return 0
-        room = limit - 2 * limit // _WAL_SHARE
+        room = limit - 4 * limit // _WAL_SHARE
         pages, free = (self._connection.execute(f"PRAGMA {what}_count").fetchone()[0] for what in ("page", "freelist"))
         excess = (pages - free) * self._page + (end - self.cut + self._again) * _INDEX_BYTES - room
         if excess <= 0:

@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice, starmap
@@ -19,21 +19,18 @@ from threading import get_ident
 
 from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace import file_format
-from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS, Batch, RowFields, encode_rows
+from gviz.trace.batch import MOST_EVENTS, Batch
 from gviz.trace.bounds import UNBOUNDED, Bounds
 from gviz.trace.chunks import Chunks
-from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, decode, encode, subject, with_values
+from gviz.trace.codec import KIND_NUMBERS, decode
+from gviz.trace.event_table import EventTable, Said
 from gviz.trace.nonfinite import first_nonfinite, first_place
 from gviz.trace.request import Request
 from gviz.trace.ring import Ring
-from gviz.values import INLINE_BYTES
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
 _PASS_KINDS = {KIND_NUMBERS[kind] for kind in (BackwardFinished, StepStarted, StepFinished)}
-
-Said = tuple[Event, int, int]
-"""An event, when it was said and by which thread."""
 
 _clock = time.perf_counter_ns
 _open_writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()
@@ -67,11 +64,11 @@ class TraceWriter:
         self._heavy = False  # large arrays are coming: the program waits for the file, or they would fill the memory
         self._count = 0
         self._first_bad = 0
-        self._started = _clock()
-        self._threads: dict[int, int] = {}
+        started = _clock()
         self._connection = file_format.created(self.path, about)
         self._chunks = Chunks(self._connection)
-        self._ring = Ring(self._connection, bounds, self._say_again) if bounds else None
+        self._events = EventTable(self._connection, self._chunks, started)
+        self._ring = Ring(self._connection, bounds, self._events.put_at) if bounds else None
         self._checkpointed = time.monotonic()
         self._ended = False
         self._thread = threading.Thread(target=self._work, name="gviz trace writer", daemon=True)
@@ -184,7 +181,7 @@ class TraceWriter:
     def _end(self, request: Request) -> None:
         try:
             # What is said now is said for the thread that closes.
-            self._threads[get_ident()] = self._speaker(request.thread)
+            self._events.speak_for(get_ident(), request.thread)
             if request.last_words is not None:
                 request.last_words()
             self._write_or_give_up()
@@ -222,67 +219,19 @@ class TraceWriter:
         with self._connection as connection:
             connection.execute("BEGIN")
             self._write_told()
-            events = self._put(taken, self._count, self._ring)
+            events = self._events.put(taken, self._count, self._ring)
             self._count += len(events)
             self._trim()
         self._heavy = self._chunks.used
         self._look_for_nonfinite(events)
 
-    def _put(self, taken: Iterable[Said], before: int, ring: Ring | None) -> list[Event]:
-        """Put what was said into batches, behind event number `before`; the events among it."""
-        rows: list[RowFields] = []
-        bodies: list[bytes] = []
-        definitions: list[tuple[int, bytes]] = []
-        events: list[Event] = []
-        length, started, speakers = 0, self._started, self._threads
-        for event, at, thread in taken:
-            kind = KIND_NUMBERS[event.__class__]
-            if kind in DEFINITION_KINDS:
-                definitions.append((kind, encode(event)))
-                continue
-            if ring is not None and ring.begins(before + len(events) + 1, event, fresh=not rows) and rows:
-                self._insert(before + len(events), rows, bodies, ring)
-                length, rows, bodies = 0, [], []
-            body = encode(event)
-            if len(body) > INLINE_BYTES:
-                body = encode(with_values(event, self._chunks.keep))
-            events.append(event)
-            bodies.append(body)
-            node, output_nr, pass_nr = subject(event)
-            speaker = speakers.get(thread) or self._speaker(thread)
-            rows.append((kind, node, output_nr, pass_nr, at - started, speaker, length, len(body)))
-            length += len(body)
-            if length > LARGEST_BODIES or len(rows) == MOST_EVENTS:
-                self._insert(before + len(events), rows, bodies, ring)
-                length, rows, bodies = 0, [], []
-        self._insert(before + len(events), rows, bodies, ring)
-        self._connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
-        return events
-
     def _write_told(self) -> None:
         while self._told:
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", self._told.popitem())
 
-    def _insert(self, last: int, rows: list[RowFields], bodies: list[bytes], ring: Ring | None) -> None:
-        """Insert a batch, whose last event is number `last`."""
-        if rows:
-            texts = encode_rows(rows), b"".join(bodies)
-            self._connection.execute("INSERT INTO batch VALUES (?, ?, ?, ?)", (last - len(rows) + 1, last, *texts))
-            if ring is not None:
-                chunks, added = self._chunks.take()
-                ring.note(len(rows), sum(map(len, texts)) + added, chunks)
-
     def _trim(self, *, exactly: bool = False) -> None:
         if self._ring is not None:
             self._chunks.drop(self._ring.trim(self._count, exactly=exactly))
-
-    def _say_again(self, events: list[Event], before: int, time: int) -> None:
-        thread = next(iter(self._threads))
-        self._put(((event, self._started + time, thread) for event in events), before, None)
-
-    def _speaker(self, thread: int) -> int:
-        """The number of a thread, counted from 1 in the order in which they first speak."""
-        return self._threads.get(thread) or self._threads.setdefault(thread, len(self._threads) + 1)
 
     def _look_for_nonfinite(self, events: list[Event]) -> None:
         """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""

@@ -41,8 +41,8 @@ class Arrival:
 
 
 def start_of(timeline: Timeline) -> int:
-    """Where a viewer begins: at the failure, if the program failed, else at the first event."""
-    return timeline.failures[-1] if timeline.failures else min(1, len(timeline))
+    """Where a viewer begins: at the failure, if the program failed, else at the first event that is not said again."""
+    return timeline.failures[-1] if timeline.failures else min(timeline.dropped.again + 1, len(timeline))
 
 
 class Cursor:

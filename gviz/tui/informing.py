@@ -108,6 +108,8 @@ def _stats(session: Session, _: str) -> Iterator[str]:
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
     yield f"{len(timeline)} events, {len(timeline.nodes)} nodes, {len(timeline.iterations)} iterations, {passes} passes"
     yield f"failed at event {timeline.failures[0]}" if timeline.failures else "it did not fail"
+    if timeline.dropped.events:
+        yield timeline.dropped.words
     bad = timeline.first_bad()
     yield f"first nan or inf at event {bad}" if bad else "no nan or inf"
 

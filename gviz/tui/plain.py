@@ -166,6 +166,8 @@ def _greeting(session: Session) -> Iterator[str]:
     timeline = session.timeline
     iterations = f", {len(timeline.iterations)} iterations" if len(timeline.iterations) > 1 else ""
     yield f"recording of {len(timeline)} events, {len(timeline.nodes)} nodes{iterations}."
+    if timeline.dropped.events:
+        yield f"{timeline.dropped.words}."
     yield "n goes on by a node, s by an event, n- and s- go back; an empty line repeats; help lists all, quit leaves."
     yield from _here(session)
 

@@ -280,3 +280,35 @@ def test_explain_refuses_what_is_not_there(folder, arguments):
     code, out, err = gviz("explain", "program.gviz", *arguments, cwd=folder)
     assert (code, out) == (2, "")
     assert err.startswith("gviz: error: ")
+
+
+LONG = """
+import gviz.engine as torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+for step in range(6):
+    (w * w).sum().backward()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("options", [("--last", "2"), ("--last", "2 iterations", "--max-size", "2M")])
+def test_only_the_last_iterations_are_kept_and_everybody_says_so(tmp_path, options):
+    (tmp_path / "long.py").write_text(LONG)
+    code, out, err = gviz("record", *options, "-o", "long.gviz", "long.py", cwd=tmp_path)
+    assert (code, out) == (0, "done\n")
+    assert re.search(r"only the last part was kept, \d+ events before it were dropped", err)
+    assert re.search(r"^iterations +2$", gviz("show", "long.gviz", cwd=tmp_path)[1], re.MULTILINE)
+    shown = gviz("show", "long.gviz", "--format", "json", cwd=tmp_path)[1]
+    assert json.loads(shown)["stats"]["dropped_events"] > 0
+    code, out, _ = gviz("--plain", "open", "long.gviz", "-c", "print w.grad", cwd=tmp_path)
+    assert code == 0
+    assert "events before it were dropped; the first 2 events say what was still there" in out
+    assert "w.grad = [8 16]" in out
+
+
+@pytest.mark.parametrize("options", [("--last", "none"), ("--max-size", "5 apples"), ("--max-size", "10")])
+def test_bounds_that_mean_nothing_are_refused_before_anything_runs(tmp_path, options):
+    (tmp_path / "long.py").write_text(LONG)
+    code, out, err = gviz("record", *options, "long.py", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert options[1] in err

@@ -146,6 +146,8 @@ class DebuggerScreen(LookKeys):
         self.call_after_refresh(self.panels.fit)
         self.follow_keymap()
         self.set_to("motion", self.session.settings.values["motion"])
+        if self.timeline.dropped.events:
+            self.say(self.timeline.dropped.words)
         for text in self._opening:
             self.run_line(text)
 

@@ -1,0 +1,79 @@
+"""Puts events into the tables of a trace file: a row a batch, and the definitions apart."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from gviz.events import Event
+from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS, RowFields, encode_rows
+from gviz.trace.chunks import Chunks
+from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, encode, subject, with_values
+from gviz.trace.ring import Ring
+from gviz.values import INLINE_BYTES
+
+Said = tuple[Event, int, int]
+"""An event, when it was said (as the clock has it) and by which thread."""
+
+
+class EventTable:
+    """The events of a file whose recording began at the time `started`."""
+
+    def __init__(self, connection: sqlite3.Connection, chunks: Chunks, started: int) -> None:
+        self._connection = connection
+        self._chunks = chunks
+        self._started = started
+        self._threads: dict[int, int] = {}
+
+    def put(self, taken: Iterable[Said], before: int, ring: Ring | None) -> list[Event]:
+        """Put what was said into batches, behind event number `before`; the events among it."""
+        rows: list[RowFields] = []
+        bodies: list[bytes] = []
+        definitions: list[tuple[int, bytes]] = []
+        events: list[Event] = []
+        length, started, speakers = 0, self._started, self._threads
+        for event, at, thread in taken:
+            kind = KIND_NUMBERS[event.__class__]
+            if kind in DEFINITION_KINDS:
+                definitions.append((kind, encode(event)))
+                continue
+            if ring is not None and ring.begins(before + len(events) + 1, event, fresh=not rows) and rows:
+                self._insert(before + len(events), rows, bodies, ring)
+                length, rows, bodies = 0, [], []
+            body = encode(event)
+            if len(body) > INLINE_BYTES:
+                body = encode(with_values(event, self._chunks.keep))
+            events.append(event)
+            bodies.append(body)
+            node, output_nr, pass_nr = subject(event)
+            speaker = speakers.get(thread) or self._speaker(thread)
+            rows.append((kind, node, output_nr, pass_nr, at - started, speaker, length, len(body)))
+            length += len(body)
+            if length > LARGEST_BODIES or len(rows) == MOST_EVENTS:
+                self._insert(before + len(events), rows, bodies, ring)
+                length, rows, bodies = 0, [], []
+        self._insert(before + len(events), rows, bodies, ring)
+        self._connection.executemany("INSERT INTO definition (kind, body) VALUES (?, ?)", definitions)
+        return events
+
+    def put_at(self, events: Iterable[Event], before: int, time: int) -> None:
+        """Put events behind event number `before`, all said so long after the start by the thread that spoke first."""
+        thread = next(iter(self._threads))
+        self.put(((event, self._started + time, thread) for event in events), before, None)
+
+    def speak_for(self, thread: int, other: int) -> None:
+        """What a thread says from now on is said for another one."""
+        self._threads[thread] = self._speaker(other)
+
+    def _insert(self, last: int, rows: list[RowFields], bodies: list[bytes], ring: Ring | None) -> None:
+        """Insert a batch, whose last event is number `last`."""
+        if rows:
+            texts = encode_rows(rows), b"".join(bodies)
+            self._connection.execute("INSERT INTO batch VALUES (?, ?, ?, ?)", (last - len(rows) + 1, last, *texts))
+            if ring is not None:
+                chunks, added = self._chunks.take()
+                ring.note(len(rows), sum(map(len, texts)) + added, chunks)
+
+    def _speaker(self, thread: int) -> int:
+        """The number of a thread, counted from 1 in the order in which they first speak."""
+        return self._threads.get(thread) or self._threads.setdefault(thread, len(self._threads) + 1)
