@@ -44,15 +44,24 @@ def debug_live(
     `commands` are carried out one after the other, each when the program stands still.
     """
     from gviz.tui.app import ScreenApp, run
+    from gviz.tui.config import read
     from gviz.tui.glyphs import glyphs
     from gviz.tui.live import code_of
     from gviz.tui.screens.live import LiveScreen
 
+    own = read()
     columns, rows = shutil.get_terminal_size()
     screen = LiveScreen(
-        launch, title, glyphs(ascii=ascii), first=first, opening=opening, commands=commands, size=(columns, rows)
+        launch,
+        title,
+        glyphs(ascii=ascii),
+        first=first,
+        opening=opening,
+        commands=commands,
+        size=(columns, rows),
+        config=own,
     )
-    app = ScreenApp(screen, ascii=ascii, theme=theme)
+    app = ScreenApp(screen, ascii=ascii, theme=theme or own.theme)
     run(app)
     while screen.restarts:
         screen = screen.again((columns, rows))
@@ -69,5 +78,5 @@ def teach(timeline: Timeline, *, title: str, ascii: bool = False, theme: str | N
     from gviz.tui.screens.tutor import TutorScreen
 
     own = read()
-    screen = TutorScreen(timeline, title, 1, glyphs(ascii=ascii))
+    screen = TutorScreen(timeline, title, 1, glyphs(ascii=ascii), config=own)
     run(ScreenApp(screen, ascii=ascii, theme=theme or own.theme))

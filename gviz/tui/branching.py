@@ -47,18 +47,23 @@ def undo(session: Session, _: str) -> Look | Said:
 
 def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Branch:
     """What an iteration would have been with these changes. GvizError if it cannot be run again."""
-    if timeline.framework != "gviz.engine":
-        raise GvizError(
-            f"only what gviz's own engine recorded can be run again; this is a trace of {shown(timeline.framework)}",
-            hint="gviz record --engine builtin SCRIPT",
-            exit_code=2,
-        )
+    require_engine(timeline)
     from gviz.whatif.change import parsed  # it needs the engine, which a viewer otherwise does not
     from gviz.whatif.rerun import branched
 
     asker = Asker(timeline)
     given = [parsed(text, lambda place: asker.last(place, iteration.end)) for text in changes]
     return branched(timeline, iteration, given)
+
+
+def require_engine(timeline: Timeline) -> None:
+    """GvizError unless the engine, which alone can run operations again, made the recording."""
+    if timeline.framework != "gviz.engine":
+        raise GvizError(
+            f"only what gviz's own engine recorded can be run again; this is a trace of {shown(timeline.framework)}",
+            hint="gviz record --engine builtin SCRIPT",
+            exit_code=2,
+        )
 
 
 def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import NoReturn
 from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui import asking, branching, comparing, folding, informing, looking, saving, stopping
+from gviz.tui import asking, branching, comparing, folding, gradchecking, informing, looking, saving, stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.command import Asked, Command, Look, Run, Said, Script, Spec, Wish
@@ -218,6 +218,8 @@ _OTHER = (
     Spec("whatif", (), "[CHANGE]", "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2",
          _looks(branching.what_if)),
     Spec("undo", (), "", "take the last change of whatif back", _looks(branching.undo)),
+    Spec("gradcheck", (), "[PLACE]", "whether the gradients a node sent on are what small changes of its inputs say",
+         _looks(gradchecking.gradcheck)),
     Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 is whatif x = 5", _set),
     Spec("show", (), "[KEY]", "the settings, or one of them",
          lambda session, command: Said(tuple(session.settings.told(command.argument)))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TextIO
 
@@ -36,20 +37,23 @@ def debug(
 ) -> int:
     """Debug a program line by line: set up by `opening`, then `commands`, then what is read from `input`.
 
-    Where the input ends the program runs on to its end; its exit code is given.
+    Where the input ends the program runs on to its end. Its exit code is given, or 2 where that is 0 but a command was
+    refused that nobody typed.
     """
     conversation = _Conversation(launch, first, output)
-    plain.converse(conversation.reader, conversation.answer, echoed(opening, output), output)
+    talk = partial(plain.converse, conversation.reader, conversation.answer, output=output)
+    refused = talk(texts=echoed(opening, output)).refused
     conversation.begin()
     try:
-        left = plain.converse(conversation.reader, conversation.answer, echoed(commands, output), output).left
+        told = talk(texts=echoed(commands, output))
+        refused, left = refused + told.refused, told.left
         if not left:
-            texts = typed(input, output, conversation.reader)
-            left = plain.converse(conversation.reader, conversation.answer, texts, output).left
+            told = talk(texts=typed(input, output, conversation.reader))
+            refused, left = refused + (0 if input.isatty() else told.refused), told.left
         conversation.leave(asked=left, ask=lambda: _asked(input, output))
     finally:
         conversation.live.session.stop()
-    return code_of(conversation.live.session)
+    return code_of(conversation.live.session) or (2 if refused else 0)
 
 
 def _asked(input: TextIO, output: TextIO) -> str:

@@ -78,3 +78,12 @@ def test_commands_for_a_program_are_refused_for_a_recording(tmp_path):
     live(tmp_path, "-o", "t.gviz", commands="type Ada\n")
     _, out, _ = gviz("open", "--plain", "t.gviz", cwd=tmp_path, stdin="type Ada\nrestart\n")
     assert out.count("is for a program that gviz run holds") == 2
+
+
+def test_a_refused_command_that_nobody_typed_is_an_exit_code(tmp_path):
+    short = "import gviz.engine as torch\nx = torch.tensor(2.0, requires_grad=True) * 2\n"
+    code, out, _ = live(tmp_path, "-c", "nonsense", commands="print x\n", program=short)
+    assert "there is no command 'nonsense'" in out
+    assert code == 2
+    assert live(tmp_path, "-c", "info break", "-c", "quit", program=short)[0] == 0
+    assert live(tmp_path, "-c", "nonsense", program=short + "raise SystemExit(5)\n")[0] == 5

@@ -8,6 +8,7 @@ from driving_live import PATIENCE, is_gone
 from gviz.cli.launch import Launcher
 from gviz.cli.session import Program
 from gviz.tui.app import ScreenApp
+from gviz.tui.config import Config
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.live import LiveScreen
 from gviz.tui.widgets.graph import GraphCanvas
@@ -157,3 +158,15 @@ def test_another_run_has_the_same_breakpoints(tmp_path):
     again = screen.again((80, 24))
     assert [one.stop.text for one in again.cursor.breakpoints.listed] == ["Mul if value > 5"]
     again.live.session.stop()
+
+
+def test_the_keys_of_the_user_are_those_of_the_live_screen_and_of_the_next_run(tmp_path):
+    async def scenario(running):
+        await running.stands_at(1)
+        await running.press("y")
+        await running.stands_at(2)
+        again = running.screen.again((80, 24))
+        assert again.session.keys["time.step"] == ("y",)
+        again.live.session.stop()
+
+    debugged(scenario, tmp_path, config=Config(keys={"time.step": "y"}))

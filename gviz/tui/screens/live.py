@@ -15,6 +15,7 @@ from gviz.errors import GvizError
 from gviz.live.protocol import Mode
 from gviz.live.session import Ended, Report
 from gviz.tui.command import Command
+from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.live import Launch, Live, kept
@@ -54,10 +55,11 @@ class LiveScreen(DebuggerScreen):
         opening: Sequence[str] = (),
         commands: Sequence[str] = (),
         size: tuple[int, int] = (80, 24),
+        config: Config | None = None,
     ) -> None:
         self._early: list[Report] | None = []
         started = launch(self._report, size)
-        super().__init__(started.timeline, title, 0, glyphs, opening=opening)
+        super().__init__(started.timeline, title, 0, glyphs, opening=opening, config=config)
         self.live = Live(started.session, self.cursor)
         self._launch = launch
         self._first = first
@@ -79,7 +81,8 @@ class LiveScreen(DebuggerScreen):
     def again(self, size: tuple[int, int]) -> LiveScreen:
         """The screen for another run of the program, which ends this one."""
         self.live.session.stop()
-        screen = LiveScreen(self._launch, self.program, self.glyphs, first=self._first, size=size)
+        screen = LiveScreen(self._launch, self.program, self.glyphs, first=self._first, size=size, config=self._config)
+        screen.session.settings = self.session.settings
         kept(self.cursor.breakpoints, screen.cursor.breakpoints)
         return screen
 

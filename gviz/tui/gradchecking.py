@@ -1,0 +1,59 @@
+"""``gradcheck``: whether the gradients that a node sent on are what a small change of its inputs says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from gviz.errors import GvizError
+from gviz.explain.names import label
+from gviz.numbers import number
+from gviz.plain_text import shown
+from gviz.tui.branching import require_engine
+from gviz.tui.command import Look
+from gviz.tui.lines import Line, line, wrapped
+from gviz.tui.session import Session
+
+_SHOWN = 6
+"""Elements that are written out of an input whose gradient is another."""
+
+
+def gradcheck(session: Session, place: str) -> Look:
+    """``gradcheck [PLACE]``: the rule of a node; of a leaf the rules of all that use it."""
+    timeline, cursor = session.timeline, session.cursor
+    require_engine(timeline)
+    node = cursor.asker.last(place, cursor.position) if place else cursor.selected
+    if not node:
+        raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+    is_op = timeline.info(node).created.kind == "op"
+    nodes = [node] if is_op else list(dict.fromkeys(timeline.users(node)))
+    if not nodes:
+        raise GvizError(f"nothing uses {shown(label(timeline, node))}", exit_code=2)
+    rows = [row for one in nodes for row in _told(session, one)]
+    return Look("Gradients by differences", partial(_lines, rows))
+
+
+def _told(session: Session, node: int) -> Iterator[str]:
+    from gviz.whatif.differences import checked  # it needs the engine, which a viewer otherwise does not
+
+    timeline = session.timeline
+    yield f"{label(timeline, node)}: what it sent to each input, and by central differences in float64"
+    found = checked(timeline, node, session.cursor.position)
+    if not found:
+        yield "  it sent no gradient to any input"
+    for one in found:
+        some = "" if len(one.places) == one.size else f" ({len(one.places)} of {one.size} elements)"
+        to = f"  {one.slot} = {label(timeline, one.node)}{some}: "
+        if one.agrees.all():
+            yield f"{to}agrees, the largest difference is {number(one.largest)}"
+            continue
+        yield f"{to}differs by up to {number(one.largest)}"
+        for at in (~one.agrees).nonzero()[0][:_SHOWN].tolist():
+            sent, expected = number(one.recorded[at]), number(one.differences[at])
+            yield f"    element {one.places[at]}: sent {sent}, by differences {expected}"
+        yield "    at a kink (relu at 0) both may be right; else the rule is wrong, or a hook changed it"
+
+
+def _lines(rows: list[str], width: int) -> Iterator[Line]:
+    for row in rows:
+        yield from wrapped(line(row), width, 4)

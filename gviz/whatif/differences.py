@@ -1,0 +1,161 @@
+"""The gradients that one recorded node sent to its inputs, beside central differences of its operation in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gviz import emit
+from gviz import events as e
+from gviz.engine.identify import VIEW, recorded_operation
+from gviz.engine.op import Op
+from gviz.engine.tensor import new_tensor
+from gviz.errors import GvizError
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.values import Array, Value
+from gviz.whatif import operations
+
+MOST_ELEMENTS = 200
+"""Elements of one input that are tried; of a larger one so many, evenly chosen."""
+
+_STEP = 1e-6
+_TOLERANCES = {"float16": 2e-2, "bfloat16": 2e-2, "float32": 1e-3}
+_TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What went to one input, `recorded`, and what differences give, for the elements at `places` (of `size`).
+
+    `agrees` says of each whether the two are as close as numbers of the recording's dtype can be.
+    """
+
+    slot: str
+    node: int
+    recorded: Array
+    differences: Array
+    places: Array
+    size: int
+    agrees: Array
+
+    @property
+    def largest(self) -> float:
+        """The largest difference between the two."""
+        return float(np.abs(self.recorded - self.differences).max(initial=0.0))
+
+
+def checked(timeline: Timeline, node: int, n: int) -> list[Checked]:
+    """Try every input to which the node sent a gradient in the last pass up to moment `n`, else in the first later one.
+
+    GvizError for a node that has no rule, that no pass went through, whose numbers were not stored, or that cannot be
+    run on its own.
+    """
+    info = timeline.info(node)
+    started = _step_at(timeline, info, n)
+    flows = _flows(timeline, node, started)
+    arrays = [_input(timeline, info, *edge) for edge in info.created.inputs]
+    op = _operation(info)
+    event = timeline.event(started)
+    grads = event.grads if isinstance(event, e.StepStarted) else ()
+    seeds = [None if grad is None else _stored(timeline, node, "gradient", grad) for grad in grads]
+    with emit.silence():
+        return [_compared(timeline, info, op, arrays, seeds, slot, part) for slot, part in flows.items()]
+
+
+def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
+    """The event that began the node's step in the pass that counts."""
+    steps = [seq for seq in timeline.events_of(info.node) if isinstance(timeline.event(seq), e.StepStarted)]
+    if info.created.kind != "op":
+        raise GvizError(f"#{info.node} is a {info.created.kind}: it has no rule to check", exit_code=2)
+    if not steps:
+        raise GvizError(f"no backward pass went through #{info.node}", exit_code=2)
+    return max((seq for seq in steps if seq <= n), default=steps[0])
+
+
+def _flows(timeline: Timeline, node: int, started: int) -> Mapping[int, Value]:
+    """What the node sent to its inputs after the event `started`, by input."""
+    found: dict[int, Value] = {}
+    for _, event in timeline.select((e.GradFlowed, e.StepFinished), started):
+        if isinstance(event, e.StepFinished) and event.node == node:
+            break
+        if isinstance(event, e.GradFlowed) and event.source == node:
+            found[event.slot] = event.part
+    return found
+
+
+def _operation(info: NodeInfo) -> Op:
+    attrs = dict(info.created.attrs)
+    op = recorded_operation(info.op, attrs)
+    if op is None or VIEW in attrs or operations.is_regenerated(info.created):
+        why = "it is a function of the program, or writes through a view"
+        hint = "torch.autograd.gradcheck(f, inputs) in the program runs it"
+        raise GvizError(f"{info.op.name} of #{info.node} cannot be run on its own", why=why, hint=hint, exit_code=2)
+    return op
+
+
+def _input(timeline: Timeline, info: NodeInfo, node: int, output_nr: int) -> Array:
+    value = timeline.held(node, output_nr, info.born - 1) if node else None
+    if value is None:
+        raise GvizError(f"an input of #{info.node} is not known", exit_code=2)
+    return _stored(timeline, node, "value", value)
+
+
+def _stored(timeline: Timeline, node: int, what: str, value: Value) -> Array:
+    array = timeline.array(value)
+    if array is None:
+        hint = "record with --values BYTES to keep larger arrays"
+        raise GvizError(f"the {what} of #{node} was not stored", hint=hint, exit_code=2)
+    if array.dtype.kind == "c":
+        raise GvizError("complex numbers are not checked", exit_code=2)
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _compared(
+    timeline: Timeline,
+    info: NodeInfo,
+    op: Op,
+    arrays: Sequence[Array],
+    seeds: Sequence[Array | None],
+    slot: int,
+    part: Value,
+) -> Checked:
+    recorded = _stored(timeline, info.node, "gradient", part)
+    size = arrays[slot].size
+    places = np.unique(np.linspace(0, size - 1, min(size, MOST_ELEMENTS)).round().astype(np.int64))
+    differences = np.array([_difference(info, op, arrays, seeds, slot, place) for place in places.tolist()])
+    sent = recorded.reshape(-1)[places]
+    tolerance = _TOLERANCES.get(part.dtype, _TOLERANCE)
+    scale = max(1.0, float(np.abs(differences).max(initial=0.0)))
+    agrees = np.isclose(sent, differences, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+    slots = info.op.slots
+    name = slots[min(slot, len(slots) - 1)] if slots else str(slot)
+    return Checked(name, info.created.inputs[slot][0], sent, differences, places, size, agrees)
+
+
+def _difference(
+    info: NodeInfo, op: Op, arrays: Sequence[Array], seeds: Sequence[Array | None], slot: int, place: int
+) -> float:
+    step = _STEP * max(1.0, abs(float(arrays[slot].reshape(-1)[place])))
+    above, below = (_weighted(info, op, _moved(arrays, slot, place, by), seeds) for by in (step, -step))
+    return (above - below) / (2 * step)
+
+
+def _moved(arrays: Sequence[Array], slot: int, place: int, by: float) -> Iterator[Array]:
+    for at, array in enumerate(arrays):
+        copy = np.array(array)
+        if at == slot:
+            copy.reshape(-1)[place] += by
+        yield copy
+
+
+def _weighted(info: NodeInfo, op: Op, arrays: Iterator[Array], seeds: Sequence[Array | None]) -> float:
+    """The outputs of the operation, weighted by the gradients that arrived at them and added up."""
+    try:
+        outputs = operations.run(op, info.op, info.created, [new_tensor(array) for array in arrays])
+    except operations.FAILURES as error:
+        raise GvizError(f"{info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
+    pairs = zip(outputs, seeds, strict=False)
+    return sum(float((output._array.astype(np.float64) * seed).sum()) for output, seed in pairs if seed is not None)

@@ -1,0 +1,50 @@
+"""The command ``gradcheck`` in line mode and on the screen."""
+
+from driving import app_of, transcript
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.screens.sheet import Sheet
+
+
+def program():
+    x = torch.tensor([1.0, 0.0], requires_grad=True)
+    y = torch.relu(x)
+    z = y * y
+    (z.sum() + y.sum()).backward()
+    return x, y, z
+
+
+def timeline():
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def said(*commands):
+    return transcript(timeline(), *commands).rpartition("(gviz) ")[2].splitlines()[1:]
+
+
+def test_a_rule_that_is_right():
+    answer = said("gradcheck z")
+    assert answer[0].startswith("#3 z = Mul: what it sent to each input")
+    assert [row.split(": ")[1].split(",")[0] for row in answer[1:]] == ["agrees", "agrees"]
+
+
+def test_a_leaf_is_checked_where_it_is_used_and_a_kink_is_told():
+    answer = said("gradcheck x")
+    assert answer[0].startswith("#2 y = Relu")
+    assert "element 1: sent 0, by differences" in answer[2]
+    assert "kink" in " ".join(answer[3:])
+
+
+def test_what_cannot_be_checked_is_refused():
+    assert said("gradcheck nosuch")[0].startswith("there is no nosuch")
+
+
+async def test_on_the_screen_it_is_a_page():
+    app = app_of(timeline())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*":gradcheck z", "enter")
+        await pilot.pause()
+        assert app.screen.query_one(Sheet)
