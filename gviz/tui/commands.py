@@ -213,7 +213,7 @@ _PROGRAM = (
 _OTHER = (
     Spec("export", (), "FILE", "write this moment as a picture: {suffixes}", _export),
     Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
-    Spec("load", (), "FILE", "read them again; expressions are shown first", _files(saving.load)),
+    Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first", _files(saving.load)),
     Spec("source", (), "FILE", "carry out the commands of a file", _files(saving.source)),
     Spec("whatif", (), "[CHANGE]", "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2",
          _looks(branching.what_if)),

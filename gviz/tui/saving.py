@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from gviz.where import Stop, stop
 
 LARGEST = 1_000_000
 """Bytes of a file of commands."""
+
+_EVALUATED = re.compile(r"\bif\b|\{")
+"""A condition, or a field of a log point's text."""
 
 IN_A_SESSION = frozenset({"break", "tbreak", "log", "ignore", "disable", "commands", "watch", "mark"})
 
@@ -50,14 +54,13 @@ def save(session: Session, path: str) -> Said:
 
 
 def load(session: Session, path: str) -> Script | Asked:
-    """``load FILE``: read a session; expressions in it are shown first, and evaluated only if they are wanted."""
+    """``load FILE``: read a session; what it evaluates, or carries out at a stop, is shown and asked for first."""
     lines = _lines(path)
-    _check(lines, path)
+    acting = tuple(f"  {shown(line)}" for line in _acting(lines, path))
     script = Script(lines, shown(path))
-    risky = tuple(f"  {shown(line)}" for line in lines if " if " in line or line.startswith(("watch ", "display ")))
-    if not risky:
+    if not acting:
         return script
-    return Asked((f"{shown(path)} evaluates:", *risky), "load it?", script)
+    return Asked((f"{shown(path)} evaluates, or carries out at a stop:", *acting), "load it?", script)
 
 
 def source(session: Session, path: str) -> Script:
@@ -78,21 +81,25 @@ def _lines(path: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def _check(lines: tuple[str, ...], path: str) -> None:
-    """A session sets things and does nothing else."""
-    commands_of_breakpoint = False
+def _acting(lines: tuple[str, ...], path: str) -> Iterator[str]:
+    """The lines of a session that do more than set things; GvizError for one that has no place in a session."""
+    of_a_breakpoint = False
     for line in lines:
-        if commands_of_breakpoint:
-            commands_of_breakpoint = line != "end"
-            continue
         word, _, rest = line.partition(" ")
-        if word not in IN_A_SESSION:
+        if of_a_breakpoint:
+            of_a_breakpoint = line != "end"
+            if of_a_breakpoint:
+                yield line
+        elif word not in IN_A_SESSION:
             raise GvizError(
                 f"{clipped(shown(line), 40)} does not belong into a session",
                 hint=f"source {clipped(shown(path), 40)} carries out any command",
                 exit_code=2,
             )
-        commands_of_breakpoint = word == "commands" and len(rest.split()) == 1
+        elif word == "commands" and len(rest.split()) == 1:
+            of_a_breakpoint = True
+        elif word in ("watch", "commands") or _EVALUATED.search(rest):
+            yield line
 
 
 def _path(path: str) -> Path:

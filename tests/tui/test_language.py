@@ -133,6 +133,31 @@ def test_expressions_of_a_file_are_left_alone_unless_they_are_wanted(tmp_path):
     assert "there are no breakpoints" in said
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["break b", "commands .", "export {path}", "end"],
+        ["break b", "commands .", "eval b", "end"],
+        ["break b", "commands . save {path} ;; continue"],
+        ["watch b"],
+        ['log b "{{value}}"'],
+        ['log b "it" if value < 9'],
+        ["break b\tif value < 9"],
+    ],
+)
+def test_what_a_session_evaluates_or_carries_out_is_shown_and_asked_for(tmp_path, lines):
+    made, path = tmp_path / "made.dot", tmp_path / "s.session"
+    lines = [line.format(path=made) for line in lines]
+    path.write_text("\n".join(lines))
+    said, _ = talk(demo(), f"load {path}\nn\ninfo\nc\n")
+    asked, question, _ = said.partition("load it?")
+    assert question
+    acting = [line for line in lines if line not in ("break b", "commands .", "end")]
+    assert all(line.replace("\t", " ") in asked.replace("\\t", " ") for line in acting)
+    assert "there are no breakpoints" in said
+    assert not made.exists()
+
+
 def test_a_session_does_nothing_but_set_things(tmp_path):
     path = tmp_path / "s.session"
     path.write_text("break x\nquit\n")
