@@ -77,14 +77,20 @@ class Recording:
         )
         self.channel = Channel(self._through(writer), limit=self._limit, keep=self._keep, read_source=self._read_source)
         atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`
+        with ExitStack() as begun:
+            begun.callback(self._close)  # whatever fails below, nothing is left behind
+            self._listen()
+            begun.pop_all()
+        latest = self
+        return self
+
+    def _listen(self) -> None:
         self._open.enter_context(emit.listening(self.channel))
         self._open.enter_context(overhearing_warnings(self.channel))
         self._open.enter_context(overhearing(self.channel))
         for listen in self._beside:
             self._joined.enter_context(listen(self))
         self._open.enter_context(self._window.watched(self.channel))
-        latest = self
-        return self
 
     def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Recording:
         """Enter a context of whoever listens to another framework, when the recording begins, until it ends."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import gviz
 from gviz import emit
 from gviz.events import (
     BackwardFinished,
@@ -360,6 +361,16 @@ def test_detached_again_nothing_is_left():
                       threading.Thread._bootstrap_inner)  # fmt: skip
     assert not torch.overrides._get_current_function_mode_stack()
     assert not torch.nn.modules.module._global_forward_hooks
+
+
+def test_a_recording_of_what_is_no_model_leaves_nothing_behind(tmp_path):
+    before = (torch.autograd._engine_run_backward, threading.Thread._bootstrap_inner, torch.compile, sys.stdout)
+    with pytest.raises(AttributeError), gviz.record(tmp_path / "a.gviz", model=object()):
+        pass
+    assert before == (torch.autograd._engine_run_backward, threading.Thread._bootstrap_inner, torch.compile, sys.stdout)
+    assert not torch.overrides._get_current_function_mode_stack()
+    with gviz.record(tmp_path / "b.gviz"):
+        leaf(1.0) * 2
 
 
 def test_a_missing_name_disables_only_what_needs_it(monkeypatch):

@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,22 @@ def test_a_second_pass_writes_the_memory_of_the_grad_that_is_there(tmp_path):
     [grad] = [node for node in timeline.nodes if timeline.info(node).name == "x.grad"]
     [output] = timeline.at(len(timeline)).state(grad).outputs
     assert (output.value.array(), output.version) == (6.0, 1)
+
+
+def test_a_recording_that_cannot_begin_leaves_nothing_behind(tmp_path):
+    @contextmanager
+    def refused(recording):
+        raise TypeError("no such model")
+        yield
+
+    before = sys.stdout, sys.stderr, warnings.showwarning
+    with pytest.raises(TypeError, match="no such model"), record(tmp_path / "a.gviz").along_with(refused):
+        pass
+    assert (sys.stdout, sys.stderr, warnings.showwarning) == before
+    assert emit.channel is None
+    with record(tmp_path / "b.gviz"):
+        mark("here")
+    assert load(tmp_path / "b.gviz").marks
 
 
 def test_an_exception_is_said_and_goes_on_its_way(tmp_path):

@@ -42,14 +42,16 @@ class Attached:
         self._open = ExitStack()
 
     def __enter__(self) -> Attached:
-        for name, put_in in _PARTS.items():
-            try:
-                put_in(self.session, self._open)
-            except (AttributeError, ImportError, KeyError) as missing:
-                self._say_missing(name, missing)
-        _put_in_compile(self.session, self._open, self._compiled)
-        if self._model is not None:
-            modules.name_parameters(self.session, self._model)
+        with ExitStack() as leaving:  # whatever fails below, PyTorch is as it was
+            for name, put_in in _PARTS.items():
+                try:
+                    put_in(self.session, leaving)
+                except (AttributeError, ImportError, KeyError) as missing:
+                    self._say_missing(name, missing)
+            _put_in_compile(self.session, leaving, self._compiled)
+            if self._model is not None:
+                modules.name_parameters(self.session, self._model)
+            self._open = leaving.pop_all()
         return self
 
     def __exit__(
