@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.table import Row, duration, missing
 from benchmarks.timing import Program
 
-TURNS = 5
+TURNS = 8
 
 
 def rows() -> Iterator[Row]:

@@ -34,6 +34,10 @@ _SUMMED_IN_FLOAT32 = 100_000
 """Up to so many elements, sums in float32 (pairwise, as numpy adds) are as good as their elements."""
 
 _LEAST_IN_FLOAT32, _LARGEST_IN_FLOAT32 = 1e-16, 1e16
+_FEW = 2048
+"""Up to so many elements, to count zeros one by one is faster than to compare them all at once."""
+
+_FLOAT32 = np.dtype(np.float32)
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-140, 1e140
 
 _NAMES = {np.dtype(code): name for name, code in NUMPY_DTYPES.items()}
@@ -120,7 +124,12 @@ def shape_of(array: Array | np.generic) -> Value:
 
 def statistics(array: Array) -> Stats:
     """The statistics of an array, exact in the counts."""
-    wide = _real(array.reshape(-1))
+    flat = array.ravel("K")  # the order does not matter, and a transposed array is not copied
+    if flat.dtype is _FLOAT32 and 0 < flat.size <= _SUMMED_IN_FLOAT32:
+        quick = _ordinary(flat)
+        if quick is not None:
+            return quick
+    wide = _real(flat)
     if wide.size == 0:
         missing = float("nan")
         return Stats(missing, missing, missing, missing, 0, 0, 0)
@@ -135,6 +144,18 @@ def statistics(array: Array) -> Stats:
     finite = statistics(wide[np.isfinite(wide)])
     nan = int(np.count_nonzero(np.isnan(wide)))
     return msgspec.structs.replace(finite, nan=nan, inf=int(np.count_nonzero(np.isinf(wide))))
+
+
+def _ordinary(flat: Array) -> Stats | None:
+    """The statistics of float32 numbers that are finite and of ordinary size, in half the time; None for others."""
+    low, high = flat.item(flat.argmin()), flat.item(flat.argmax())  # a nan anywhere would be both
+    if not (low > -_LARGEST_IN_FLOAT32 and _LEAST_IN_FLOAT32 < max(-low, high) < _LARGEST_IN_FLOAT32):
+        return None
+    size = flat.size
+    zero = 0
+    if low <= 0 <= high:
+        zero = size - int(np.count_nonzero(flat)) if size <= _FEW else int(np.count_nonzero(flat == 0))
+    return Stats(low, high, float(np.add.reduce(flat)) / size, sqrt(float(flat.dot(flat)) / size), 0, 0, zero)
 
 
 def _real(flat: Array) -> Array:

@@ -168,11 +168,11 @@ def _untracked_output(
 def _made(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
     """Announce a graph node whose inputs are announced."""
     edges = node.next_functions
-    settings = operations.settings(node)
+    kept_for_rule = operations.kept_by(node)
+    settings, saved = operations.settings(node, kept_for_rule), kept_for_rule.saved
     scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
-    saved = operations.saved_names(node)
     operation = operations.of_node(
-        node.name().rpartition("::")[2], call.name, len(edges), saved, in_place=call.in_place, scaled=scaled
+        kept_for_rule.grad_fn, call.name, len(edges), saved, in_place=call.in_place, scaled=scaled
     )
     places, kept = _inputs(session, edges, operation, call, outputs)
     described = _outputs(session, node, outputs, places, in_place=call.in_place)

@@ -19,8 +19,10 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     path = next((f"{root}.{names[id(module)]}" for names, root in reversed(thread.modules) if id(module) in names), "")
     if not path:
         path = kind
-        name_parameters(session, module)
-        thread.modules.append(({id(inner): name for name, inner in module.named_modules() if name}, kind))
+        if not _is_named(session, module):
+            name_parameters(session, module)
+        inner = {id(inner): name for name, inner in module.named_modules() if name} if module._modules else {}
+        thread.modules.append((inner, kind))
     else:
         thread.modules.append(({}, path))
     scope = channel.next_scope()
@@ -44,6 +46,12 @@ def name_parameters(session: Session, root: torch.nn.Module) -> None:
             if not mark.named:
                 mark.named = True
                 session.channel.say(Named(mark.node, name))
+
+
+def _is_named(session: Session, module: torch.nn.Module) -> bool:
+    """Whether this is a module without others in it, all of whose parameters have their names."""
+    known = (session.marks.of_tensor(p) for p in module._parameters.values() if p is not None)
+    return not module._modules and all(mark is not None and mark.named for mark in known)
 
 
 def about_to_step(session: Session, optimizer: Any) -> None:

@@ -125,36 +125,47 @@ def _words(grad_fn: str) -> str:
     return _CAMEL.sub("_", re.sub(r"Backward\d*$", "", grad_fn.rpartition("::")[2])).lower() or grad_fn
 
 
-_saved_by: dict[str, tuple[str, ...]] = {}
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What nodes of one name keep for their rule: tensors by name, and the attributes that hold plain numbers."""
+
+    grad_fn: str
+    saved: tuple[str, ...]
+    settings: tuple[str, ...]
 
 
-def saved_names(node: Any) -> tuple[str, ...]:
-    """What tensors a node keeps for its rule. Only names are looked at: reading a saved tensor runs its hooks."""
+_kept: dict[str, Kept] = {}
+
+
+def kept_by(node: Any) -> Kept:
+    """What a node keeps for its rule. Only names are looked at: reading a saved tensor runs its hooks."""
     name = node.name()
-    known = _saved_by.get(name)
+    known = _kept.get(name)
     if known is None:
-        custom = isinstance(node, torch.autograd.function.BackwardCFunction)
-        raw = [part.removeprefix("_raw_saved_") for part in dir(type(node)) if part.startswith("_raw_saved_")]
-        known = _saved_by[name] = ("saved_tensors",) if custom else tuple(sorted(raw))
+        known = _kept[name] = _looked_at(node, name.rpartition("::")[2])
     return known
 
 
-_settings: dict[str, tuple[str, ...]] = {}
+def _looked_at(node: Any, grad_fn: str) -> Kept:
+    if isinstance(node, torch.autograd.function.BackwardCFunction):
+        return Kept(grad_fn, ("saved_tensors",), ())
+    names = dir(type(node))
+    saved = tuple(sorted(part.removeprefix("_raw_saved_") for part in names if part.startswith("_raw_saved_")))
+    tensors = {f"_saved_{part}" for part in saved}
+    return Kept(
+        grad_fn, saved, tuple(p for p in names if p.startswith("_saved_") and p not in tensors and "sym" not in p)
+    )
 
 
-def settings(node: Any) -> dict[str, Any]:
+def settings(node: Any, kept: Kept) -> dict[str, Any]:
     """The plain numbers a node keeps for its rule, by the name its rule gives them: ``dim``, ``alpha``."""
-    name = node.name()
-    known = _settings.get(name)
-    if known is None:
-        tensors = {f"_saved_{part}" for part in saved_names(node)}
-        parts = [p for p in dir(type(node)) if p.startswith("_saved_") and p not in tensors and "sym" not in p]
-        known = _settings[name] = () if tensors == {"_saved_saved_tensors"} else tuple(parts)
-    return {part.removeprefix("_saved_"): _signed(getattr(node, part)) for part in known}
+    return {part.removeprefix("_saved_"): _signed(getattr(node, part)) for part in kept.settings}
 
 
 def _signed(value: Any) -> Any:
     """PyTorch keeps a negative dimension as an unsigned number."""
+    if value.__class__ is float:
+        return value
     if isinstance(value, int) and value >= 1 << 63:
         return value - (1 << 64)
     if isinstance(value, (tuple, list)):

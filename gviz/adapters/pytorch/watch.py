@@ -162,17 +162,25 @@ def _passed_on(step: Step, grads: Grads, given: torch.Tensor) -> Value | None:
             continue
         if grad.shape == given.shape and grad.stride() == given.stride():
             return value
-        if value.data is None and grad.dtype == given.dtype and grad.is_contiguous():
+        if value.data is None and grad.dtype == given.dtype and _is_dense(grad) and _is_dense(given):
             return Value(value.dtype, tuple(given.shape), None, value.stats)
     return None
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie without gaps, in a row or as a transposed matrix."""
+    return tensor.is_contiguous() or (tensor.dim() == 2 and tensor.t().is_contiguous())
 
 
 def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor, several: bool) -> Value | None:
     """The sum so far, None for the first contribution; kept where more are to come, as the engine keeps its own."""
     before = current.sums.get(place)
     if before is not None:
-        total = current.sums[place] = before + grad.detach()
-        return session.value(total)
+        if before.layout is grad.layout and before.dtype is grad.dtype and not before.is_inference():
+            before.add_(grad.detach())
+        else:
+            before = current.sums[place] = before + grad.detach()
+        return session.value(before)
     if place in current.arrived:  # a consumer that was never announced: its part is not known
         return Value(str(grad.dtype).removeprefix("torch."), tuple(grad.shape))
     if several:
