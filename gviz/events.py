@@ -288,8 +288,12 @@ class Printed(Event, frozen=True):
     text: str
 
 
+NOT_SEEN = "NotSeen"
+"""The category of a warning by gviz itself: what the program does that no event can show, said once of each kind."""
+
+
 class Warned(Event, frozen=True):
-    """The program warned."""
+    """The program warned, or gviz did (category `NOT_SEEN`)."""
 
     category: str
     message: str

@@ -16,6 +16,7 @@ from gviz.errors import GvizError
 if TYPE_CHECKING:
     from gviz.explain.check import Checked
     from gviz.explain.kind import Kind
+    from gviz.trace.timeline import Timeline
 
 _FOUND = 1
 
@@ -50,6 +51,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
         found = check(timeline, kinds, _progress())
         streams.say_raw("\r\x1b[K" if sys.stderr.isatty() else "")
         _PRINTED[kind](found, len(timeline))
+        _say_not_seen(timeline)
     grave = LEVELS[: LEVELS.index(fail_on) + 1]
     return _FOUND if any(one.level in grave for one in found) else 0
 
@@ -91,6 +93,16 @@ def _text(found: list[Checked], events: int) -> None:
         for depth, text, event in rest:
             click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
     click.echo(_summary(found, events))
+
+
+def _say_not_seen(timeline: Timeline) -> None:
+    """Say on stderr what is not in the recording, so that nobody takes its absence for a finding."""
+    from gviz.events import NOT_SEEN, Warned
+    from gviz.plain_text import shown
+
+    for _, event in timeline.select([Warned]):
+        if isinstance(event, Warned) and event.category == NOT_SEEN:
+            streams.say(f"not seen: {shown(event.message)}")
 
 
 def _summary(found: list[Checked], events: int) -> str:

@@ -23,6 +23,7 @@ from gviz.events import (
     StackSeen,
     StepStarted,
     StorageWritten,
+    Warned,
 )
 from gviz.values import Value
 
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.torch
 EXCEPTIONS = """
 names        numbers of nodes, stacks, storages and ops; attributes that were not passed
 leaves       are announced when they are first used, not when they are made
-composites   values within a call that makes several nodes are not seen, nor outputs without a gradient
+composites   values within a call that makes several nodes are not seen, which is warned of; nor outputs without gradient
 frees        the order in which nodes die
 optimizers   the operations of a step; what they write is seen
 second order what a rule computes where it builds a graph, and adds up where gradients are retained
@@ -157,7 +158,7 @@ class Reading:
                     self.skipped.add(event.node)
                 elif event.kind == "op":
                     self.nodes.append(self.told(event))
-            elif not isinstance(event, (OpSeen, StackSeen, SourceSeen, NodeFreed)):
+            elif not isinstance(event, (OpSeen, StackSeen, SourceSeen, NodeFreed, Warned)):
                 self.happen(event)
 
     def is_of_optimizer(self, log, place, event):

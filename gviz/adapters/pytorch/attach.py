@@ -164,19 +164,21 @@ def _put_in_compile(session: Session, leaving: ExitStack, compiled: str) -> None
             return lambda model: listened(model, **options)
         if compiled == "eager":
             return args[0]
-        return opaque(compile_it(*args, **options))
+        return opaque(session, compile_it(*args, **options))
 
     _replace(torch, "compile", listened, leaving)
 
 
-def opaque(region: Any) -> Any:
+def opaque(session: Session, region: Any) -> Any:
     """A compiled callable that no function mode looks into, or it would not stay compiled."""
     if isinstance(region, torch.nn.Module):
-        region.forward = opaque(region.forward)
+        region.forward = opaque(session, region.forward)
         return region
 
     @wraps(region)
     def closed(*args: Any, **options: Any) -> Any:
+        if session.is_heard:
+            session.not_seen("compiled")
         with torch._C.DisableTorchFunction():
             return region(*args, **options)
 

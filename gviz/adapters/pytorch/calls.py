@@ -92,10 +92,16 @@ def observe(
     if not made and (silent or not loose):
         return
     call = call_of(function, args, kwargs)
+    if call.name in _WITH_STATISTICS and ("training", True) in call.attrs and args[1] is not None:
+        session.not_seen("running statistics")
     for node, its_outputs in made.items():
         visit(session, node, its_outputs, call)
     if loose and not silent:
         _announce_loose(session, call, loose)
+
+
+_WITH_STATISTICS = {"batch_norm"}
+"""Functions that write to what they are given and count no version."""
 
 
 def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> Call:

@@ -255,6 +255,7 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
 
 def _unseen(session: Session, made: Any) -> Output:
     """An output of which only the shape is known, if that."""
+    session.not_seen("composite")
     shape = getattr(made, "shape", None)
     if shape is None or not all(isinstance(size, int) for size in shape):
         return Output(None, session.channel.next_storage())

@@ -13,11 +13,20 @@ from gviz import emit
 from gviz.adapters.pytorch.marks import Marks
 from gviz.adapters.pytorch.values import Capture
 from gviz.emit import Channel
-from gviz.events import Edge
+from gviz.events import NOT_SEEN, Edge, Warned
 from gviz.values import Value
 
 without_overrides: Any = torch._C.DisableTorchFunction
 """A context in which what gviz itself computes is seen by no mode, not even its own."""
+
+
+_NOT_SEEN = {
+    "composite": "one call or backward rule made several graph nodes: of those within shapes are recorded, not values",
+    "transform": "tensors within a torch.func transform have no numbers of their own: their values are not recorded",
+    "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
+    "running statistics": "batch norm in training mode changes running_mean and running_var: that is not recorded",
+}
+"""What cannot be seen, by a word for each kind."""
 
 
 @dataclass(slots=True)
@@ -58,8 +67,9 @@ class Session:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
+        self._not_seen: set[str] = set()
         self.marks = Marks(channel)
-        self.value = Capture(channel)
+        self.value = Capture(channel, self.not_seen)
         self.thread = ThreadState()
         self.edge_of: Callable[[torch.Tensor], Edge]
         """Announces a tensor if nobody has; given by who knows how, which builds on this."""
@@ -70,6 +80,12 @@ class Session:
     def is_heard(self) -> bool:
         """Whether this recording is still the one in progress."""
         return emit.channel is self.channel
+
+    def not_seen(self, what: str) -> None:
+        """Say once that something the program does is in no event."""
+        if what not in self._not_seen:
+            self._not_seen.add(what)
+            self.channel.say(Warned(NOT_SEEN, _NOT_SEEN[what], self.channel.stack()))
 
     def current_pass(self) -> Pass | None:
         """The pass that the running step belongs to.

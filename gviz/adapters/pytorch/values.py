@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
@@ -25,15 +26,18 @@ def name_of(dtype: torch.dtype) -> str:
 
 
 class Capture:
-    """Turns tensors into values, as a recording keeps them."""
+    """Turns tensors into values, as a recording keeps them; `not_seen` is told of what has none."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, not_seen: Callable[[str], None]) -> None:
+        self._not_seen = not_seen
         self._nothing = channel.keep == "none"
         self._limit = channel.limit
 
     def __call__(self, tensor: torch.Tensor) -> Value:
         """The value of a tensor now. Wrappers, meta, sparse and quantized tensors keep shape and dtype alone."""
         if self._nothing or not _has_numbers(tensor):
+            if is_wrapped(tensor):
+                self._not_seen("transform")
             return Value(name_of(tensor.dtype), tuple(tensor.shape))
         flat = tensor.detach()
         if not flat.is_cpu:

@@ -1,0 +1,53 @@
+"""What no event can show is said, once, and nothing is said where all is seen."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from gviz.events import NOT_SEEN, Warned
+
+sys.path.insert(0, str(Path(__file__).parent))
+from recorded import events_of, of_kind  # beside this file
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+functional = torch.nn.functional
+
+
+def leaf():
+    return torch.ones(2, 3, requires_grad=True)
+
+
+def transformed():
+    return torch.func.grad(lambda x: (x * x).sum())(torch.ones(2))
+
+
+def compiled():
+    return torch.compile(lambda x: x * 2, backend="eager")(leaf())
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (lambda: functional.cross_entropy(leaf(), torch.tensor([0, 1])), "made several graph nodes"),
+        (transformed, "within a torch.func transform"),
+        (compiled, "a compiled region is one node"),
+        (lambda: torch.nn.BatchNorm1d(3)(leaf()), "running_mean and running_var"),
+    ],
+)
+def test_it_is_said_once(program, words):
+    said = [event for event in of_kind(events_of(lambda: (program(), program())), Warned) if words in event.message]
+    assert [event.category for event in said] == [NOT_SEEN]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: torch.nn.Linear(3, 1)(leaf()).sum().backward(),
+        lambda: torch.nn.BatchNorm1d(3).eval()(leaf()),
+        lambda: (leaf().exp() * 2).sum().backward(),
+    ],
+)
+def test_nothing_is_said_where_all_is_seen(program):
+    assert not of_kind(events_of(program), Warned)
