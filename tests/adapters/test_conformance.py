@@ -33,7 +33,7 @@ pytestmark = pytest.mark.torch
 EXCEPTIONS = """
 names        numbers of nodes, stacks, storages and ops; attributes that were not passed
 leaves       are announced when they are first used, not when they are made
-composites   values within a call that makes several nodes are not seen, which is warned of; nor outputs without gradient
+composites   values within a call that makes several nodes are not seen, which is warned of; outputs without gradient
 frees        the order in which nodes die
 optimizers   the operations of a step; what they write is seen
 second order what a rule computes where it builds a graph, and adds up where gradients are retained
