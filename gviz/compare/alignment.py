@@ -1,12 +1,13 @@
 """Which node of one side is which of the other.
 
-Operations are aligned as ``diff`` aligns lines, by their order, what they are and the module they ran in; names,
-numbers and lines of the source do not count. What nothing computed is aligned by its use: the second input of two
-aligned operations is the same thing, whatever it is called.
+Operations are aligned as ``diff`` aligns lines, by their order, what they are and the module they ran in, if the other
+side has that module too (a traced model has none); names, numbers and lines of the source do not count. What nothing
+computed is aligned by its use: the second input of two aligned operations is the same thing, whatever it is called.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile, zip_longest
@@ -17,8 +18,8 @@ Pair = tuple[int, int]
 """A node of either side; 0 where the other side has none that corresponds."""
 
 
-MOST_STEPS = 4_000_000
-"""Operations of one side times those of the other, up to which what follows the first difference is aligned too."""
+WINDOW = 1000
+"""Operations of either side that are aligned at a time: the time it takes grows with the square of it, or worse."""
 
 
 def aligned(a: Side, b: Side) -> tuple[Pair, ...]:
@@ -33,8 +34,15 @@ def aligned(a: Side, b: Side) -> tuple[Pair, ...]:
 
 
 def _ops(a: Side, b: Side) -> Iterator[Pair]:
-    for low_a, high_a, low_b, high_b in _stretches(a.tokens(), b.tokens()):
+    for low_a, high_a, low_b, high_b in _stretches(*_tokens(a, b)):
         yield from zip_longest(a.ops[low_a:high_a], b.ops[low_b:high_b], fillvalue=0)
+
+
+def _tokens(a: Side, b: Side) -> tuple[list[Token], list[Token]]:
+    """The operations of both sides, with the modules that both have."""
+    shared = {scope for _, scope in a.tokens()} & {scope for _, scope in b.tokens()}
+    left, right = [[(name, scope if scope in shared else "") for name, scope in side.tokens()] for side in (a, b)]
+    return left, right
 
 
 def _stretches(a: Sequence[Token], b: Sequence[Token]) -> Iterator[tuple[int, int, int, int]]:
@@ -42,18 +50,20 @@ def _stretches(a: Sequence[Token], b: Sequence[Token]) -> Iterator[tuple[int, in
 
     What is equal at the beginning belongs together: of a loop that goes round more often, the last rounds are new.
     """
-    head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
-    yield 0, head, 0, head
-    if (len(a) - head) * (len(b) - head) > MOST_STEPS:  # the time below grows with the product, or worse
-        yield head, len(a), head, head
-        yield len(a), len(a), head, len(b)
-        return
-    for what, i, j, k, m in SequenceMatcher(None, a[head:], b[head:], autojunk=False).get_opcodes():
-        if what == "equal":
-            yield head + i, head + j, head + k, head + m
-        else:
-            yield head + i, head + j, head + k, head + k
-            yield head + j, head + j, head + k, head + m
+    i = k = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+    yield 0, i, 0, k
+    while i < len(a) or k < len(b):
+        steps = SequenceMatcher(None, a[i : i + WINDOW], b[k : k + WINDOW], autojunk=False).get_opcodes()
+        is_last = len(a) <= i + WINDOW and len(b) <= k + WINDOW
+        while not is_last and steps[-1][0] != "equal" and len(steps) > 1:
+            steps.pop()  # the next window may tell more
+        for what, low_a, high_a, low_b, high_b in steps:
+            if what == "equal":
+                yield i + low_a, i + high_a, k + low_b, k + high_b
+            else:
+                yield i + low_a, i + high_a, k + low_b, k + low_b
+                yield i + high_a, i + high_a, k + low_b, k + high_b
+        i, k = i + steps[-1][2], k + steps[-1][4]
 
 
 def _used(a: Side, b: Side, ops: Sequence[Pair]) -> Iterator[Pair]:
@@ -69,12 +79,15 @@ def _used(a: Side, b: Side, ops: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def _named(a: Side, b: Side, used: Sequence[Pair]) -> list[Pair]:
-    """Pairs of the same kind and name among what no aligned operation uses."""
+    """Pairs of the same kind and name, if any, among what no aligned operation uses, in order."""
     seen_a, seen_b = {x for x, _ in used}, {y for _, y in used}
-    free = {(b.infos[n].created.kind, b.infos[n].name): n for n in reversed(b.others) if n not in seen_b}
-    pairs = []
-    for node in a.others:
-        info = a.infos[node]
-        if node not in seen_a and info.name and (partner := free.pop((info.created.kind, info.name), 0)):
-            pairs.append((node, partner))
-    return pairs
+    free: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
+    for node in b.others:
+        if node not in seen_b:
+            free[_called(b, node)].append(node)
+    rest = [node for node in a.others if node not in seen_a]
+    return [(node, free[_called(a, node)].popleft()) for node in rest if free[_called(a, node)]]
+
+
+def _called(side: Side, node: int) -> tuple[str, str]:
+    return side.infos[node].created.kind, side.infos[node].name

@@ -59,9 +59,9 @@ class Comparison:
         return not any(difference.kind in STRUCTURE for difference in self.differences)
 
 
-def compared(a: Side, b: Side, tolerance: Tolerance | None = None) -> Comparison:
-    """Compare two sides; without a tolerance each dtype has its own."""
-    pairs = aligned(a, b)
+def compared(a: Side, b: Side, tolerance: Tolerance | None = None, pairs: tuple[Pair, ...] | None = None) -> Comparison:
+    """Compare two sides, aligned unless `pairs` are known; without a tolerance each dtype has its own."""
+    pairs = aligned(a, b) if pairs is None else pairs
     partners = {x: y for x, y in pairs if x and y}
     allowed = tolerance or Tolerance()
     forward = [difference for pair in pairs for difference in _forward(a, b, pair, partners, allowed)]

@@ -37,6 +37,7 @@ def summary(comparison: Comparison) -> Iterator[str]:
     if comparison.same_structure:
         yield f"the same structure: {_counted(comparison)}."
     yield from (_run(comparison, run) for run in runs(comparison))
+    yield from _others(comparison)
     if (wired := comparison.first("inputs", "arguments", "tracking")) is not None:
         yield f"first node made differently: {_place(comparison, wired)}, {_WORDS[wired.kind]}."
     for kind in _HELD:
@@ -87,6 +88,15 @@ def _run(comparison: Comparison, run: Run) -> str:
     ops = clipped(", ".join(run.period), 60)
     what = ops if run.times == 1 else f"{run.times} {'more ' * run.known}times {ops}"
     return f"only in {run.side}: {what}, from #{run.first}{_line(side.infos[run.first])} on."
+
+
+def _others(comparison: Comparison) -> Iterator[str]:
+    """What no operation made, where only one side has it."""
+    for which, name, side in ((0, "a", comparison.a), (1, "b", comparison.b)):
+        only = [pair[which] for pair in comparison.pairs if pair[which] in side.others and not pair[1 - which]]
+        if only:
+            more = f" and {len(only) - 1} more" if len(only) > 1 else ""
+            yield f"only in {name}: {label(side.timeline, only[0])}{more}, which no operation made."
 
 
 def _first(comparison: Comparison, kind: Kind) -> Iterator[str]:

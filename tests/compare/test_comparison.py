@@ -193,3 +193,59 @@ def test_the_smallest_period_writes_the_list(names):
     assert not any(
         len(names) % shorter == 0 and names == names[:shorter] * (len(names) // shorter) for shorter in range(1, period)
     )
+
+
+def test_what_nothing_uses_is_itself_in_another_run():
+    def program():
+        model = torch.nn.Linear(2, 2)
+        unused = [torch.tensor(1.0), torch.tensor(2.0)]
+        return model, unused
+
+    torch.manual_seed(0)
+    first = side_of(program)
+    torch.manual_seed(0)
+    assert compared(first, side_of(program), EXACT).differences == ()
+
+
+def test_what_differs_in_long_programs_is_found_everywhere(monkeypatch):
+    from gviz.compare import alignment
+
+    monkeypatch.setattr(alignment, "WINDOW", 20)
+
+    def program(inserted):
+        def run():
+            x = torch.tensor([1.0, 2.0])
+            for step in range(100):
+                x = torch.tanh(x * 2.0)
+                if step in inserted:
+                    x = torch.relu(x)
+            return x.sum()
+
+        return run
+
+    comparison = compared(side_of(program({})), side_of(program({3, 30, 31, 90})))
+    only = [comparison.b.infos[b].op.name for a, b in comparison.pairs if not a and b in comparison.b.ops]
+    assert (only.count("relu"), len(only)) == (4, 4)
+    assert [a for a, b in comparison.pairs if not b and a in comparison.a.ops] == []
+
+
+def test_a_traced_model_is_beside_the_model_it_was_traced_from():
+    def program(traced):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())
+        model.load_state_dict({"0.weight": torch.eye(2), "0.bias": torch.ones(2)})
+        x = torch.ones(1, 2)
+        run = torch.jit.trace(model, x, check_trace=False) if traced else model
+
+        def use():
+            return run(x)
+
+        return use
+
+    comparison = compared(side_of(program(False)), side_of(program(True)), EXACT)
+    assert [comparison.b.infos[b].op.name for _, b in comparison.pairs if b in comparison.b.ops] == [
+        "t",
+        "addmm",
+        "tanh",
+    ]
+    assert all(a for a, b in comparison.pairs if b in comparison.b.ops)
+    assert not any(difference.kind in ("inputs", "value") for difference in comparison.differences)
