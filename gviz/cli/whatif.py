@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +55,7 @@ def command(
 
     if output is not None:
         outputs.refuse_picture(output, trace, force=force)
+        _refuse_suffix(output, is_range=any(".." in change for change in changes))
     with open_trace(trace) as log:
         timeline = Timeline(log)
         n = Cursor(timeline, 0).event_at(at) if at else len(timeline)
@@ -94,17 +97,37 @@ def _keep(branch: Branch, output: Path, force: bool) -> None:
     streams.say(f"wrote {output}")
 
 
+def _refuse_suffix(output: Path, *, is_range: bool) -> None:
+    """Raise `GvizError` for a name that promises something else than what is written."""
+    if is_range != (output.suffix.lower() == ".svg"):
+        what = "the curves of a range are SVG" if is_range else "only a range draws curves"
+        hint = "-o curve.svg" if is_range else "-o branch.gviz; a range is x = -3..3"
+        raise GvizError(f"cannot write {output}", why=what, hint=hint, exit_code=2)
+
+
 def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequence[str]) -> Iterator[str]:
-    from gviz.trace.timeline import Timeline as Made
     from gviz.tui.asking import Asker
 
-    other = Made(branch.log)
     width = max(map(len, shows))
+    before = [Asker(timeline).evaluated(text, iteration.end) for text in shows]
     yield f"{'':<{width}}  {'recorded':<{_COLUMN}} what if"
-    for text in shows:
-        before = Asker(timeline).evaluated(text, iteration.end)
-        after = Asker(other).evaluated(text, len(other))
-        yield f"{shown(text):<{width}}  {before:<{_COLUMN}} {after}".rstrip()
+    for text, old in zip(shows, before, strict=True):
+        yield f"{shown(text):<{width}}  {old:<{_COLUMN}} {_in_branch(text, branch)}".rstrip()
+
+
+def _in_branch(text: str, branch: Branch) -> str:
+    """An expression in a branch; if that had to stop somewhere it may not be known."""
+    from gviz.trace.timeline import Timeline
+    from gviz.tui.asking import Asker
+    from gviz.tui.branching import in_branch
+
+    other = Timeline(branch.log)
+    try:
+        return Asker(other).evaluated(in_branch(text, branch), len(other))
+    except GvizError:
+        if not branch.stopped:
+            raise
+        return "not known"
 
 
 def _sweep(
@@ -135,14 +158,35 @@ def _sweep(
 def _curves(
     timeline: Timeline, iteration: Iteration, sweep: Sequence[tuple[float, str]], shows: Sequence[str]
 ) -> list[tuple[str, list[tuple[float, float]]]]:
+    """The points of each expression; nan where the branch had to stop before it."""
     from gviz.trace.timeline import Timeline as Made
     from gviz.tui.asking import Asker
-    from gviz.tui.branching import branch_of
+    from gviz.tui.branching import branch_of, in_branch
 
+    _refuse_several(timeline, iteration, shows)
     curves: dict[str, list[tuple[float, float]]] = {text: [] for text in shows}
-    for x, change in sweep:
-        other = Made(branch_of(timeline, iteration, [change]).log)
+    for done, (x, change) in enumerate(sweep):
+        streams.say_raw(f"\r\x1b[K{done} of {len(sweep)} points" if sys.stderr.isatty() else "")
+        branch = branch_of(timeline, iteration, [change])
+        other = Made(branch.log)
         asker = Asker(other)
         for text, points in curves.items():
-            points.append((x, asker.number(text, len(other))))
+            try:
+                y = asker.number(in_branch(text, branch), len(other))
+            except GvizError:
+                if not branch.stopped:
+                    raise
+                y = nan
+            points.append((x, y))
+    streams.say_raw("\r\x1b[K" if sys.stderr.isatty() else "")
     return list(curves.items())
+
+
+def _refuse_several(timeline: Timeline, iteration: Iteration, shows: Sequence[str]) -> None:
+    """Raise `GvizError` for an expression that is more than one number."""
+    from gviz.tui.asking import Asker
+
+    asker = Asker(timeline)
+    for text in shows:
+        if asker.elements(text, iteration.end) > 1:
+            raise GvizError(f"{text} is more than one number", hint=f"({text}).sum() is one", exit_code=2)

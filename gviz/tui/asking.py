@@ -58,6 +58,11 @@ class Asker:
         array = None if value is None or value.size != 1 else self.timeline.array(value)
         return float("nan") if array is None else float(array.item())
 
+    def elements(self, text: str, n: int) -> int:
+        """How many numbers an expression is."""
+        value = as_value(evaluated(self.timeline, self.names, n, text))
+        return 0 if value is None else value.size
+
     def watching(self, n: int) -> Iterator[tuple[str, str]]:
         """Each watched expression and what it is at moment `n`, or why it cannot be told."""
         for text in self.watched:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from gviz.whatif.branch import Branch
 
 _NAME, _NUMBER = 20, 24
+_PLACES = 3
+"""Nodes that are named of those at which a branch stopped for one reason."""
 
 
 def what_if(session: Session, text: str) -> Look | Said:
@@ -67,22 +70,45 @@ def require_engine(timeline: Timeline) -> None:
 
 
 def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
-    """Where the branch could not go on, a sentence each."""
+    """Where the branch could not go on: a sentence for each reason."""
+    places: dict[tuple[str, bool], list[int]] = {}
     for stopped in branch.stopped:
-        what = "gradients beyond it are not known" if stopped.of_gradient else "what follows from it is not known"
-        yield f"stopped at {label(timeline, stopped.node)}: {shown(stopped.why)}; {what}."
+        places.setdefault((stopped.why, stopped.of_gradient), []).append(stopped.node)
+    for (why, of_gradient), nodes in places.items():
+        what = "gradients beyond it are not known" if of_gradient else "what follows from it is not known"
+        names = ", ".join(label(timeline, node) for node in nodes[:_PLACES])
+        more = f" and {len(nodes) - _PLACES} more" if len(nodes) > _PLACES else ""
+        yield f"stopped at {names}{more}: {shown(why)}; {what}."
+
+
+def in_branch(text: str, branch: Branch) -> str:
+    """An expression about the recording as one about the branch, which numbers its nodes anew.
+
+    GvizError for a node that the branch has not.
+    """
+
+    def number(found: re.Match[str]) -> str:
+        node = branch.numbers.get(int(found[1]))
+        if node is None:
+            raise GvizError(f"{found[0]} is not known in the branch", exit_code=2)
+        return f"#{node}"
+
+    return re.sub(r"#(\d+)", number, text)
 
 
 def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
     """Everything that is another number in the branch, old and new, a row for each node."""
-    found = compared(Side(timeline, iteration.index + 1), Side(Timeline(branch.log), 1), EXACT)
+    before, after = Side(timeline, iteration.index + 1), Side(Timeline(branch.log), 1)
+    pairs = [(node, branch.numbers.get(node, 0)) for node in before.infos]
+    found = compared(before, after, EXACT, tuple([(x, y) for x, y in pairs if y in after.infos]))
     rows: dict[int, list[str]] = {}
     for one in found.without_gradients(branch.unknown).differences:
         if one.kind in ("value", "gradient"):
             old, new = [short(value, _NUMBER) if value is not None else "none" for value in one.values]
             rows.setdefault(one.pair[0], []).append(f"{one.kind} {old} -> {new}")
     if not rows:
-        yield "nothing depends on it: no number changes."
+        where = "nothing that could be run again" if branch.stopped else "nothing"
+        yield f"{where} depends on it: no number changes."
     for node, changed in rows.items():
         yield f"{fitted(label(timeline, node), _NAME):<{_NAME}} {', '.join(changed)}"
 

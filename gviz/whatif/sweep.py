@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import isfinite
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
@@ -15,14 +16,14 @@ _RANGE = re.compile(rf"(?P<what>[^=]+=)\s*(?P<low>{_NUMBER}?)\s*\.\.\s*(?P<high>
 def swept(text: str, points: int) -> Iterator[tuple[float, str]]:
     """Each value of a range from end to end, and the change to it as text; nothing for a text that names no range.
 
-    GvizError for a range without an extent.
+    GvizError for a range without an extent, or with one that is not finite.
     """
     match = _RANGE.fullmatch(text.replace("..", " .. "))
     if match is None:
         return
     low, high = float(match["low"]), float(match["high"])
-    if not low < high:
-        raise GvizError(f"{clipped(text, 40)} has no extent", hint='write "x = -3..3"', exit_code=2)
+    if not low < high or not isfinite(high - low):
+        raise GvizError(f"{clipped(text, 40)} has no extent that can be counted", hint='write "x = -3..3"', exit_code=2)
     for point in range(points):
         x = low + (high - low) * point / (points - 1)
         yield x, f"{match['what']} {x!r}"

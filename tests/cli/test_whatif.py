@@ -64,6 +64,35 @@ def test_a_range_draws_curves(folder, tmp_path):
     assert heights[0] == heights[4] < heights[1] == heights[3] < heights[2]
 
 
+def test_nodes_are_those_of_the_recording_also_where_the_branch_numbers_them_anew(tmp_path):
+    loop = PROGRAM.replace("z = x", "for _ in range(2):\n    z = x").replace("z.backward()", "    z.backward()")
+    (tmp_path / "loop.py").write_text(loop)
+    gviz("record", "-o", "loop.gviz", "loop.py", cwd=tmp_path)
+    _, listed, _ = gviz("whatif", "loop.gviz", "x = 5", cwd=tmp_path)
+    number = next(line.split()[0] for line in listed.splitlines() if line.split()[1:2] == ["z"])
+    code, out, _ = gviz("whatif", "loop.gviz", "x = 5", "--show", f"{number}, z", cwd=tmp_path)
+    assert code == 0
+    assert [line.split()[1:] for line in out.splitlines()[1:]] == [["12", "28"], ["12", "28"]]
+
+
+def test_what_could_not_be_run_again_is_said_once_and_nothing_is_made_up(tmp_path):
+    (tmp_path / "large.py").write_text(
+        "import gviz.engine as torch\n"
+        "ws = [torch.nn.Parameter(torch.ones(500)) for _ in range(6)]\n"
+        "y = torch.tensor(2.0, requires_grad=True)\n"
+        "z = sum((w * w).sum() for w in ws) + y\n"
+        "z.backward()\n"
+    )
+    gviz("record", "--values", "64", "-o", "large.gviz", "large.py", cwd=tmp_path)
+    code, out, _ = gviz("whatif", "large.gviz", "y = 5", cwd=tmp_path)
+    lines = out.splitlines()
+    assert code == 0
+    assert "more: its value was not stored; record with --values BYTES" in lines[0]
+    assert [line.split()[1] for line in lines if line.startswith("#")] == ["y"]
+    _, out, _ = gviz("whatif", "large.gviz", "y = 5", "--show", "z", cwd=tmp_path)
+    assert out.splitlines()[-1].split() == ["z", "3002", "not", "known"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
@@ -71,7 +100,11 @@ def test_a_range_draws_curves(folder, tmp_path):
         (["x = five"], 2, "gviz: error: five is not a number or a list of numbers"),
         (["x = [1, 2]"], 2, "gviz: error: this value does not fit"),
         (["x = -3..3"], 2, "gviz: error: a range needs --show, and stands alone"),
-        (["x = 3..3", "--show", "z"], 2, "gviz: error: x = 3..3 has no extent"),
+        (["x = 3..3", "--show", "z"], 2, "gviz: error: x = 3..3 has no extent that can be counted"),
+        (["x = -1e308..1e308", "--show", "z"], 2, "gviz: error: x = -1e308..1e308 has no extent that can be counted"),
+        (["x = -3..3", "--show", "w"], 2, "gviz: error: w is more than one number"),
+        (["x = -3..3", "--show", "z", "-o", "a.gviz"], 2, "gviz: error: cannot write a.gviz"),
+        (["x = 3", "-o", "a.svg"], 2, "gviz: error: cannot write a.svg"),
         (["x = 5", "-o", "program.py"], 1, "gviz: error: program.py already exists"),
     ],
 )
