@@ -16,7 +16,7 @@ from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.marks import KEY, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.values import name_of
+from gviz.adapters.pytorch.values import name_of, plain_sizes
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
 from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output
 from gviz.values import Value
@@ -144,7 +144,7 @@ def output(session: Session, tensor: torch.Tensor, origin: int, *, new: bool) ->
     value = session.value(tensor)
     number = session.marks.storage(tensor, new=new)
     version = version_of(tensor)
-    if tensor.layout is not torch.strided or (not origin and tensor.is_contiguous()):
+    if tensor.layout is not torch.strided or tensor.is_nested or (not origin and tensor.is_contiguous()):
         return Output(value, number, version)
     offset, strides = int(tensor.storage_offset()), tuple(tensor.stride())
     return Output(value, number, version, origin, offset, strides)
@@ -256,8 +256,11 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
 def _unseen(session: Session, made: Any) -> Output:
     """An output of which only the shape is known, if that."""
     session.not_seen("composite")
-    shape = getattr(made, "shape", None)
-    if shape is None or not all(isinstance(size, int) for size in shape):
+    try:
+        shape = getattr(made, "shape", None)
+    except RuntimeError:  # nested: its parts have shapes, it has none
+        shape = None
+    if shape is None or plain_sizes(shape) != tuple(shape):
         return Output(None, session.channel.next_storage())
     return Output(Value(name_of(made.dtype), tuple(shape)), session.channel.next_storage())
 
@@ -273,11 +276,13 @@ def _enter_accumulator(session: Session, node: Any) -> None:
 
 def _oddities(tensor: torch.Tensor) -> Attrs:
     """What is unusual about where a tensor's numbers lie."""
-    if tensor.is_cpu and tensor.layout is torch.strided and not tensor.is_quantized:
+    if tensor.is_cpu and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested):
         return ()
     found: list[tuple[str, Attr]] = [] if tensor.is_cpu else [("device", str(tensor.device))]
     if tensor.layout is not torch.strided:
         found.append(("layout", str(tensor.layout).removeprefix("torch.")))
+    if tensor.is_nested:
+        found.append(("nested", True))
     if tensor.is_quantized:
         found.append(("quantized", True))
     return tuple(found)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from ctypes import string_at
+from itertools import takewhile
 from math import sqrt
 from typing import Any
 
 import torch
 
 from gviz.emit import Channel
-from gviz.values import Array, Stats, Value, statistics
+from gviz.values import NUMPY_DTYPES, Array, Stats, Value, statistics
 
 _NAMES: dict[torch.dtype, str] = {}
+_NUMPY = {getattr(torch, name) for name in NUMPY_DTYPES}
 _WIDENED = {torch.bfloat16: torch.float32}
 _BLOCK = 1 << 16
 """So many elements of a large tensor are looked at at once: they stay in the cache, and need no wider type."""
@@ -34,39 +37,68 @@ class Capture:
         self._limit = channel.limit
 
     def __call__(self, tensor: torch.Tensor) -> Value:
-        """The value of a tensor now. Wrappers, meta, sparse and quantized tensors keep shape and dtype alone."""
-        if self._nothing or not _has_numbers(tensor):
+        """Its value now. Wrappers, meta, sparse, nested and quantized tensors have shape and dtype alone."""
+        if self._nothing or not has_numbers(tensor):
             if is_wrapped(tensor):
                 self._not_seen("transform")
-            return Value(name_of(tensor.dtype), tuple(tensor.shape))
-        flat = tensor.detach()
-        if not flat.is_cpu:
-            flat = flat.cpu()
-        if flat.dtype in _WIDENED:
-            return self._widened(flat)
-        if flat.is_conj() or flat.is_neg():
-            flat = flat.resolve_conj().resolve_neg()
+            return Value(name_of(tensor.dtype), sizes(tensor))
         try:
-            array = flat.numpy()
-        except (TypeError, RuntimeError):  # a dtype that numpy has not
-            return Value(name_of(tensor.dtype), tuple(tensor.shape))
-        return self._of_array(array, flat.dtype)
+            return self._read(tensor)
+        except (RuntimeError, TypeError):  # a dtype that numpy has not, or memory that cannot be read
+            return Value(name_of(tensor.dtype), sizes(tensor))
+
+    def _read(self, tensor: torch.Tensor) -> Value:
+        if not tensor.is_cpu or tensor.is_conj() or tensor.is_neg():
+            with without_modes():
+                tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        dtype, small = tensor.dtype, tensor.nbytes <= self._limit
+        if small and tensor.is_contiguous() and (dtype in _NUMPY or dtype in _WIDENED):
+            return Value(name_of(dtype), tuple(tensor.shape), _bytes_of(tensor))
+        with without_modes():
+            flat = tensor.detach()
+            if dtype in _WIDENED:
+                return self._widened(flat, small=small)
+            return self._of_array(flat.numpy(), dtype)
 
     def _of_array(self, array: Array, dtype: torch.dtype) -> Value:
         if array.nbytes <= self._limit:
             return Value(name_of(dtype), array.shape, array.tobytes())
         return Value(name_of(dtype), array.shape, None, _statistics(array))
 
-    def _widened(self, flat: torch.Tensor) -> Value:
+    def _widened(self, flat: torch.Tensor, *, small: bool) -> Value:
         shape = tuple(flat.shape)
-        if flat.numel() * flat.element_size() <= self._limit:
+        if small:
             return Value("bfloat16", shape, flat.contiguous().view(torch.uint16).numpy().tobytes())
         return Value("bfloat16", shape, None, _statistics(flat.float().numpy()))
 
 
-def _has_numbers(tensor: torch.Tensor) -> bool:
+without_modes: Any = torch._C._DisableTorchDispatch
+"""A context in which the program's own dispatch modes do not see what gviz reads."""
+
+
+def _bytes_of(tensor: torch.Tensor) -> bytes:
+    """The elements of a contiguous tensor, read from its memory: no operation, which a profiler would list."""
+    address, length = tensor.data_ptr(), tensor.nbytes
+    if length and not address:
+        raise RuntimeError("its memory was given back")
+    return string_at(address, length) if length else b""
+
+
+def sizes(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The shape of a tensor, up to the first size that is not one number: that of a nested tensor's parts, a symbol."""
+    if tensor.is_nested and tensor.layout is torch.strided:
+        return (tensor.size(0),)
+    return plain_sizes(tensor.shape)
+
+
+def plain_sizes(shape: Iterable[object]) -> tuple[int, ...]:
+    """The sizes of a shape up to the first that is a symbol."""
+    return tuple(takewhile(lambda size: type(size) is int, shape))  # type: ignore[arg-type]  # the test says it
+
+
+def has_numbers(tensor: torch.Tensor) -> bool:
     """Whether the elements lie in memory as they are, where they can be read."""
-    if tensor.layout is not torch.strided or tensor.is_meta or tensor.is_quantized:
+    if tensor.layout is not torch.strided or tensor.is_meta or tensor.is_quantized or tensor.is_nested:
         return False
     kind = tensor.__class__
     if kind is not torch.Tensor and kind is not torch.nn.Parameter and not _is_plain(kind):

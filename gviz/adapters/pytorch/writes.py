@@ -9,6 +9,7 @@ import torch
 
 from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, version_of, visit
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.values import has_numbers, without_modes
 from gviz.events import GradSet, StorageWritten
 from gviz.values import Value
 
@@ -79,12 +80,11 @@ def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
 
 def whole(session: Session, tensor: torch.Tensor) -> Value:
     """All elements of a tensor's memory, in a row."""
-    flat = tensor.detach()
-    try:
-        size = flat.untyped_storage().nbytes() // flat.element_size()
-        return session.value(torch.as_strided(flat, (size,), (1,), 0))
-    except (NotImplementedError, RuntimeError):  # sparse, or a wrapper: no memory of its own
-        return session.value(flat)
+    if not has_numbers(tensor):  # sparse, nested, or a wrapper: no memory of its own
+        return session.value(tensor)
+    with without_modes():
+        size = tensor.untyped_storage().nbytes() // tensor.element_size()
+        return session.value(torch.as_strided(tensor.detach(), (size,), (1,), 0))
 
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
