@@ -75,7 +75,8 @@ def late(tensors: Sequence[Tensor], params: Params) -> Timeline:
         events.append(msgspec.structs.replace(event, stack=0) if isinstance(event, NodeCreated) else event)
 
     named: Any = params.items() if isinstance(params, Mapping) else params
-    with _left_as_it_was(tensors), aside(Channel(listen)) as channel:
+    channel = Channel(listen)
+    with _left_as_it_was(tensors), aside(channel):
         for tensor in tensors:
             announce.seen(channel, tensor)
         for name, parameter in named:

@@ -18,9 +18,11 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import count
+from threading import RLock, get_ident
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -139,54 +141,97 @@ class _End(weakref.ref[Seen]):
 
 
 channel: Channel | None = None
-"""The recording in progress, or None. Read it once per happening; never keep it."""
+"""The recording in progress, or None. Read it once per happening; never keep it.
+
+While a thread is on a detour the name is taken out of this module, and `__getattr__` answers for each thread: reading
+it costs more for that moment, and nothing before and after.
+"""
+
+_detours: dict[int, Channel | None] = {}
+"""Whom threads tell for a moment instead, by their identity."""
+_everybody: Channel | None = None
+"""The recording in progress while there are detours."""
+_changing = RLock()
+
+
+if not TYPE_CHECKING:  # a type checker should miss any other name
+
+    def __getattr__(name):
+        if name != "channel":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _detours.get(get_ident(), _everybody)
+
+
+def _in_progress() -> Channel | None:
+    with _changing:
+        return _everybody if _detours else channel
 
 
 def refuse_second() -> None:
     """Raise `GvizError` if a recording is in progress."""
-    if channel is not None:
+    if _in_progress() is not None or _detours.get(get_ident()) is not None:
         raise GvizError("this program is already being recorded", hint="end the first recording before the next")
 
 
 @contextmanager
 def listening(to: Channel) -> Iterator[Channel]:
     """Make `to` the recording in progress; a second one at the same time is refused with `GvizError`."""
-    global channel
     refuse_second()
-    channel = to
+    attach(to)
     try:
         yield to
     finally:
-        if channel is to:
+        if _in_progress() is to:
             detach()
 
 
 @contextmanager
-def aside(to: Channel) -> Iterator[Channel]:
-    """Make `to` listen for a moment; whoever listened before listens again afterwards."""
-    global channel
-    before, channel = channel, to
-    try:
-        yield to
-    finally:
-        channel = before
-
-
-@contextmanager
-def silence() -> Iterator[None]:
-    """Let nobody listen for a moment."""
-    global channel
-    before, channel = channel, None
+def aside(to: Channel | None) -> Iterator[None]:
+    """Let this thread tell `to` for a moment, and afterwards whom it told before; other threads notice nothing."""
+    global channel, _everybody
+    thread = get_ident()
+    with _changing:
+        if not _detours:
+            _everybody = globals().pop("channel")
+        before = [_detours[thread]] if thread in _detours else []
+        _detours[thread] = to
     try:
         yield
     finally:
-        channel = before
+        with _changing:
+            _detours.pop(thread, None)
+            if before:
+                _detours[thread] = before[0]
+            elif not _detours:
+                channel = _everybody
+
+
+def silence() -> AbstractContextManager[None]:
+    """Let nobody listen to this thread for a moment."""
+    return aside(None)
+
+
+def attach(to: Channel | None) -> None:
+    """Make this the recording in progress, for all threads."""
+    global channel, _everybody
+    with _changing:
+        if _detours:
+            _everybody = to
+        else:
+            channel = to
 
 
 def detach() -> None:
     """Stop listening, whoever listens. The program goes on."""
-    global channel
-    channel = None
+    attach(None)
 
 
-os.register_at_fork(after_in_child=detach)  # one process writes one trace
+def _alone() -> None:
+    """One process writes one trace; the threads that were on a detour, or changing this, are not in a forked child."""
+    global channel, _everybody, _changing
+    _changing = RLock()
+    _detours.clear()
+    channel = _everybody = None
+
+
+os.register_at_fork(after_in_child=_alone)

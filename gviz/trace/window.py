@@ -40,7 +40,7 @@ _watched: tuple[Window, Channel] | None = None
 def begin_at(mark: str) -> None:
     """The program has come to a mark: if the window begins there, listen."""
     if _watched is not None and _watched[0].first == mark and emit.channel is None:
-        emit.channel = _watched[1]
+        emit.attach(_watched[1])
 
 
 def end_at(mark: str) -> None:

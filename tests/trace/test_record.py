@@ -4,6 +4,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -45,6 +46,38 @@ def test_a_second_pass_writes_the_memory_of_the_grad_that_is_there(tmp_path):
     [grad] = [node for node in timeline.nodes if timeline.info(node).name == "x.grad"]
     [output] = timeline.at(len(timeline)).state(grad).outputs
     assert (output.value.array(), output.version) == (6.0, 1)
+
+
+@pytest.mark.parametrize("detour", [emit.silence, lambda: emit.aside(emit.Channel(lambda event: None))])
+def test_a_detour_of_one_thread_loses_nothing_of_another(tmp_path, detour):
+    def work():
+        seen.append(emit.channel is made.channel)
+        mark("elsewhere")
+
+    seen = []
+    with record(tmp_path / "a.gviz") as made:
+        with detour():
+            mark("lost")
+            with detour():
+                thread = Thread(target=work)
+                thread.start()
+                thread.join()
+                mark("lost")
+            mark("lost")
+            with pytest.raises(GvizError, match="already being recorded"), record(tmp_path / "b.gviz"):
+                pass
+        mark("here")
+    assert seen == [True]
+    assert "channel" in vars(emit)  # reading it is as cheap again as it was
+    assert emit.channel is None
+    assert [name for _, name in load(tmp_path / "a.gviz").marks] == ["elsewhere", "here"]
+
+
+def test_a_recording_that_ends_during_a_detour_has_ended(tmp_path):
+    with record(tmp_path / "a.gviz") as made, emit.silence():
+        made.close()
+        assert emit.channel is None
+    assert emit.channel is None
 
 
 def test_a_recording_that_cannot_begin_leaves_nothing_behind(tmp_path):
