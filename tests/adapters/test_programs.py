@@ -16,6 +16,7 @@ from gviz.events import (
     GradFlowed,
     GradSet,
     HookRan,
+    Named,
     NodeCreated,
     NodeFreed,
     OptimizerStepped,
@@ -409,3 +410,11 @@ def test_steps_on_a_device_thread_belong_to_their_pass():
     assert found == [running]
     session.forget(running)
     assert session.current_pass() is None
+
+
+def test_buffers_that_are_used_have_names():
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    log = events_of(lambda: model(torch.ones(2, 3)))
+    assert {event.name for event in of_kind(log, Named)} - {name for name, _ in model.named_parameters()} == {
+        "1.running_mean", "1.running_var",
+    }  # fmt: skip

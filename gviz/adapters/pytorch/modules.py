@@ -30,11 +30,13 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     thread.scopes.append(scope)
 
 
-def leave(session: Session) -> None:
+def leave(session: Session, module: torch.nn.Module) -> None:
     """A module's forward ended, be it by an exception."""
     thread = session.thread
     if thread.scopes:  # else it began before the recording
-        thread.modules.pop()
+        _, path = thread.modules.pop()
+        if module._buffers:
+            _name_buffers(session, module, path.partition(".")[2])
         session.channel.say(ScopeLeft(thread.scopes.pop()))
 
 
@@ -58,6 +60,15 @@ def about_to_step(session: Session, optimizer: Any) -> None:
     """An optimizer of one of several ranks will use the gradients as they are now: ``all_reduce`` is not heard."""
     with without_overrides():
         say_averaged(session, [p for group in optimizer.param_groups for p in group["params"]])
+
+
+def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
+    """Say the names of those buffers that the module has used: most are never part of a graph."""
+    for name, buffer in module._buffers.items():
+        mark = None if buffer is None else session.marks.of_tensor(buffer)
+        if mark is not None and not mark.named:
+            mark.named = True
+            session.channel.say(Named(mark.node, f"{path}.{name}" if path else name))
 
 
 def stepped(session: Session, optimizer: Any) -> None:
