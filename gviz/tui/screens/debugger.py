@@ -9,17 +9,14 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.widgets import Static
 
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui import stopping
-from gviz.tui.arrangement import LEAST, numbered
 from gviz.tui.command import Command, Said
 from gviz.tui.completing import completions
 from gviz.tui.config import Config
@@ -27,12 +24,15 @@ from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.drawing.keys import help_page, offered
 from gviz.tui.export import usual_name
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.keymaps import Keys
 from gviz.tui.lines import Line, line
 from gviz.tui.looking import wrapped_lines
 from gviz.tui.messages import Typed
 from gviz.tui.reading import Reader
+from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.bindings import BINDINGS, keymap
 from gviz.tui.screens.carry_out import carry_out, say
+from gviz.tui.screens.composing import composed
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.look_keys import LookKeys
 from gviz.tui.screens.menu import MenuScreen
@@ -41,15 +41,8 @@ from gviz.tui.screens.searching import Search
 from gviz.tui.screens.sheet import Draw, QuestionScreen, SheetScreen
 from gviz.tui.session import Session
 from gviz.tui.themes import named
-from gviz.tui.widgets.graph import GraphCanvas
-from gviz.tui.widgets.lists import BreakList, ModuleTree, StackList, WatchList
-from gviz.tui.widgets.node import NodePanel
-from gviz.tui.widgets.output import OutputPanel
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.rows import HappeningRow, KeysRow, StatusRow, TimelineBar
-from gviz.tui.widgets.saved import SavedPanel
-from gviz.tui.widgets.source import SourcePane
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.rows import KeysRow
 
 RIGHT = 3
 """The right mouse button."""
@@ -90,8 +83,7 @@ class DebuggerScreen(LookKeys):
         self.reader = Reader(self.session.cursor.breakpoints)
         self.program = title
         self.glyphs = glyphs
-        self._awaited = ""
-        self._opens: dict[str, str] = {}
+        self.ahead = KeysAhead()
         self.panels = Panels(self)
         self._search = Search(self)
 
@@ -102,42 +94,7 @@ class DebuggerScreen(LookKeys):
 
     def compose(self) -> ComposeResult:
         """All panels, always; which of them are seen is `arranged`."""
-        timeline, glyphs, here = self.timeline, self.glyphs, DebuggerScreen
-        yield StatusRow(timeline, self.program, glyphs).data_bind(here.moment, here.stop, here.time)
-        yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
-        session, stops = self.session, self.cursor.breakpoints
-        with Horizontal(id="body"):
-            yield ModuleTree(session, "Modules", id="side-modules").data_bind(here.moment, here.selected, here.wanted)
-            with Vertical(id="main"):
-                yield GraphCanvas(timeline, glyphs, stops, self.session.folds).data_bind(
-                    here.moment, here.selected, here.breaks, here.wanted, here.length
-                )
-                yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks, here.length)
-                yield SourcePane(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.frame, here.breaks)
-                yield WatchList(session, numbered("watch", "Watch"), id="watch").data_bind(
-                    here.moment, here.watched, here.breaks
-                )
-                yield BreakList(session, numbered("breaks", "Breaks"), id="breaks").data_bind(here.moment, here.breaks)
-                yield OutputPanel(timeline, glyphs).data_bind(here.moment)
-                yield StackList(session, numbered("stack", "Stack"), id="stack").data_bind(
-                    here.moment, here.selected, here.frame
-                )
-                yield SavedPanel(timeline, numbered("saved", "Saved"), glyphs).data_bind(here.moment, here.selected)
-                yield ModuleTree(session, numbered("modules", "Modules"), id="modules").data_bind(
-                    here.moment, here.selected, here.wanted
-                )
-            with Vertical(id="side"):
-                yield NodePanel(timeline, glyphs, self.cursor.asker).data_bind(
-                    here.moment, here.selected, here.full, here.watched
-                )
-                yield WatchList(session, numbered("watch", "Watch"), id="side-watch", stops=True).data_bind(
-                    here.moment, here.watched, here.breaks
-                )
-                yield OutputPanel(timeline, glyphs, id="side-output").data_bind(here.moment)
-        yield Static(f"terminal too small (need {LEAST[0]}x{LEAST[1]}), q quits", id="small", markup=False)
-        yield HappeningRow(timeline, glyphs).data_bind(here.moment)
-        yield KeysRow(glyphs).data_bind(here.remark)
-        yield Prompt()
+        yield from composed(self)
 
     def on_mount(self) -> None:
         """Stand at the starting position."""
@@ -247,10 +204,15 @@ class DebuggerScreen(LookKeys):
         """Let keys, bottom row and help be those of the keymap."""
         keys = self.session.keys
         self.app.set_keymap(keymap(keys))
-        self._opens = {key: sign for id, sign in (("act.command", ":"), ("find.ask", "/")) for key in keys[id]}
+        self.ahead.openers = self.openers(keys)
         row = self.query_one(KeysRow)
         row.offered = offered(keys)
         row.refresh()
+
+    def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
+        """What asks for more keys, by its key."""
+        signs = (("act.command", ":"), ("find.ask", "/"))
+        return {key: partial(self.action_prompt, sign) for id, sign in signs for key in keys[id]}
 
     def ask(self, question: str, lines: tuple[str, ...]) -> None:
         """Show some lines and a question; y goes on, any other key does not."""
@@ -354,49 +316,26 @@ class DebuggerScreen(LookKeys):
 
     def action_await_letter(self, purpose: str) -> None:
         """The next key names a bookmark."""
-        self._awaited = purpose
+        self.ahead.await_key(partial(self._named, purpose))
         self.say(
             "mark: a letter names this position" if purpose == "m" else "go to mark: its letter, ' for the last jump"
         )
+
+    def _named(self, purpose: str, event: events.Key) -> None:
+        self.remark = ""
+        if event.character and event.is_printable:
+            name = event.character
+            self.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
 
     def action_quit(self) -> None:
         """Leave."""
         self.app.exit()
 
     def on_key(self, event: events.Key) -> None:
-        """Keys that must not wait for the bindings, because the next keys may already be on their way."""
-        taken = self._typed_ahead(event) or (event.is_printable and self._opened(event.key))
-        if taken or self._named(event):
+        """Take keys that must not wait for the bindings."""
+        if self.ahead.take(event, self.query_one(Prompt)):
             event.stop()
             event.prevent_default()
-
-    def _typed_ahead(self, event: events.Key) -> bool:
-        """A key that was sent before the prompt had the focus belongs to the prompt."""
-        prompt = self.query_one(Prompt)
-        if not prompt.display:
-            return False
-        if event.character is not None and event.is_printable:
-            prompt.insert(event.character)
-            return True
-        return prompt.early(event.key)
-
-    def _opened(self, key: str) -> bool:
-        """The two characters that open the prompt."""
-        sign = "" if self._awaited else self._opens.get(key, "")
-        if sign:
-            self.action_prompt(sign)
-        return bool(sign)
-
-    def _named(self, event: events.Key) -> bool:
-        """A letter that was waited for names a bookmark and is no command."""
-        purpose, self._awaited = self._awaited, ""
-        if not purpose:
-            return False
-        self.remark = ""
-        if event.character and event.is_printable:
-            name = event.character
-            self.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
-        return True
 
     def on_typed(self, message: Typed) -> None:
         """A command or a search was typed, or the prompt was left."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import events
@@ -18,6 +19,7 @@ from gviz.tui.command import Command
 from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.keymaps import Keys
 from gviz.tui.live import Launch, Live, kept
 from gviz.tui.parsing import parse
 from gviz.tui.screens.debugger import DebuggerScreen
@@ -147,32 +149,24 @@ class LiveScreen(DebuggerScreen):
     def action_quit(self) -> None:
         """Leave; ask what is to become of a program that has not ended."""
         if self.live.alive:
-            self._awaited = "quit"
+            self.ahead.await_key(self._leave)
             self.say("the program has not ended: s stops it, k keeps it running without gviz, any other key cancels")
         else:
             self.app.exit()
 
-    def _named(self, event: events.Key) -> bool:
-        if self._awaited != "quit":
-            return super()._named(event)
-        self._awaited, self.remark = "", ""
+    def _leave(self, event: events.Key) -> None:
+        self.remark = ""
         if event.character == "k":
             self.live.session.let_go()
             self.app.exit()
         elif event.character in ("s", "q"):
             self.live.session.stop()
             self.app.exit()
-        return True
 
-    def _opened(self, character: str) -> bool:
-        """What asks for more keys does so at once: they may already be on their way."""
-        if character == "a" and not self._awaited:
-            self.action_prompt(":", "type ")
-            return True
-        if character == "q" and not self._awaited and self.live.alive:
-            self.action_quit()
-            return True
-        return super()._opened(character)
+    def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
+        """What asks for more keys, by its key: to answer the program and to leave it, too."""
+        leaving = dict.fromkeys(keys["act.quit"], self.action_quit)
+        return {**leaving, "a": partial(self.action_prompt, ":", "type "), **super().openers(keys)}
 
     def _report(self, report: Report) -> None:
         """From the threads of the session."""
