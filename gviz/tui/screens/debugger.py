@@ -10,18 +10,15 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.reactive import reactive
-from textual.screen import Screen
 
 from gviz.errors import GvizError
-from gviz.explain.names import label
-from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui import stopping
 from gviz.tui.command import Command, Said
 from gviz.tui.completing import completions
 from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival, Cursor
-from gviz.tui.drawing.keys import help_page, offered
+from gviz.tui.drawing.keys import offered
 from gviz.tui.export import usual_name
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
@@ -33,19 +30,14 @@ from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.bindings import BINDINGS, keymap
 from gviz.tui.screens.carry_out import carry_out, say
 from gviz.tui.screens.composing import composed
-from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.look_keys import LookKeys
-from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.searching import Search
-from gviz.tui.screens.sheet import Draw, QuestionScreen, SheetScreen
+from gviz.tui.screens.sheet import QuestionScreen
 from gviz.tui.session import Session
 from gviz.tui.themes import named
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.rows import KeysRow
-
-RIGHT = 3
-"""The right mouse button."""
 
 
 class DebuggerScreen(LookKeys):
@@ -53,9 +45,7 @@ class DebuggerScreen(LookKeys):
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
-    moment: reactive[Moment | None] = reactive(None)
     stop: reactive[Arrival] = reactive(Arrival(0, 0, ""))
-    full: reactive[bool] = reactive(False)
     remark: reactive[str] = reactive("")
     watched: reactive[tuple[str, ...]] = reactive(())
     length: reactive[int] = reactive(0)
@@ -234,14 +224,6 @@ class DebuggerScreen(LookKeys):
         if stop.said:
             self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
 
-    def action_explain(self) -> None:
-        """Why the selected node is as it is."""
-        self.run_command(Command("explain"))
-
-    def action_detail(self) -> None:
-        """Numbers in full, or short."""
-        self.full = not self.full
-
     def action_view(self) -> None:
         """Graph, tape, both."""
         self.panels.next_view()
@@ -277,42 +259,6 @@ class DebuggerScreen(LookKeys):
     def action_export(self) -> None:
         """Ask where to write a picture of this moment, with a name that would do."""
         self.action_prompt(":", f"export {usual_name(self.program, self.cursor.position)}")
-
-    def action_help(self) -> None:
-        """All keys on one screen."""
-        self.show_sheet("Help", partial(help_page, self.session.keys))
-
-    def show_sheet(self, title: str, draw: Draw) -> None:
-        """A text over the panels, until a key."""
-        self._lay_over(lambda: SheetScreen(title, draw, self.glyphs))
-
-    def action_inspect(self) -> None:
-        """Everything about the selected node."""
-        moment = self.moment
-        if moment is not None:
-            self._lay_over(lambda: InspectorScreen(self.timeline, moment, self.selected, self.glyphs))
-
-    def _lay_over(self, screen: Callable[[], Screen[None]]) -> None:
-        """Open a screen over this one, unless the terminal is too small to show either."""
-        if not self.panels.too_small:
-            self.app.push_screen(screen())
-
-    def action_menu(self) -> None:
-        """What can be done with the selected node."""
-        if self.selected:
-            menu = MenuScreen(self.selected, label(self.timeline, self.selected), self.glyphs)
-            self.app.push_screen(menu, self._chosen)
-
-    def _chosen(self, text: str | None) -> None:
-        if text == "break":
-            self.action_break()
-        elif text:
-            self.run_line(text)
-
-    def on_click(self, event: events.Click) -> None:
-        """The right button opens the menu, after the click has selected what it points at."""
-        if event.button == RIGHT and not self.panels.too_small:
-            self.call_later(self.action_menu)
 
     def action_await_letter(self, purpose: str) -> None:
         """The next key names a bookmark."""

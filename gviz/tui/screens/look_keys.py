@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import PurePath
 
+from textual import events
 from textual.reactive import reactive
+from textual.screen import Screen
 
+from gviz.explain.names import label
 from gviz.render.fold import ALL, Filter
+from gviz.trace.moment import Moment
 from gviz.tui import folding
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.command import Command
+from gviz.tui.drawing.keys import help_page
 from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed, RowActed
 from gviz.tui.parsing import spec_of
 from gviz.tui.screens.chooser import ChooserScreen
 from gviz.tui.screens.cursor_keys import CursorKeys
+from gviz.tui.screens.inspector import InspectorScreen
+from gviz.tui.screens.menu import MenuScreen
+from gviz.tui.screens.panels import Panels
+from gviz.tui.screens.sheet import Draw, SheetScreen
 from gviz.tui.session import Session
 from gviz.where import stop
+
+RIGHT = 3
+"""The right mouse button."""
 
 
 class LookKeys(CursorKeys):
@@ -28,7 +41,14 @@ class LookKeys(CursorKeys):
     frame: reactive[int] = reactive(0)
     breaks: reactive[int] = reactive(0)
     wanted: reactive[Filter] = reactive(ALL)
+    moment: reactive[Moment | None] = reactive(None)
+    full: reactive[bool] = reactive(False)
     session: Session
+    panels: Panels
+
+    def run_line(self, text: str) -> None:
+        """Carry out a line of the command language."""
+        raise NotImplementedError
 
     def action_prompt(self, sign: str, text: str = "") -> None:
         """Open the prompt with a text in it."""
@@ -146,3 +166,47 @@ class LookKeys(CursorKeys):
         self.breaks += 1
         never = "" if made is None or made.hits.can_hit() else ": nothing was made there, so it never stops"
         self.say(f"breakpoint {made.number} at {place}{never}" if made else f"no breakpoint at {place}")
+
+    def action_explain(self) -> None:
+        """Why the selected node is as it is."""
+        self.run_command(Command("explain"))
+
+    def action_detail(self) -> None:
+        """Numbers in full, or short."""
+        self.full = not self.full
+
+    def action_help(self) -> None:
+        """All keys on one screen."""
+        self.show_sheet("Help", partial(help_page, self.session.keys))
+
+    def show_sheet(self, title: str, draw: Draw) -> None:
+        """A text over the panels, until a key."""
+        self._lay_over(lambda: SheetScreen(title, draw, self.session.glyphs))
+
+    def action_inspect(self) -> None:
+        """Everything about the selected node."""
+        moment = self.moment
+        if moment is not None:
+            self._lay_over(lambda: InspectorScreen(self.timeline, moment, self.selected, self.session.glyphs))
+
+    def _lay_over(self, screen: Callable[[], Screen[None]]) -> None:
+        """Open a screen over this one, unless the terminal is too small to show either."""
+        if not self.panels.too_small:
+            self.app.push_screen(screen())
+
+    def action_menu(self) -> None:
+        """What can be done with the selected node."""
+        if self.selected:
+            menu = MenuScreen(self.selected, label(self.timeline, self.selected), self.session.glyphs)
+            self.app.push_screen(menu, self._chosen)
+
+    def _chosen(self, text: str | None) -> None:
+        if text == "break":
+            self.action_break()
+        elif text:
+            self.run_line(text)
+
+    def on_click(self, event: events.Click) -> None:
+        """The right button opens the menu, after the click has selected what it points at."""
+        if event.button == RIGHT and not self.panels.too_small:
+            self.call_later(self.action_menu)
