@@ -35,6 +35,15 @@ class Parts:
         return self.nodes[index * PART : (index + 1) * PART]
 
 
+Extent = tuple[tuple[int, ...], tuple[int, ...]]
+"""What `shown_nodes` depends on: as long as it is the same, a recording that grows shows the same nodes."""
+
+
+def extent(timeline: Timeline, iteration: Iteration) -> Extent:
+    """The nodes of an iteration and where optimizers stepped in it, as far as both are recorded."""
+    return timeline.nodes_of(iteration), _steps(timeline, iteration)
+
+
 def shown_nodes(
     timeline: Timeline, iteration: Iteration, part: Sequence[int] | None = None, *, optimizer: bool
 ) -> tuple[dict[int, NodeInfo], list[NodeInfo]]:
@@ -61,7 +70,11 @@ def _inside(info: NodeInfo, stacks: Collection[int]) -> bool:
 
 def _optimizer_stacks(timeline: Timeline, iteration: Iteration) -> set[int]:
     """Where the program called the optimizers that stepped in the iteration."""
-    steps = timeline.optimizer_steps
-    first, end = bisect_left(steps, iteration.start), bisect_right(steps, iteration.end)
-    events = map(timeline.event, steps[first:end])
+    events = map(timeline.event, _steps(timeline, iteration))
     return {event.stack for event in events if isinstance(event, OptimizerStepped)}
+
+
+def _steps(timeline: Timeline, iteration: Iteration) -> tuple[int, ...]:
+    """The events of an iteration that say that an optimizer has stepped."""
+    steps = timeline.optimizer_steps
+    return steps[bisect_left(steps, iteration.start) : bisect_right(steps, iteration.end)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,8 +15,8 @@ from gviz.render.fold import Folded, fold
 from gviz.render.links import Boxes, Link, Output, box_key, links, merged, other_ways
 from gviz.render.options import Options
 from gviz.render.room import Place, Rooms, chip_place, module_key, saved_key, saved_place
-from gviz.render.selection import PART, shown_nodes
-from gviz.trace.state import Iteration, NodeInfo
+from gviz.render.selection import PART, Extent, extent, shown_nodes
+from gviz.trace.state import Iteration, NodeInfo, Phase
 from gviz.trace.timeline import Timeline
 
 
@@ -28,6 +29,17 @@ class Structure:
     links: tuple[Link, ...]
     levels: int
     options: Options = field(default_factory=Options)
+
+
+Form = tuple[Extent, int, int, str]
+"""What `structure` depends on: as long as it is the same, a recording that grows keeps its boxes and lines."""
+
+
+def form(timeline: Timeline, iteration: Iteration) -> Form:
+    """The nodes of an iteration, how many passes it has, and what has been named last: names come after their nodes."""
+    shown, named = extent(timeline, iteration), timeline.last_naming
+    newest = timeline.info(shown[0][-1]).name if shown[0] else ""
+    return shown, len(_passes(timeline, iteration)), named if named >= iteration.start else 0, newest
 
 
 CLUSTERED = 300
@@ -88,12 +100,17 @@ def _with_modules(places: list[Place], modules: list[Place]) -> list[Place]:
 
 def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> tuple[set[int], bool]:
     """The nodes that passes start from, or without a pass what nobody uses; and whether there is a pass."""
-    passes = [p for p in timeline.phases if p.kind == "backward" and iteration.start <= p.start <= iteration.end]
-    starts = [timeline.event(phase.start) for phase in passes]
+    starts = [timeline.event(phase.start) for phase in _passes(timeline, iteration)]
     if starts:
         return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}, True
     used = {node for info in own for node, _ in info.created.inputs}
     return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
+
+
+def _passes(timeline: Timeline, iteration: Iteration) -> list[Phase]:
+    first = bisect_left(timeline.phases, iteration.start, key=lambda phase: phase.start)
+    last = bisect_right(timeline.phases, iteration.end, key=lambda phase: phase.start)
+    return [phase for phase in timeline.phases[first:last] if phase.kind == "backward"]
 
 
 def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> Boxes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.render.calls import graph_of
 from gviz.render.fold import Filter, Folded, Graph, around, closed_to_fit, fold, modules
-from gviz.render.selection import shown_nodes
+from gviz.render.selection import Extent, extent, shown_nodes
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 
@@ -23,6 +23,15 @@ NEAR = 2
 """Lines between a node and its neighbourhood."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The graph of an iteration `at` an index and an end, and what it was made of."""
+
+    at: tuple[int, int]
+    extent: Extent
+    graph: Graph
+
+
 class Folds:
     """What is closed, for all iterations alike. Until somebody opens or closes a module, large graphs close theirs."""
 
@@ -30,8 +39,8 @@ class Folds:
         self.timeline = timeline
         self._wanted = Filter()
         self._seen: set[int] = set()
-        self._graphs: dict[tuple[int, int], Graph] = {}
-        self._folded: tuple[tuple[int, int, frozenset[str]], dict[int, int]] | None = None
+        self._graph: _Known | None = None
+        self._folded: tuple[Graph, frozenset[str], dict[int, int]] | None = None
 
     def wanted(self, iteration: Iteration) -> Filter:
         """What is asked for in an iteration."""
@@ -43,11 +52,16 @@ class Folds:
 
     def graph(self, iteration: Iteration) -> Graph:
         """The nodes and module calls of an iteration, which may still grow."""
-        key = iteration.index, iteration.end
-        if key not in self._graphs:
-            infos, _ = shown_nodes(self.timeline, iteration, optimizer=False)
-            self._graphs = {key: graph_of(self.timeline, infos.values())}
-        return self._graphs[key]
+        known, here = self._graph, (iteration.index, iteration.end)
+        if known is None or known.at != here:
+            size = extent(self.timeline, iteration)
+            same = known is not None and (known.at[0], known.extent) == (iteration.index, size)
+            known = self._graph = _Known(here, size, known.graph if known and same else self._built(iteration))
+        return known.graph
+
+    def _built(self, iteration: Iteration) -> Graph:
+        infos, _ = shown_nodes(self.timeline, iteration, optimizer=False)
+        return graph_of(self.timeline, infos.values())
 
     def folded(self, iteration: Iteration) -> Folded:
         """The boxes of an iteration."""
@@ -128,13 +142,12 @@ class Folds:
         if not self._wanted.closed and len(self.timeline.nodes) < LARGE:
             return {}
         iteration = self.timeline.iteration_at(n)
-        closed = self.wanted(iteration).closed
-        key = iteration.index, iteration.end, closed
-        if self._folded is None or self._folded[0] != key:
-            groups = fold(self.graph(iteration), Filter(closed)).groups
+        closed, graph = self.wanted(iteration).closed, self.graph(iteration)
+        if self._folded is None or self._folded[0] is not graph or self._folded[1] != closed:
+            groups = fold(graph, Filter(closed)).groups
             inside = {node: group.call.scope for group in groups for node in (*group.inner, *group.parameters)}
-            self._folded = key, inside
-        return self._folded[1]
+            self._folded = graph, closed, inside
+        return self._folded[2]
 
     def _close(self, paths: frozenset[str]) -> None:
         self._wanted = replace(self._wanted, closed=self._wanted.closed | paths)

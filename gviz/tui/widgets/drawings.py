@@ -8,7 +8,7 @@ from gviz.render.cells.moments import Moments
 from gviz.render.fold import ALL, Filter
 from gviz.render.options import Options
 from gviz.render.selection import PART, Parts
-from gviz.render.structure import structure
+from gviz.render.structure import Form, form, structure
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds
@@ -35,19 +35,22 @@ class Drawings:
         self._glyphs = glyphs
         self._kept: dict[Shown, Moments] = {}
         self._parts: dict[tuple[int, Filter], Parts] = {}
-        self._nodes: dict[int, tuple[int, ...]] = {}
+        self._forms: dict[int, Form] = {}
+        self._length = len(timeline)
 
     def shown(self, n: int, node: int) -> Shown:
         """The drawing of a moment with a node in it (the one that was shown last, for no node)."""
+        if len(self._timeline) != self._length:
+            self._grow()
         iteration = self._timeline.iteration_at(n)
         wanted = self._folds.wanted(iteration)
         return Shown(iteration.index, self._of(iteration, wanted).holding(node) if node else 0, wanted)
 
-    def grow(self) -> None:
-        """The recording has grown: forget the pictures of iterations that have other nodes now."""
-        iterations = self._timeline.iterations
-        stale = {at for at, nodes in self._nodes.items() if self._timeline.nodes_of(iterations[at]) != nodes}
-        self._nodes = {at: nodes for at, nodes in self._nodes.items() if at not in stale}
+    def _grow(self) -> None:
+        """The recording has grown: forget the pictures of iterations that have other boxes or lines now."""
+        self._length, iterations = len(self._timeline), self._timeline.iterations
+        stale = {at for at, known in self._forms.items() if form(self._timeline, iterations[at]) != known}
+        self._forms = {at: known for at, known in self._forms.items() if at not in stale}
         self._parts = {key: parts for key, parts in self._parts.items() if key[0] not in stale}
         self._kept = {shown: kept for shown, kept in self._kept.items() if shown.iteration not in stale}
 
@@ -83,7 +86,7 @@ class Drawings:
         key = iteration.index, wanted
         if key not in self._parts:
             self._parts[key] = Parts(self._boxes(iteration, wanted))
-            self._nodes[iteration.index] = self._timeline.nodes_of(iteration)
+            self._forms[iteration.index] = form(self._timeline, iteration)
         return self._parts[key]
 
     def _boxes(self, iteration: Iteration, wanted: Filter) -> tuple[int, ...]:

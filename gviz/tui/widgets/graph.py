@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from gviz.render.cells.moments import Moments
 from gviz.render.fold import ALL, Filter
-from gviz.render.layout import Place
+from gviz.render.layout import Key, Place
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
@@ -121,9 +121,8 @@ class GraphCanvas(ScrollView, can_focus=True):
         self._follow_soon(0)
 
     def watch_length(self, length: int) -> None:
-        """The recording has grown: lay out anew what has more nodes now."""
+        """The recording has grown: lay out anew what has more boxes or lines now."""
         if length:
-            self._drawings.grow()
             self._follow_soon(0)
 
     def _follow_soon(self, node: int) -> None:
@@ -244,7 +243,7 @@ class GraphCanvas(ScrollView, can_focus=True):
 
     @property
     def _view(self) -> Region:
-        return Region(int(self.scroll_offset.x), int(self.scroll_offset.y), *self.size)
+        return Region(int(self.scroll_offset.x), int(self.scroll_offset.y), *self.scrollable_content_region.size)
 
     def _place(self, node: int) -> Place | None:
         """Where a node's own box stands (its first chip if the picture has only chips of it)."""
@@ -260,15 +259,38 @@ class GraphCanvas(ScrollView, can_focus=True):
         shown = self._drawings.shown(self.moment.n, self.selected or self.moment.actor)
         drawing = self._drawings.get(shown)
         if drawing is not self._drawing:
+            held = self._in_view(drawing)
             self._drawing, self._remark = drawing, "" if drawing.shape.places else " no nodes were recorded"
             said = self._drawings.title(shown)
             self.border_title = numbered("graph", f"Graph, {said}" if said else "Graph")
             self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
             self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
             self._strips.clear()
+            self._hold(held)
             self.refresh()
         self._dress()
         self._redraw(drawing)
+
+    def _in_view(self, other: Moments) -> tuple[Key, Offset] | None:
+        """The box nearest to the middle of the view that another drawing of the iteration has, too, and where it is."""
+        now = self._drawing
+        if now is None or now.shape.iteration != other.shape.iteration:
+            return None
+        x, y = self._view.center
+        rows = range(self._view.y, self._view.bottom)
+        boxes = [place for place in now.canvas.visible(rows)[0] if place.key in other.canvas.layout.places]
+        if not boxes:
+            return None
+        place = min(boxes, key=lambda box: (abs(box.y + box.height / 2 - y), abs(box.x + box.width / 2 - x)))
+        return place.key, Offset(place.x + self._margin, place.y) - self.scroll_offset
+
+    def _hold(self, held: tuple[Key, Offset] | None) -> None:
+        """Let a box stay where it was on the screen, although the boxes around it are laid out anew."""
+        if held is not None and self._drawing is not None:
+            key, (x, y) = held
+            place = self._drawing.canvas.layout.places[key]
+            across, down = place.x + self._margin - x, place.y - y
+            self.scroll_to(x=across, y=down, animate=False, force=True, immediate=True)
 
     def _redraw(self, drawing: Moments) -> None:
         """Ask for those visible rows to be painted that look different from what was painted last."""

@@ -1,0 +1,110 @@
+"""The graph of a recording that grows: its boxes and lines follow it, and what is in view stays where it is."""
+
+from recording import events_of
+from tui.test_folds import TRAINED
+from tui.test_graph import Stage
+
+import gviz.engine as torch
+from gviz.events import BackwardStarted
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui import folds as folds_module
+from gviz.tui.folds import Folds
+from gviz.tui.glyphs import UNICODE
+from gviz.tui.widgets.drawings import Drawings
+
+EVENTS = list(TRAINED._log.everything())
+
+
+def tall():
+    h = torch.tensor(2.0, requires_grad=True)
+    for _ in range(12):
+        h = torch.sin(h) * torch.tensor(3.0, requires_grad=True)
+    h.backward()
+
+
+TALL = list(events_of(tall))
+
+
+def shape(drawings, timeline):
+    return drawings.get(drawings.shown(len(timeline), timeline.at(len(timeline)).actor)).shape
+
+
+def test_the_picture_of_a_recording_that_grows_is_that_of_one_opened_there():
+    for closed in ((), ("Sequential.0", "Sequential.2")):
+        log = MemoryLog(EVENTS[:1])
+        grown = Timeline(log)
+        folds = Folds(grown)
+        drawings = Drawings(grown, folds, UNICODE)
+        folds._close(frozenset(closed))
+        for n, event in enumerate(EVENTS[1:], 2):
+            log.append(event)
+            if not grown.refresh():
+                continue
+            fresh = Timeline(MemoryLog(EVENTS[:n]))
+            same = Folds(fresh)
+            same._close(frozenset(closed))
+            assert shape(drawings, grown) == shape(Drawings(fresh, same, UNICODE), fresh), n
+
+
+def test_the_graph_for_folding_is_built_anew_only_for_other_nodes(monkeypatch):
+    built = []
+    graph_of = folds_module.graph_of
+    monkeypatch.setattr(folds_module, "graph_of", lambda *given: built.append(given) or graph_of(*given))
+    log = MemoryLog(EVENTS[:1])
+    timeline = Timeline(log)
+    folds = Folds(timeline)
+    steps = 0
+    for event in EVENTS[1:]:
+        log.append(event)
+        steps += timeline.refresh()
+        iteration = timeline.iteration_at(len(timeline))
+        known = set(folds.graph(iteration).nodes)
+        assert set(timeline.nodes_of(iteration)) >= known
+        assert folds.graph(iteration).nodes == Folds(timeline).graph(iteration).nodes
+    assert len(built) - (len(EVENTS) - 1) < steps / 2  # but for those of the fresh ones it is compared with
+
+
+def middle(app):
+    """The node of the box nearest to the middle of the view, and the row of the panel that it begins in."""
+    x, y = app.graph._view.center
+    places = [place for place in app.graph._drawing.shape.places if place.role != "chip"]
+    rows = {place.node: app.graph._place(place.node) for place in places}
+    nearest = min(rows, key=lambda node: abs(rows[node].y + rows[node].height / 2 - y) * 100 + abs(rows[node].x - x))
+    return nearest, rows[nearest].y - app.graph.scroll_offset.y
+
+
+async def test_boxes_in_view_stay_where_they_are_while_the_graph_grows():
+    begins = next(at for at, event in enumerate(TALL) if isinstance(event, BackwardStarted))
+    log = MemoryLog(TALL[:begins])
+    timeline = Timeline(log)
+    app = Stage(timeline)
+    async with app.run_test(size=(80, 30)) as pilot:
+        app.go(len(timeline) // 2)
+        await pilot.pause()
+        node, row = middle(app)
+        before = app.graph._place(node)
+        log.append(TALL[begins])  # now every leaf above has room for what comes in
+        timeline.refresh()
+        app.graph.length = len(timeline)
+        await pilot.pause()
+        assert app.graph._place(node).y > before.y
+        assert app.graph._place(node).y - app.graph.scroll_offset.y == row
+
+
+async def test_the_box_that_acts_is_wholly_in_view_at_every_step_of_a_graph_that_grows():
+    log = MemoryLog(TALL[:1])
+    timeline = Timeline(log)
+    app = Stage(timeline)
+    async with app.run_test(size=(50, 24)) as pilot:
+        for event in TALL[1:]:
+            log.append(event)
+            if not timeline.refresh():
+                continue
+            app.graph.length = len(timeline)
+            app.go(len(timeline))
+            await pilot.pause()
+            place = app.graph._place(app.graph.moment.actor)
+            if place is not None:
+                assert app.graph._view.y <= place.y
+                assert place.bottom <= app.graph._view.bottom
