@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from gviz import site
 from gviz.emit import Listener
 from gviz.live.gate import Gate
-from gviz.live.protocol import End, Go, Held, LetGo, Line, Pause, Ready, Released, Why, Wish
+from gviz.live.protocol import End, Go, Held, Left, LetGo, Line, Pause, Ready, Released, Why, Wish
 from gviz.trace.record import Recording
 from gviz.trace.writer import TraceWriter
 
@@ -45,7 +45,8 @@ class Debuggee:
         end = socket.socket(socket.AF_UNIX)
         end.connect(address)
         self._line = Line(end)
-        self._answers: SimpleQueue[Wish] = SimpleQueue()
+        self._answers: SimpleQueue[Go] = SimpleQueue()
+        self._stops = 0
         self._gate: Gate | None = None
         self._recording: Recording | None = None
         self._alone = False
@@ -79,15 +80,22 @@ class Debuggee:
         if self._alone or self._recording is None or os.getpid() != self._process:
             return Wish("run")
         self._recording.flush()
-        while not self._answers.empty():
-            self._answers.get()  # meant for a stop that a signal has ended
+        self._stops += 1
         place = _place() if why not in ("wish", "maybe") else ""
         try:
-            self._line.send(Held(why, threading.current_thread().name, place))
-            return self._answers.get()
+            told = self._line.send(Held(why, threading.current_thread().name, place, self._stops))
+            return self._answer() if told else Wish("run")
         except BaseException:
             self._line.send(Released())
             raise
+
+    def _answer(self) -> Wish:
+        """Wait until the debugger answers this stop: other answers are for stops that a signal has ended."""
+        while not self._alone:
+            go = self._answers.get()
+            if go.number == self._stops:
+                return go.wish
+        return Wish("run")
 
     def _pause_here(self) -> None:
         if self._gate is not None:
@@ -96,8 +104,8 @@ class Debuggee:
     def _listen(self) -> None:
         while (message := self._line.receive()) is not None:
             match message:
-                case Go(wish=wish):
-                    self._answers.put(wish)
+                case Go():
+                    self._answers.put(message)
                 case Pause():
                     self._pause()
                 case LetGo():
@@ -130,8 +138,8 @@ class Debuggee:
         os.close(nowhere)
         if self._gate is not None:
             self._gate.let_go()
-        self._answers.put(Wish("run"))
-        self._line.send(Released())
+        self._answers.put(Go(Wish("run")))  # for a stop that waits: it looks whether the program is alone
+        self._line.send(Left())
 
     def _end(self) -> None:
         """Close the trace and end, whatever the program is doing."""

@@ -2,8 +2,8 @@
 
 Every message is a msgspec struct behind its length, four bytes. Neither side trusts the other's sizes. The program says
 `Ready` once, then `Held` whenever it stands still and `Released` if it goes on without having been told; the debugger
-answers `Held` with `Go`. `Pause`, `LetGo` and `End` may come at any time. The end of the socket is the end of the other
-side.
+answers `Held` with a `Go` of the same number. `Pause`, `LetGo` and `End` may come at any time; `LetGo` is answered with
+`Left`. The end of the socket is the end of the other side.
 """
 
 from __future__ import annotations
@@ -45,21 +45,30 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class Held(msgspec.Struct, frozen=True, tag=True):
-    """The program stands still and its trace is complete up to now; `thread` and `place` say who stands where."""
+    """The program stands still and its trace is complete up to now; `thread` and `place` say who stands where.
+
+    Stops are numbered from 1.
+    """
 
     why: Why
     thread: str = ""
     place: str = ""
+    number: int = 0
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):
-    """The program goes on by itself: a signal ended the wait, or it was let go."""
+    """The program goes on by itself: a signal ended the wait."""
+
+
+class Left(msgspec.Struct, frozen=True, tag=True):
+    """The program has taken leave: it needs neither debugger nor terminal any more."""
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):
-    """Run on."""
+    """Run on from the stop of a number, 0 for the beginning; at any other stop it means nothing."""
 
     wish: Wish
+    number: int = 0
 
 
 class Pause(msgspec.Struct, frozen=True, tag=True):
@@ -74,7 +83,7 @@ class End(msgspec.Struct, frozen=True, tag=True):
     """Close the trace and end."""
 
 
-Message = Ready | Held | Released | Go | Pause | LetGo | End
+Message = Ready | Held | Released | Left | Go | Pause | LetGo | End
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message).decode

@@ -14,16 +14,18 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from gviz.live.debuggee import SECONDS_TO_END
-from gviz.live.protocol import End, Go, Held, LetGo, Line, Message, Pause, Ready, Released, Wish
+from gviz.live.protocol import End, Go, Held, Left, LetGo, Line, Message, Pause, Ready, Released, Wish
 from gviz.live.terminal import Terminal
 
-State = Literal["starting", "running", "held", "ended", "let go"]
+State = Literal["starting", "running", "held", "let go", "ended"]
+_FINAL: dict[State, tuple[State, ...]] = {"let go": ("ended",), "ended": ()}
+"""The states that cannot be left, but for these."""
 PATIENCE = SECONDS_TO_END + 1.0
 KEPT_OUTPUT = 200
 """So many pieces of the program's last output are kept, for when it has ended without a word to the debugger."""
@@ -70,22 +72,28 @@ class Session:
         self.ended: Ended | None = None
         self.stopped = False
         self.printed: deque[bytes] = deque(maxlen=KEPT_OUTPUT)
-        self._alone = threading.Event()
+        self._turning = threading.Lock()
+        self._stop_number = 0
+        self._left = threading.Event()
         self._on_report = on_report
         self._line: Line | None = None
-        self._folder = tempfile.mkdtemp(prefix="gviz-")  # for its owner only
-        self._listener = _listening(os.path.join(self._folder, "program"))
-        self._terminal = Terminal(*size)
-        self._process = subprocess.Popen(
-            command(os.path.join(self._folder, "program")),
-            stdin=self._terminal.inner,
-            stdout=self._terminal.inner,
-            stderr=self._terminal.inner,
-            start_new_session=True,
-        )
-        self._terminal.handed_over()
+        self._start(command, size)
         self._threads = [_started(self._read, "output"), _started(self._converse, "messages")]
         self._waiting = _started(self._wait, "end")
+
+    def _start(self, command: Callable[[str], Sequence[str]], size: tuple[int, int]) -> None:
+        with ExitStack() as undo:
+            self._folder = tempfile.mkdtemp(prefix="gviz-")  # for its owner only
+            undo.callback(self._forget_address)
+            address = os.path.join(self._folder, "program")
+            self._listener = undo.enter_context(_listening(address))
+            self._terminal = Terminal(*size)
+            undo.callback(self._terminal.close)
+            with self._terminal.handed_over() as inner:
+                self._process = subprocess.Popen(
+                    command(address), stdin=inner, stdout=inner, stderr=inner, start_new_session=True
+                )
+            undo.pop_all()
 
     @property
     def pid(self) -> int:
@@ -94,9 +102,8 @@ class Session:
 
     def go(self, wish: Wish) -> None:
         """Let the program run on, if it is held or about to begin."""
-        if self._line is not None and self.state in ("held", "starting"):
-            self.state = "running"
-            self._line.send(Go(wish))
+        if self._line is not None and self._turn("running", since=("held", "starting")):
+            self._line.send(Go(wish, self._stop_number))
 
     def pause(self) -> None:
         """Ask the program to stand still."""
@@ -120,10 +127,9 @@ class Session:
 
     def let_go(self) -> None:
         """Let the program run on without a debugger; waits until it has taken leave. This session has ended."""
-        if self.state != "ended":
-            self.state = "let go"
+        if self._turn("let go"):
             self._send(LetGo())
-            self._alone.wait(PATIENCE)
+            self._left.wait(PATIENCE)
 
     def stop(self) -> None:
         """End the program and wait until it is gone."""
@@ -137,6 +143,14 @@ class Session:
         if self._waiting.is_alive():
             self._kill(signal.SIGKILL)
             self._waiting.join(PATIENCE)
+
+    def _turn(self, state: State, since: tuple[State, ...] = ()) -> bool:
+        """Change the state, if it is one of `since`; False if it cannot be left. Called by all threads."""
+        with self._turning:
+            turned = state in _FINAL.get(self.state, (state,)) and (not since or self.state in since)
+            if turned:
+                self.state = state
+            return turned
 
     def _send(self, message: Message) -> None:
         if self._line is not None and self.state != "ended":
@@ -156,11 +170,21 @@ class Session:
             self._forget_address()
         self._line = line = Line(end)
         while (message := line.receive()) is not None:
-            if self.state == "let go":
-                self._alone.set()
-            elif isinstance(message, Held | Ready | Released):
-                self.state = "held" if isinstance(message, Held) else self.state
-                self.state = "running" if isinstance(message, Released) else self.state
+            self._take(message)
+        self._left.set()  # whatever it has said last
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Left():
+                self._left.set()
+            case Held(number=number):
+                self._stop_number = number
+                if self._turn("held"):
+                    self._on_report(message)
+            case Released():
+                if self._turn("running"):
+                    self._on_report(message)
+            case Ready():
                 self._on_report(message)
 
     def _read(self) -> None:
@@ -175,7 +199,7 @@ class Session:
         self._listener.close()
         for thread in self._threads:
             thread.join(0.5)  # a process that it left behind may hold the other ends
-        self.state = "ended"
+        self._turn("ended")
         self.ended = Ended(code)
         if self._line is not None:
             self._line.close()
@@ -196,10 +220,12 @@ def exit_code(ended: Ended) -> int:
 
 
 def _listening(address: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(address)
-    Path(address).chmod(0o600)
-    listener.listen(1)
+    with ExitStack() as undo:
+        listener = undo.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(address)
+        Path(address).chmod(0o600)
+        listener.listen(1)
+        undo.pop_all()
     return listener
 
 

@@ -7,16 +7,17 @@ import os
 import pty
 import struct
 import termios
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 _PIECE = 65536
 
 
 class Terminal:
-    """Our end of a pty. The other one, `inner`, belongs to the program, once it has been started with it."""
+    """Our end of a pty. The other one belongs to the program, once it has been started with it."""
 
     def __init__(self, columns: int, rows: int) -> None:
-        self._ours, self.inner = pty.openpty()
+        self._ours, self._inner = pty.openpty()
         os.set_inheritable(self._ours, False)
         self.resize(columns, rows)
 
@@ -25,9 +26,13 @@ class Terminal:
         with suppress(OSError):  # it has ended
             fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", max(rows, 1), max(columns, 1), 0, 0))
 
-    def handed_over(self) -> None:
-        """The program was started: its end is its own."""
-        os.close(self.inner)
+    @contextmanager
+    def handed_over(self) -> Iterator[int]:
+        """The program's end, to start it with: then that is its own."""
+        try:
+            yield self._inner
+        finally:
+            os.close(self._inner)
 
     def read(self) -> bytes:
         """Wait for output; empty when nobody can write any more."""

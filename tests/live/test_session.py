@@ -50,9 +50,9 @@ def start(tmp_path):
 
 def test_the_program_is_held_node_by_node_and_keeps_its_exit_code(start):
     driver = start(NODES, "--lr", "1")
-    assert driver.run("next") == Held("wish", "MainThread")
+    assert driver.run("next") == Held("wish", "MainThread", number=1)
     assert driver.kinds == ["NodeCreated"]
-    assert driver.run("next") == Held("wish", "MainThread")
+    assert driver.run("next") == Held("wish", "MainThread", number=2)
     assert driver.kinds == ["NodeCreated", "NodeCreated"]
     assert "made" not in driver.printed.decode()
     assert driver.run("backward").why == "maybe"
@@ -172,8 +172,8 @@ def test_a_thread_that_is_held_is_named(start):
     text = NODES.replace("y.backward()", "import threading\nt = threading.Thread(target=y.backward, name='worker')\n")
     driver = start(text.replace("sys.exit(3)", "t.start()\nt.join()\nz = x * 3"))
     driver.run("next", count=2)
-    assert driver.run("backward") == Held("maybe", "worker")
-    assert driver.run("step") == Held("wish", "worker")
+    assert driver.run("backward") == Held("maybe", "worker", number=2)
+    assert driver.run("step") == Held("wish", "worker", number=3)
     assert driver.run("next").thread == "worker"
     assert driver.run("run") == Ended(0)
 
