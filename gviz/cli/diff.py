@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from gviz.errors import GvizError
 
 if TYPE_CHECKING:
     from gviz.compare.comparison import Comparison
+    from gviz.trace.timeline import Timeline
 
 ROWS = 40
 """Rows of the table that are printed unless all are wanted."""
@@ -22,7 +24,8 @@ _SAME, _DIFFERENT = 0, 1
 @click.command("diff")
 @click.argument("a", type=click.Path(path_type=Path))
 @click.argument("b", type=click.Path(path_type=Path), required=False)
-@click.option("-i", "--iterations", metavar="A,B", help="Which iteration of each, from 1 (first of each; 1,2 of one).")
+@click.option("-i", "--iterations", metavar="A,B",
+              help="Which iteration of each, from 1 (in turn up to the first that differs; or 1,2).")  # fmt: skip
 @click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (by dtype: 1.3e-6 for float32).")
 @click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (by dtype: 1e-5 for float32).")
 @click.option("--exact", is_flag=True, help="No tolerance: every bit counts.")
@@ -40,8 +43,8 @@ def command(
 ) -> int:
     """Compare two traces: structure, values, gradients, and where they part first.
 
-    A and B are traces; with A alone two of its iterations are compared. Names and line numbers do not count. Exit code
-    0 if nothing differs, 1 if something does.
+    A and B are traces, compared iteration by iteration up to the first that differs; with A alone two of its iterations
+    are compared. Names and line numbers do not count. Exit code 0 if nothing differs, 1 if something does.
     """
     from gviz.cli import json_form
     from gviz.compare.closeness import EXACT, Tolerance
@@ -50,27 +53,42 @@ def command(
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
 
-    numbers = _numbers(iterations, alone=b is None)
     with ExitStack() as files:
         first = Timeline(files.enter_context(open_trace(a)))
         second = first if b is None else Timeline(files.enter_context(open_trace(b)))
         tolerance = EXACT if exact else Tolerance(rtol, atol)
-        comparison = compared(Side(first, numbers[0]), Side(second, numbers[1]), tolerance)
+        for one, other in _numbers(iterations, first, second):
+            comparison = compared(Side(first, one), Side(second, other), tolerance)
+            if comparison.differences:
+                break
+        ends = "" if iterations or b is None else _ends(first, second)
         if kind == "json":
-            click.echo(json_form.text(pairs=comparison.pairs, differences=comparison.differences))
+            numbers = [comparison.a.number, comparison.b.number]
+            click.echo(json_form.text(iterations=numbers, pairs=comparison.pairs, differences=comparison.differences))
         else:
             _print(comparison, a.name, (b or a).name, everything)
-    return _DIFFERENT if comparison.differences else _SAME
+            click.echo(ends, nl=bool(ends))
+    return _DIFFERENT if comparison.differences or ends else _SAME
 
 
-def _numbers(text: str | None, *, alone: bool) -> tuple[int, int]:
-    """The iterations that are meant, counted from 1."""
+def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, int]]:
+    """The iterations that are meant, counted from 1: pair after pair."""
     if text is None:
-        return (1, 2) if alone else (1, 1)
+        if a is b:
+            yield 1, 2
+        else:
+            yield from ((number, number) for number in range(1, min(len(a.iterations), len(b.iterations)) + 1))
+        return
     parts = text.split(",")
     if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
         raise GvizError(f"--iterations takes two numbers, not {text}", hint="--iterations 1,2", exit_code=2)
-    return int(parts[0]), int(parts[1])
+    yield int(parts[0]), int(parts[1])
+
+
+def _ends(a: Timeline, b: Timeline) -> str:
+    """That one recording has more iterations than the other; empty if both have as many."""
+    counts = len(a.iterations), len(b.iterations)
+    return "" if counts[0] == counts[1] else f"a has {counts[0]} iterations, b has {counts[1]}."
 
 
 def _print(comparison: Comparison, a: str, b: str, everything: bool) -> None:

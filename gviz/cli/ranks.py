@@ -61,12 +61,13 @@ def _listed(paths: Sequence[Path], ranks: Sequence[Timeline]) -> Iterator[str]:
 
 def _words(agreement: Agreement, paths: Sequence[Path]) -> str:
     from gviz.explain.names import label
+    from gviz.render.comparison import HELD
 
     first, rank = agreement.first, shown(paths[agreement.rank].name)
     if first is None:
         return f"{rank} agrees with {shown(paths[0].name)}"
     side, node = (agreement.comparison.a, 0) if first.pair[0] else (agreement.comparison.b, 1)
-    what = {"missing": "has other operations"}.get(first.kind, f"differs in {first.kind}")
+    what = "has other operations" if first.kind == "missing" else f"differs in {HELD.get(first.kind, first.kind)}"
     return f"{rank} {what}, first at {label(side.timeline, first.pair[node])}"
 
 

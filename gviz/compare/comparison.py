@@ -12,9 +12,10 @@ from gviz.compare.side import Side
 from gviz.trace.state import NodeState
 from gviz.values import Value
 
-Kind = Literal["missing", "inputs", "arguments", "tracking", "dtype", "shape", "value", "gradient"]
+Kind = Literal["missing", "inputs", "arguments", "tracking", "dtype", "shape", "value", "kept", "gradient"]
 """What differs: only one side has the node; it is computed from other nodes; with other arguments; autograd tracks it
-on one side only; then what it holds. ``gradient``: there on one side only, or another one."""
+on one side only; then what it holds. ``kept``: the ``.grad`` it has before the first pass, to which that pass adds.
+``gradient``: there on one side only, or another one."""
 
 STRUCTURE: frozenset[Kind] = frozenset({"missing", "inputs", "arguments", "tracking"})
 
@@ -65,6 +66,7 @@ def compared(a: Side, b: Side, tolerance: Tolerance | None = None, pairs: tuple[
     partners = {x: y for x, y in pairs if x and y}
     allowed = tolerance or Tolerance()
     forward = [difference for pair in pairs for difference in _forward(a, b, pair, partners, allowed)]
+    forward += [difference for pair in pairs if all(pair) for difference in _kept(a, b, pair, allowed)]
     backward = [difference for pair in pairs if all(pair) for difference in _gradients(a, b, pair, allowed)]
     backward.sort(key=lambda difference: max(difference.events))
     return Comparison(a, b, pairs, (*forward, *backward))
@@ -77,15 +79,21 @@ def _forward(a: Side, b: Side, pair: Pair, partners: dict[int, int], allowed: To
     if not (x and y):
         yield Difference("missing", pair, 0, events)
         return
-    left, right = a.infos[x].created, b.infos[y].created
+    if a.made(x) and b.made(y):
+        yield from _made(a, b, pair, events, partners)
+    for nr, (mine, other) in enumerate(zip(a.values[x], b.values[y], strict=False)):
+        yield from _values(pair, nr, events, mine, other, (a, b), allowed)
+
+
+def _made(a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[int, int]) -> Iterator[Difference]:
+    """In what two operations differ that both sides ran."""
+    left, right = a.infos[pair[0]].created, b.infos[pair[1]].created
     if [(partners.get(node, -node), nr) for node, nr in left.inputs] != list(right.inputs):
         yield Difference("inputs", pair, 0, events)
-    if left.kind == "op" and left.attrs != right.attrs:
+    if left.attrs != right.attrs:
         yield Difference("arguments", pair, 0, events)
     if (left.requires_grad, left.untracked) != (right.requires_grad, right.untracked):
         yield Difference("tracking", pair, 0, events)
-    for nr, (mine, other) in enumerate(zip(a.values[x], b.values[y], strict=False)):
-        yield from _values(pair, nr, events, mine, other, (a, b), allowed)
 
 
 def _values(
@@ -105,6 +113,19 @@ def _values(
         yield Difference("shape", pair, nr, events, (x, y))
     elif (gap := distance(sides[0].timeline, x, sides[1].timeline, y, allowed)) is not None:
         yield Difference("value", pair, nr, events, (x, y), gap)
+
+
+def _kept(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Difference]:
+    """Whether a pass adds to another ``.grad`` on either side, as where ``zero_grad`` was forgotten on one."""
+    (x, seq_x), (y, seq_y) = a.kept.get(pair[0], (None, 0)), b.kept.get(pair[1], (None, 0))
+    if x is None and y is None:
+        return
+    gap = None
+    if x is not None and y is not None and x.shape == y.shape:
+        gap = distance(a.timeline, x, b.timeline, y, allowed)
+        if gap is None:
+            return
+    yield Difference("kept", pair, 0, (seq_x, seq_y), (x, y), gap)
 
 
 def _gradients(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Difference]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gviz.errors import GvizError
-from gviz.trace.state import NodeInfo, NodeState
+from gviz.trace.state import NodeInfo, NodeState, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
@@ -44,10 +44,26 @@ class Side:
         return dict(zip(self.infos, moment.states(list(self.infos)), strict=True))
 
     @cached_property
+    def kept(self) -> dict[int, tuple[Value | None, int]]:
+        """The ``.grad`` that nodes have when the first backward pass of the iteration begins, and its event."""
+        iteration = self.timeline.iterations[self.number - 1]
+        start = next((phase.start for phase in self.timeline.phases if self._is_first_pass(phase)), iteration.end)
+        states = zip(self.others, self.timeline.at(start).states(self.others), strict=True)
+        outputs = [(node, state.outputs[0]) for node, state in states if state is not None and state.outputs]
+        return {node: (output.grad, output.grad_seq) for node, output in outputs if output.grad is not None}
+
+    def _is_first_pass(self, phase: Phase) -> bool:
+        iteration = self.timeline.iterations[self.number - 1]
+        return phase.kind == "backward" and iteration.start <= phase.start <= iteration.end
+
+    def made(self, node: int) -> bool:
+        """Whether an operation of this iteration made it."""
+        return self.infos[node].created.kind == "op" and self.infos[node].iteration == self.number - 1
+
+    @cached_property
     def ops(self) -> list[int]:
         """The nodes that operations of this iteration made."""
-        index = self.number - 1
-        return [node for node, info in self.infos.items() if info.created.kind == "op" and info.iteration == index]
+        return [node for node in self.infos if self.made(node)]
 
     @cached_property
     def values(self) -> dict[int, tuple[Value | None, ...]]:
@@ -75,9 +91,11 @@ class Side:
 
     @cached_property
     def others(self) -> list[int]:
-        """The nodes nothing here computed: leaves, parameters, constants, and what an earlier iteration left."""
+        """The nodes nothing here computed: leaves, parameters, and the constants and earlier results used here."""
         ops = set(self.ops)
-        return [node for node in self.infos if node not in ops]
+        used = {node for op in ops for node, _ in self.infos[op].created.inputs}
+        learnt = ("leaf", "parameter")
+        return [n for n, info in self.infos.items() if n not in ops and (n in used or info.created.kind in learnt)]
 
     def tokens(self) -> Sequence[Token]:
         """The operations as steps of the program, in order."""

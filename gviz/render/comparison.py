@@ -26,21 +26,30 @@ _WORDS: dict[Kind, str] = {
     "tracking": "tracked on one side only",
 }
 
-_HELD: tuple[Kind, ...] = ("dtype", "shape", "value", "gradient")
+HELD: dict[Kind, str] = {
+    "dtype": "dtype",
+    "shape": "shape",
+    "value": "value",
+    "kept": ".grad that the pass adds to",
+    "gradient": "gradient",
+}
 
 
 def summary(comparison: Comparison) -> Iterator[str]:
     """What a person wants to know first: one sentence for each kind of difference, with places in the source."""
+    several = max(len(side.timeline.iterations) for side in (comparison.a, comparison.b)) > 1
     if not comparison.differences:
-        yield f"no difference: {_counted(comparison)}."
+        yield f"no difference{f' up to iteration {comparison.b.number}' * several}: {_counted(comparison)}."
         return
+    if several and comparison.a.number == comparison.b.number > 1:
+        yield f"iteration {comparison.a.number} is the first that differs."
     if comparison.same_structure:
         yield f"the same structure: {_counted(comparison)}."
     yield from (_run(comparison, run) for run in runs(comparison))
     yield from _others(comparison)
     if (wired := comparison.first("inputs", "arguments", "tracking")) is not None:
         yield f"first node made differently: {_place(comparison, wired)}, {_WORDS[wired.kind]}."
-    for kind in _HELD:
+    for kind in HELD:
         yield from _first(comparison, kind)
 
 
@@ -103,7 +112,7 @@ def _first(comparison: Comparison, kind: Kind) -> Iterator[str]:
     found = [difference for difference in comparison.differences if difference.kind == kind]
     if found:
         more = f"; {len(found) - 1} more" if len(found) > 1 else ""
-        yield f"first {kind} that differs: {_place(comparison, found[0])}, {_told(found[0])}{more}."
+        yield f"first {HELD[kind]} that differs: {_place(comparison, found[0])}, {_told(found[0])}{more}."
 
 
 def _place(comparison: Comparison, difference: Difference) -> str:
@@ -140,6 +149,8 @@ def _apart(difference: Difference) -> str:
 
 def _said(difference: Difference) -> str:
     """A difference in a word or three, for a table."""
+    if difference.kind == "kept":
+        return "old .grad"
     if difference.kind in ("value", "gradient"):
         gap, (x, y) = difference.distance, difference.values
         if difference.kind == "gradient" and all(value is not None and value.size == 1 for value in (x, y)):

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 
 def test_a_trace_and_itself(folder):
-    said = "no difference: 2 operations and 2 other nodes on each side.\n"
+    said = "no difference up to iteration 2: 6 operations and 2 other nodes on each side.\n"
     assert gviz("diff", "loop.gviz", "loop.gviz", cwd=folder) == (0, said, "")
 
 
@@ -36,8 +36,9 @@ def test_two_iterations_of_one_trace(folder):
     lines = out.splitlines()
     assert code == 1
     assert lines[0] == "only in b: 2 more times mul, tanh, from #8 (loop.py:6) on."
-    assert lines[1].startswith("first gradient that differs: #4 h = Tanh and #7 h = Tanh (loop.py:6), event ")
-    assert "loop.gviz iteration 1" in lines[3]
+    assert lines[1].startswith("first .grad that the pass adds to that differs: #1 w and #1 w (loop.py:2), event ")
+    assert lines[2].startswith("first gradient that differs: #4 h = Tanh and #7 h = Tanh (loop.py:6), event ")
+    assert "loop.gviz iteration 1" in lines[4]
     assert lines[-1].split() == [">", "#11", "h", "=", "Tanh", lines[-1].split()[-1]]
 
 
@@ -73,3 +74,22 @@ def test_a_tolerance_may_forgive_everything(folder):
 def test_bad_input(folder, arguments, code, line):
     result, out, err = gviz("diff", *arguments, cwd=folder)
     assert (result, out, err.splitlines()[0][: len(line)]) == (code, "", line)
+
+
+def test_iterations_are_compared_in_turn(tmp_path):
+    lines = (
+        "import gviz.engine as torch",
+        "w = torch.ones(1, requires_grad=True)",
+        "for i in range(N):",
+        "    loss = w * F(i)",
+    )
+    program = "\n".join([*lines, "    loss.backward()", "    del loss", ""])
+    for name, factor, count in (("a", "1.0", 3), ("b", "(1.0 if i < 1 else 2.0)", 3), ("c", "1.0", 2)):
+        text = program.replace("F(i)", factor).replace("N)", f"{count})")
+        (tmp_path / f"{name}.py").write_text(text)
+        gviz("record", "-o", f"{name}.gviz", f"{name}.py", cwd=tmp_path)
+    code, out, _ = gviz("diff", "a.gviz", "b.gviz", cwd=tmp_path)
+    assert (code, out.splitlines()[0]) == (1, "iteration 2 is the first that differs.")
+    code, out, _ = gviz("diff", "a.gviz", "c.gviz", cwd=tmp_path)
+    assert (code, out.splitlines()[-1]) == (1, "a has 3 iterations, b has 2.")
+    assert gviz("diff", "a.gviz", "a.gviz", cwd=tmp_path)[1].startswith("no difference up to iteration 3: ")

@@ -249,3 +249,34 @@ def test_a_traced_model_is_beside_the_model_it_was_traced_from():
     ]
     assert all(a for a, b in comparison.pairs if b in comparison.b.ops)
     assert not any(difference.kind in ("inputs", "value") for difference in comparison.differences)
+
+
+def training(clear):
+    def program():
+        x = torch.ones(3, 1)
+        w = torch.zeros(1, 1, requires_grad=True)
+        target = x * 2.0 + 1.0  # made before the loop: no part of an iteration
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(3):
+            loss = ((x @ w - target) ** 2).mean()
+            if clear:
+                optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return w
+
+    return program
+
+
+def test_a_gradient_that_was_not_cleared_is_the_first_cause():
+    forgotten, cleared = timeline_of(training(False)), timeline_of(training(True))
+    assert compared(Side(forgotten, 1), Side(cleared, 1)).differences == ()
+    second = compared(Side(forgotten, 2), Side(cleared, 2))
+    kept = second.first("kept")
+    assert second.a.infos[kept.pair[0]].name == "w"
+    assert [value and value.array().item() for value in kept.values] == [-6.0, None]
+
+
+def test_what_was_made_before_the_iteration_is_not_made_differently():
+    timeline = timeline_of(training(True))
+    assert compared(Side(timeline, 2), Side(timeline, 3)).same_structure
