@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.cli.session import Program, is_trace, record_program
+from gviz.errors import GvizError
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
@@ -30,7 +31,14 @@ def recorded(program: Program) -> Iterator[Timeline]:
             with _output_on_stderr():
                 trace = record_program(replace(program, output=own)).trace
         with open_trace(trace) as log:
-            yield Timeline(log)
+            timeline = Timeline(log)
+            if not timeline.nodes:
+                raise GvizError(
+                    "no operation on tensors was recorded, so there is nothing to say",
+                    hint="a script must run what is asked about: call its function",
+                    exit_code=3,
+                )
+            yield timeline
 
 
 @contextmanager

@@ -16,10 +16,12 @@ from gviz.cli.order import Engine, Order
 from gviz.cli.trace_name import TraceName
 from gviz.cli.what_to_keep import WHOLE, Keeping
 from gviz.errors import GvizError
+from gviz.plain_text import shown
 from gviz.trace import places
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+SUFFIX = ".gviz"
 SCRIPT_CONTEXT = {"allow_interspersed_args": False}
 """Options of gviz stand before the script; everything after it belongs to the script."""
 
@@ -103,7 +105,8 @@ def record_program(program: Program) -> Recorded:
 
 
 def order(program: Program, trace: Path, *, live: str = "", again: bool = False) -> Order:
-    """What the recording process is told; `again` writes over the trace of the run before."""
+    """What the recording process is told; `again` writes over the trace of the run before. GvizError for a trace."""
+    refuse_trace(program)
     return Order(
         str(trace.absolute()),
         engine=program.engine,
@@ -118,13 +121,22 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
 
 
 def is_trace(path: Path) -> bool:
-    """Whether a file is a trace, by its header and not by its name; a missing one by its name."""
+    """Whether a file is a trace: by its name, for what is named so is never run; else by its header."""
     from gviz.trace.file_format import MAGIC
 
+    if path.suffix == SUFFIX:
+        return True
     try:
         if not path.is_file():  # to look into a pipe would wait for it, and take from it
-            return path.suffix == ".gviz"
+            return False
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
-        return path.suffix == ".gviz"
+        return False
+
+
+def refuse_trace(program: Program) -> None:
+    """Raise `GvizError` for a program that is a trace, or is named as one: nothing in a trace is ever run."""
+    if not program.as_module and is_trace(Path(program.argv[0])):
+        name = shown(program.argv[0])
+        raise GvizError(f"{name} is a trace, not a program", hint=f"gviz open {name}", exit_code=2)

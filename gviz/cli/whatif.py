@@ -75,10 +75,10 @@ def _branch(
     output: Path | None,
     force: bool,
 ) -> None:
-    from gviz.tui.branching import branch_of, differences, stops
+    from gviz.tui.branching import branch_of, differences, stops, what_runs_again
 
     branch = branch_of(timeline, iteration, changes)
-    for line in stops(timeline, branch):
+    for line in (*what_runs_again(timeline, iteration), *stops(timeline, branch)):
         click.echo(line)
     for line in _shown(timeline, branch, iteration, shows) if shows else differences(timeline, iteration, branch):
         click.echo(line)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _NAME, _NUMBER = 20, 24
 _PLACES = 3
-"""Nodes that are named of those at which a branch stopped for one reason."""
+"""Nodes that are named of those for which one thing is said."""
 
 
 def what_if(session: Session, text: str) -> Look | Said:
@@ -67,6 +67,16 @@ def require_engine(timeline: Timeline) -> None:
             hint="gviz record --engine builtin SCRIPT",
             exit_code=2,
         )
+
+
+def what_runs_again(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
+    """Which iteration is run again, and what its passes add to, where there is more than one."""
+    if len(timeline.iterations) == 1:
+        return
+    side = Side(timeline, iteration.index + 1)
+    kept = [f"{label(timeline, node)} {short(grad, _NUMBER)}" for node, (grad, _) in side.kept.items() if grad]
+    held = f"; .grad before it: {', '.join(kept[:_PLACES])}{' …' * (len(kept) > _PLACES)}" if kept else ""
+    yield f"iteration {iteration.index + 1} of {len(timeline.iterations)} is run again{held}."
 
 
 def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
@@ -115,6 +125,7 @@ def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Ite
 
 def _told(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Iterator[str]:
     branch = branch_of(timeline, iteration, changes)
+    yield from what_runs_again(timeline, iteration)
     yield from stops(timeline, branch)
     yield from differences(timeline, iteration, branch)
 

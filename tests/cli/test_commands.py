@@ -312,3 +312,27 @@ def test_bounds_that_mean_nothing_are_refused_before_anything_runs(tmp_path, opt
     code, out, err = gviz("record", *options, "long.py", cwd=tmp_path)
     assert (code, out) == (2, "")
     assert options[1] in err
+
+
+COMMANDS_ON_A_FILE = [
+    ["evil.gviz"], ["open", "evil.gviz"], ["run", "evil.gviz"], ["record", "evil.gviz"], ["check", "evil.gviz"],
+    ["why", "x.grad", "evil.gviz"], ["export", "-o", "o.svg", "evil.gviz"], ["graphify", "evil.gviz"],
+    ["show", "evil.gviz"], ["diff", "evil.gviz", "evil.gviz"], ["whatif", "evil.gviz", "x = 1"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", COMMANDS_ON_A_FILE, ids=" ".join)
+def test_what_is_named_as_a_trace_is_never_run(tmp_path, arguments):
+    (tmp_path / "evil.gviz").write_text("open('ran', 'w').close()\n")
+    code, _, err = gviz(*arguments, cwd=tmp_path)
+    assert code in (2, 3)
+    assert "evil.gviz is " in err
+    assert [path.name for path in tmp_path.iterdir()] == ["evil.gviz"]
+
+
+@pytest.mark.parametrize("command", ["check", "graphify"])
+def test_a_script_that_computes_nothing_is_not_called_healthy(tmp_path, command):
+    (tmp_path / "defines.py").write_text("def f(x):\n    return x * 2 if x.sum() > 0 else x\n")
+    code, out, err = gviz(command, "defines.py", cwd=tmp_path)
+    assert (code, out) == (3, "")
+    assert err.startswith("gviz: error: no operation on tensors was recorded")
