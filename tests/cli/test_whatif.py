@@ -111,3 +111,10 @@ def test_what_could_not_be_run_again_is_said_once_and_nothing_is_made_up(tmp_pat
 def test_bad_input(folder, arguments, code, line):
     result, out, err = gviz("whatif", "program.gviz", *arguments, cwd=folder)
     assert (result, out, err.splitlines()[0]) == (code, "", line)
+
+
+def test_which_iteration_is_run_again_is_said_where_there_are_more(tmp_path):
+    (tmp_path / "two.py").write_text(PROGRAM + "z = x * 2.0\nz.backward()\n")
+    gviz("record", "-o", "two.gviz", "two.py", cwd=tmp_path)
+    _, out, _ = gviz("whatif", "two.gviz", "x = 5", "--show", "z,x.grad", cwd=tmp_path)
+    assert out.splitlines()[0] == "iteration 2 of 2 is run again; .grad before it: #1 x 6."
