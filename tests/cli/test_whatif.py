@@ -72,7 +72,7 @@ def test_nodes_are_those_of_the_recording_also_where_the_branch_numbers_them_ane
     number = next(line.split()[0] for line in listed.splitlines() if line.split()[1:2] == ["z"])
     code, out, _ = gviz("whatif", "loop.gviz", "x = 5", "--show", f"{number}, z", cwd=tmp_path)
     assert code == 0
-    assert [line.split()[1:] for line in out.splitlines()[1:]] == [["12", "28"], ["12", "28"]]
+    assert [line.split()[1:] for line in out.splitlines()[2:]] == [["12", "28"], ["12", "28"]]
 
 
 def test_what_could_not_be_run_again_is_said_once_and_nothing_is_made_up(tmp_path):
