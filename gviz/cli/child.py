@@ -73,7 +73,7 @@ def _noting_graph_breaks() -> AbstractContextManager[None]:
     from gviz.engine import watching
     from gviz.graphify.watch import Watch
 
-    return watching.recording(Watch())
+    return watching.recording_every_thread(Watch())
 
 
 def _close(recording: Recording) -> None:

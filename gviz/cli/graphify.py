@@ -70,7 +70,7 @@ def _text(found: list[Break]) -> Iterator[str]:
     for one in found:
         times = f", {one.times} times" if one.times > 1 else ""
         place = f"{shown(PurePath(one.frame.path).name)}:{one.frame.line}:{one.frame.column + 1}"
-        yield f"{place}: {shown(one.code)}{times}"
+        yield f"{place}: {shown(one.code)}{times}" if one.code else f"{place}{times}"
         yield f"  {shown(one.advice.why)}"
         for prefix, line in zip(["instead:", *[""] * len(one.advice.instead)], one.advice.instead, strict=False):
             yield f"  {prefix:<8} {shown(line)}"

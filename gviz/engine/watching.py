@@ -100,3 +100,15 @@ def recording(by: Recorder | None) -> Iterator[None]:
         here.recorder = before
         modes.watch_new(before.born if before is not None else None, -1)
         add(-1)
+
+
+@contextmanager
+def recording_every_thread(by: Recorder) -> Iterator[None]:
+    """Let `by` record what every thread does that has no recorder of its own; it is not told of new tensors."""
+    before, _Here.recorder = _Here.recorder, by
+    add(1)
+    try:
+        yield
+    finally:
+        _Here.recorder = before
+        add(-1)

@@ -47,7 +47,7 @@ def breaks(timeline: Timeline, function: str = "") -> Iterator[Break]:
 
 def _break(timeline: Timeline, place: Construct | None, frame: Frame, what: str, times: list[int]) -> Break:
     if place is None:
-        words = Advice("a value leaves the graph here", ("the source is not in the trace; record without --no-source",))
+        words = Advice("a value leaves the graph here", (f"the source of {frame.path} is not known",))
         return Break(None, frame, "", words, times[0], len(times))
     line = (timeline.source(frame.path) or "").splitlines()[frame.line - 1].strip()
     return Break(place.kind, frame, line, advice(place, what), times[0], len(times))

@@ -9,9 +9,9 @@ from typing import Literal
 
 from gviz.site import Frame
 
-Kind = Literal["if", "while", "for", "assert", "index", "sizes", "value"]
-"""``index`` is a tensor taken apart by a mask, ``sizes`` a function whose result has as many elements as the data say,
-``value`` any other reading of a number."""
+Kind = Literal["if", "while", "for", "assert", "filter", "index", "sizes", "value"]
+"""``filter`` is the condition of a comprehension, ``index`` a tensor taken apart by a mask, ``sizes`` a function whose
+result has as many elements as the data say, ``value`` any other reading of a number."""
 
 _TESTS: tuple[tuple[type[ast.AST], str, Kind], ...] = (
     (ast.If, "test", "if"),
@@ -43,10 +43,15 @@ def construct(tree: ast.Module, frame: Frame, what: str) -> Construct | None:
         return None
     if what == "mask":
         return Construct("index", path[-1], path)
+    for kind, _, name in _TESTS:
+        if isinstance(path[-1], kind):  # a test whose jump is all that reads
+            return Construct(name, path[-1], path[:-1])
     for outer, inner in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
         for kind, field, name in _TESTS:
             if isinstance(outer, kind) and getattr(outer, field) is inner:
                 return Construct(name, outer, path[: path.index(outer)])
+        if isinstance(outer, ast.comprehension) and inner in outer.ifs:
+            return Construct("filter", inner, path[: path.index(outer)])
     if what in _READINGS:
         return Construct("value", path[-1], path)
     return Construct("sizes", path[-1], path)
@@ -59,10 +64,14 @@ def _path_to(tree: ast.Module, frame: Frame) -> tuple[ast.AST, ...] | None:
     """The parts of the program from the module down to the smallest that covers a frame's expression."""
     best: tuple[ast.AST, ...] | None = None
     start, end = (frame.line, frame.column), (frame.end_line, frame.end_column)
+    low, high = (0, 0), (1 << 60, 0)
     for path in _paths(tree, ()):
         part = path[-1]
-        if isinstance(part, ast.expr | ast.stmt) and _extent(part)[0] <= start and end <= _extent(part)[1]:
-            best = path
+        if not isinstance(part, ast.expr | ast.stmt):
+            continue
+        first, last = _extent(part)
+        if low <= first <= start and end <= last <= high:  # the format of an f-string says it is all of it
+            best, low, high = path, first, last
     return best
 
 

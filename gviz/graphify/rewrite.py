@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gviz.graphify.condition import condition
 from gviz.graphify.construct import Construct, Kind
 
 
@@ -26,16 +27,18 @@ def _if(found: Construct, what: str) -> Advice:
     why = "which side runs depends on the data, and a static graph has only the side that ran when it was made"
     node = found.node
     if isinstance(node, ast.IfExp):
-        return Advice(why, (f"torch.where({_code(node.test)}, {_code(node.body)}, {_code(node.orelse)})",))
+        return Advice(why, (f"torch.where({condition(node.test)}, {_code(node.body)}, {_code(node.orelse)})",))
+    if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
+        return _assert(found, what)
     if isinstance(node, ast.If) and (chosen := _chosen(node, found)):
         return Advice(why, (chosen,))
-    test = _code(node.test) if isinstance(node, ast.If) else "condition"
+    test = condition(node.test) if isinstance(node, ast.If) else "condition"
     return Advice(why, (f"compute both sides, then choose each result: torch.where({test}, of_if, of_else)",))
 
 
 def _chosen(node: ast.If, found: Construct) -> str:
     """An ``if`` whose sides give one value each, as one expression; empty if they do more."""
-    test, other = _code(node.test), node.orelse or _following(node, found)
+    test, other = condition(node.test), node.orelse or _following(node, found)
     match node.body, other:
         case [ast.Return(value=ast.expr() as a)], [ast.Return(value=ast.expr() as b)]:
             return f"return torch.where({test}, {_code(a)}, {_code(b)})"
@@ -71,7 +74,7 @@ def _following(node: ast.If, found: Construct) -> list[ast.stmt]:
 def _while(found: Construct, what: str) -> Advice:
     node = found.node
     name, value = (_assigned(node.body) if isinstance(node, ast.While) else None) or ("x", "next_x")
-    test = _code(node.test) if isinstance(node, ast.While) else "condition"
+    test = condition(node.test) if isinstance(node, ast.While) else "condition"
     return Advice(
         "how often it goes round depends on the data, and a static graph has the rounds of the run that made it",
         (
@@ -105,6 +108,14 @@ def _assert(found: Construct, what: str) -> Advice:
     )
 
 
+def _filter(found: Construct, what: str) -> Advice:
+    test = condition(found.node) if isinstance(found.node, ast.expr) else "condition"
+    return Advice(
+        "which elements are kept depends on the data, and a static graph keeps those of the run that made it",
+        (f"keep every element, with a mask beside them: torch.where({test}, element, 0.0)",),
+    )
+
+
 def _index(found: Construct, what: str) -> Advice:
     why = "the number of elements depends on the data, and every size in a static graph is fixed"
     if not isinstance(found.node, ast.Subscript):
@@ -130,7 +141,8 @@ def _in_cat(found: Construct) -> bool:
 def _sizes(found: Construct, what: str) -> Advice:
     why = f"{what} gives as many elements as the data say, and every size in a static graph is fixed"
     if what in ("nonzero", "argwhere"):
-        mask = _code(_operand(found.node))
+        operand = _operand(found.node)
+        mask = _code(operand) if isinstance(operand, ast.Compare) else f"{_code(operand)} != 0"
         return Advice(
             why,
             (
@@ -154,7 +166,7 @@ def _sizes(found: Construct, what: str) -> Advice:
 
 def _value(found: Construct, what: str) -> Advice:
     why = f"the value leaves the graph as a Python {_PYTHON.get(what, what)}, which a static graph keeps as a constant"
-    x = _code(_operand(found.node))
+    x = condition(found.node) if isinstance(found.node, ast.BoolOp) else _code(_operand(found.node))
     return Advice(why, (f"go on with the tensor {x}; return it, and read it after the graph has run",))
 
 
@@ -164,6 +176,7 @@ _ADVICE: dict[Kind, Callable[[Construct, str], Advice]] = {
     "while": _while,
     "for": _for,
     "assert": _assert,
+    "filter": _filter,
     "index": _index,
     "sizes": _sizes,
     "value": _value,

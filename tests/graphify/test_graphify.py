@@ -25,6 +25,10 @@ SAME_RESULT = {
         "if",
     ),
     "if alone": ("y = x\n    if x.max() > 2:\n        y = y - 1\n    return y", "y = x\n    {0}\n    return y", "if"),
+    "if and": (
+        "if x.sum() > 0 and not x.max() > 2.5:\n        return x * 2\n    return x + 2", "{0}", "if"
+    ),
+    "if read": ("if 0 < x.sum().item() < 9 or bool(x[0] == 0):\n        return x * 2\n    return x + 2", "{0}", "if"),
     "if augmented": (
         "y = x * 1\n    if x.max() > 2:\n        y *= 3\n    return y",
         "y = x * 1\n    {0}\n    return y",
@@ -107,6 +111,10 @@ def test_what_is_written_instead_gives_the_same(found_in, name):
         ("return x.unique()", "sizes", 11, "unique"),
         ("return torch.masked_select(x, x > 0)", "sizes", 11, "masked_select"),
         ("return [i for i in range(int(x.max()))]", "for", 29, "rounds"),
+        ("return f'{x.sum().item():.2f} {x!r:>5}'", "value", 14, "number"),
+        ("if x.any():\n        pass\n    return x", "if", 4, "side"),
+        ("return [y * 2 for y in x if y > 0]", "filter", 32, "kept"),
+        ("if x.sum() > 99: raise ValueError\n    return x", "if", 7, "check"),
         ("return x if x.sum() > 0 and x.max() > 1 else -x", "if", 16, "side"),
     ],
 )
@@ -125,6 +133,13 @@ def test_a_place_is_told_once_with_how_often_it_was_reached(found_in):
     (one,) = found_in("while x.norm() > 1:\n        x = x / 2\n    return x")
     assert one.times == 3
     assert one.code == "while x.norm() > 1:"
+
+
+def test_what_is_named_instead_is_the_tensor_that_was_read(found_in):
+    (one,) = found_in("return f'{x.sum().item():.2f} {x.shape!r:>5}'")
+    assert one.advice.instead[0].startswith("go on with the tensor x.sum();")
+    (one,) = found_in("return x.nonzero()")
+    assert "torch.where(x != 0, a, b)" in one.advice.instead[0]
 
 
 def test_numbers_of_the_program_are_no_data(found_in):
@@ -170,3 +185,21 @@ def test_a_program_that_is_ready(tmp_path):
     (tmp_path / "program.py").write_text("import torch\nx = torch.ones(2)\ny = torch.where(x > 0, x, -x)\n")
     code, out, _ = gviz("graphify", "program.py", cwd=tmp_path)
     assert (code, out) == (0, "nothing this run reached keeps it from becoming a static graph.\n")
+
+
+def test_threads_and_code_made_at_run_time_are_watched_too(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import threading\nimport torch\nx = torch.ones(2)\n"
+        "def work():\n    return x * 2 if x.sum() > 0 else x\n"
+        "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n"
+        "exec('y = float(x.sum())')\n"
+    )
+    code, out, _ = gviz("graphify", "program.py", cwd=tmp_path)
+    lines = out.splitlines()
+    assert (code, lines[-1]) == (1, "2 places.")
+    assert lines[0] == "program.py:5:21: return x * 2 if x.sum() > 0 else x"
+    assert lines[3:6] == [
+        "<string>:1:5",
+        "  a value leaves the graph here",
+        "  instead: the source of <string> is not known",
+    ]
