@@ -1,31 +1,27 @@
 """Expressions that people type, compiled so that no evaluation runs for long or reaches outside of its numbers.
 
 They are a part of Python: numbers, comparisons, tensors' methods, some functions, a comprehension. Loops are counted,
-and whatever could make a number or a text out of all proportion (``9**9**9``) is measured before it is computed.
+and every operator and call is one of `gviz.measured`: measured before it is computed.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from gviz import measured
+from gviz.measured import MOST_BITS, TooMuch
+
 LONGEST = 1000
 """Characters of an expression."""
 
-MOST_BITS = 4096
-MOST_ITEMS = 1_000_000
-"""What one operation may make: bits of a whole number, items of a text, a list or an array; also passes of a loop."""
-
 DEEPEST = 2
 """Loops within each other."""
-
-
-class TooMuch(Exception):
-    """An operation that would take too long, or too much memory."""
 
 
 class Refused(Exception):
@@ -91,77 +87,13 @@ _PARTS = (
 )  # fmt: skip
 
 
-def _items(value: Any) -> int:
-    return value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, str | list | tuple) else 0
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int) and base.bit_length() * abs(exponent) > MOST_BITS:
-        raise TooMuch("so great a power is too great a number")
-    return base**exponent
-
-
-def _shifted(number: Any, by: Any) -> Any:
-    if isinstance(number, int) and isinstance(by, int) and number.bit_length() + by > MOST_BITS:
-        raise TooMuch("so far a shift is too great a number")
-    return number << by
-
-
-def _product(one: Any, other: Any) -> Any:
-    if type(one) is float or type(other) is float:
-        return one * other
-    if isinstance(one, int) and isinstance(other, int):
-        if one.bit_length() + other.bit_length() > MOST_BITS:
-            raise TooMuch("the product is too great a number")
-    elif isinstance(one, str | list | tuple) or isinstance(other, str | list | tuple):
-        times = other if isinstance(other, int) else one if isinstance(one, int) else 1
-        if max(_items(one), _items(other)) * times > MOST_ITEMS:
-            raise TooMuch("so many copies are too many")
-    return one * other
-
-
-def _remainder(one: Any, other: Any) -> Any:
-    if isinstance(one, str):
-        raise TooMuch("% formats no text here")
-    return one % other
-
-
-def _matrix_product(one: Any, other: Any) -> Any:
-    rows = int(np.prod(np.shape(one)[:-1], dtype=np.int64)) * int(np.prod(np.shape(other)[1:], dtype=np.int64))
-    if rows * max(np.shape(one)[-1:] or (1,)) > MOST_ITEMS * 100:
-        raise TooMuch("so great a product of matrices takes too long")
-    return one @ other
-
-
-_GUARDS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Pow: ("_power", _power),
-    ast.LShift: ("_shifted", _shifted),
-    ast.Mult: ("_product", _product),
-    ast.Mod: ("_remainder", _remainder),
-    ast.MatMult: ("_matrix_product", _matrix_product),
-}
 _LOOP = "_counted"
-
-
-class _Loops:
-    """Counts the passes of all loops of one evaluation."""
-
-    __slots__ = ("left",)
-
-    def __init__(self) -> None:
-        self.left = MOST_ITEMS
-
-    def __call__(self, items: Iterable[Any]) -> Iterator[Any]:
-        for item in items:
-            self.left -= 1
-            if self.left < 0:
-                raise TooMuch(f"a loop of more than {MOST_ITEMS} passes takes too long")
-            yield item
-
 
 BUILTINS: dict[str, Any] = {
     **FUNCTIONS,
-    **dict(_GUARDS.values()),
+    "_called": measured.called,
+    "_compared": measured.compared,
+    **{f"_{name}": operation for name, operation in measured.OPERATIONS.items()},
     "__import__": __import__,  # numpy imports parts of itself late, by the caller's builtins
 }
 
@@ -198,7 +130,7 @@ def evaluate(code: CodeType, names: dict[str, Any]) -> Any:
     """What the expression is where its names mean this; raises whatever it raises, `TooMuch` where it goes too far."""
     names["__builtins__"] = BUILTINS
     if _LOOP in code.co_names:
-        names[_LOOP] = _Loops()
+        names[_LOOP] = measured.Loops()
     with np.errstate(all="ignore"):
         return eval(code, names)
 
@@ -216,8 +148,15 @@ class _Guard(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        guard = _GUARDS.get(type(node.op))
-        return node if guard is None else _call(guard[0], node.left, node.right)
+        return _call(f"_{type(node.op).__name__}", node.left, node.right)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        kinds = [type(kind).__name__ for kind in node.ops]
+        if len(kinds) == 1:
+            return _call(f"_{kinds[0]}", node.left, node.comparators[0])
+        links = zip(map(ast.Constant, kinds), map(_later, node.comparators), strict=True)
+        return _call("_compared", node.left, *chain.from_iterable(links))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         path = _of_numpy(node)
@@ -234,7 +173,7 @@ class _Guard(ast.NodeTransformer):
         if not isinstance(node.func, ast.Name | ast.Attribute):
             raise Refused("only a function can be called")
         self.generic_visit(node)
-        return node
+        return ast.Call(ast.Name("_called", ast.Load()), [node.func, *node.args], node.keywords)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         if any(isinstance(part, ast.Constant) and part.value is None for part in ast.walk(node.slice)):
@@ -261,6 +200,10 @@ class _Guard(ast.NodeTransformer):
 
 def _call(name: str, *arguments: ast.expr) -> ast.expr:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def _later(value: ast.expr) -> ast.Lambda:
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), value)
 
 
 def _of_numpy(node: ast.expr) -> list[str] | None:

@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz import guarded
+from gviz import guarded, measured
 
 
 def told(text, **names):
     return guarded.evaluate(guarded.compiled(guarded.parsed(text)), names)
+
+
+ROW = np.zeros(9000, np.int64)
+SQUARE = np.zeros((500, 500))
 
 
 @pytest.mark.parametrize(
@@ -27,11 +31,30 @@ def told(text, **names):
         "round(5, -10**10)",
         "sum(1 for a in value for b in value)",
         "sum([1 for a in value] + [1 for b in value])",
+        "np.maximum([0] * 9000, [[0]] * 9000)",
+        "np.where([0] * 9000, [[0]] * 9000, 1)",
+        "np.isclose([0] * 9000, b=[[0]] * 9000)",
+        "row + column",
+        "row < column",
+        "row < column < 1",
+        "row == column",
+        "row in column",
+        "row / [[1]] * 9000 - column",
+        "row & column",
+        "np.dot(column, np.transpose(column))",
+        "np.matmul(column, np.transpose(column))",
+        "column.dot(column.T)",
+        "column @ column.T",
+        "square @ square",
+        "np.dot(square, square)",
+        "square.clip(0, cube)",
+        "[[0] * 9000] * 9000",
+        "np.array([row] * 9000)",
     ],
 )
 def test_what_would_take_for_ever_is_refused_when_it_comes_to_it(text):
-    with pytest.raises(guarded.TooMuch):
-        told(text, value=np.ones(600_000))
+    with pytest.raises(measured.TooMuch):
+        told(text, value=np.ones(600_000), row=ROW, column=ROW[:, None], square=SQUARE, cube=SQUARE[:, :, None])
 
 
 @pytest.mark.parametrize(
@@ -79,11 +102,30 @@ def test_it_is_pythons_own_arithmetic(text):
     assert outcome(lambda: told(text)) == pytest.approx(outcome(lambda: eval(text)), nan_ok=True)  # text is ours
 
 
+@pytest.mark.parametrize("text", [
+    "a + b", "a - [1.0, 2.0]", "a < b", "0 < b.max() < 3 < 1", "2 in a", "2 not in a", "a @ b", "a.dot(b)",
+    "np.dot(b, 2)",
+    "np.matmul(stack, a)", "stack @ b", "np.matmul(b, a)", "np.maximum(a, b)", "np.where(a > 1, a, [0, 1])",
+    "a.clip(0, 1)",
+    "np.percentile(a, [10, 50, 90])", "np.dot(stack, a)", "np.array([[1, 2], [3, 4]])", "[1] + [2]", "(1, 2) < (1, 3)",
+    "'a' + 'b'", "[v for v in b if 0 < v < 2]", "np.sum(a, axis=0)", "1 > 2 > 1 / 0", "many + many",
+    "np.maximum(many, 1)",
+])  # fmt: skip
+def test_what_is_not_too_much_is_what_numpy_says(text):
+    names = {
+        "a": np.arange(4.0).reshape(2, 2),
+        "b": np.arange(2.0),
+        "stack": np.ones((3, 2, 2)),
+        "many": np.ones(10**6 + 1),
+    }
+    np.testing.assert_array_equal(told(text, **names), eval(text, {"np": np, **names}))
+
+
 def test_a_loop_may_be_long_but_not_longer():
     assert told("sum(v for v in value)", value=np.ones(1000)) == 1000
     code = guarded.compiled(guarded.parsed("any(v < 0 for v in value)"))
-    assert not guarded.evaluate(code, {"value": np.ones(guarded.MOST_ITEMS)})
-    assert not guarded.evaluate(code, {"value": np.ones(guarded.MOST_ITEMS)})  # each evaluation counts anew
+    assert not guarded.evaluate(code, {"value": np.ones(measured.MOST_ITEMS)})
+    assert not guarded.evaluate(code, {"value": np.ones(measured.MOST_ITEMS)})  # each evaluation counts anew
 
 
 def test_names_of_a_loop_are_its_own():
