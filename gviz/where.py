@@ -8,6 +8,7 @@ x if value > 3                       stop at the nodes called x whose value is g
 on accumulate                        stop whenever a gradient is accumulated
 on nan net.*                         stop where a nan appears in a module
 change x.grad                        stop when the gradient of x changes
+change norm(x.grad) > 3              stop when an expression gives something else
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
 
 
 _LINE = re.compile(r"(.*):(\d{1,18})$")
+_NODE = re.compile(r"#\d{1,18}\b")
 _IF = re.compile(r"(?:^|\s)if(?:\s+|$)")
 
 
@@ -130,7 +132,8 @@ class Condition:
 class Stop:
     """Where to stop: at what happens to `place` (None: anywhere), of the kinds of `event`, if `condition` holds.
 
-    `change` limits it to what changes a value or gradient of the place.
+    `change` limits it to what changes a value or gradient of the place. With an `expression` it is where the value of
+    that becomes another.
     """
 
     head: str
@@ -138,6 +141,7 @@ class Stop:
     event: str = ""
     change: Aspect | None = None
     condition: Condition | None = None
+    expression: str = ""
 
     @property
     def text(self) -> str:
@@ -147,6 +151,8 @@ class Stop:
     @property
     def kinds(self) -> tuple[type[e.Event], ...]:
         """The events it may stop at."""
+        if self.expression:
+            return tuple(kind for kinds in CHANGES.values() for kind in kinds)
         if self.change is not None:
             return CHANGES[self.change]
         return EVENTS[self.event] if self.event else AT_A_NODE
@@ -170,7 +176,7 @@ def place(text: str) -> Place:
 
 
 def stop(text: str) -> Stop:
-    """Read what follows ``break``: ``PLACE``, ``on EVENT [PLACE]`` or ``change PLACE[.grad]``, and then ``if COND``."""
+    """Read what follows ``break``: ``PLACE``, ``on EVENT [PLACE]`` or ``change EXPR``, and then ``if COND``."""
     text = text.strip()
     head, test = _split(text)
     if split_aspect(head)[1] == "grad" and " " not in head:
@@ -182,11 +188,27 @@ def stop(text: str) -> Stop:
             raise GvizError(f"there is no event {clipped(repr(event), 30)}", hint=", ".join(EVENTS), exit_code=2)
         return Stop(head, place(rest) if rest.strip() else None, event, None, test)
     if words and words[0] == "change":
-        where, aspect = changing(words[1] if len(words) > 1 else "")
-        return Stop(head, where, "", aspect, test)
+        return changes(words[1] if len(words) > 1 else "", head, test)
     if not head and test is None:
         raise _unreadable("a place is missing")
     return Stop(head, place(head) if head else None, "", None, test)
+
+
+def changes(text: str, head: str = "", test: Condition | None = None) -> Stop:
+    """Where something changes: ``x``, ``x.grad``, or what an expression such as ``norm(x.grad)`` gives."""
+    if is_expression(text):
+        return Stop(head or text, condition=test, expression=text.strip())
+    where, aspect = changing(text)
+    return Stop(head or text, where, "", aspect, test)
+
+
+def is_expression(text: str) -> bool:
+    """Whether a text computes something, so that it is no PLACE: ``x * 2``, ``w[0]``, ``#4.max()``."""
+    try:
+        tree = ast.parse(_NODE.sub("node", text.strip()), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return not isinstance(tree, ast.Name | ast.Attribute | ast.Constant)
 
 
 def changing(text: str) -> tuple[Place, Aspect]:

@@ -13,11 +13,11 @@ from gviz.explain.names import label
 from gviz.numbers import kind_text, short
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import NodeState
-from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
+from gviz.tui.changing import hits_of
 from gviz.tui.expressions import Names, as_value, evaluated, parsed
 from gviz.values import Value
-from gviz.where import Stop, changing
+from gviz.where import changes
 
 MOST_ROWS = 200
 MOST_ELEMENTS = 10_000
@@ -73,8 +73,7 @@ class Asker:
 
     def change(self, text: str, n: int, *, first: bool = False) -> int:
         """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
-        place, aspect = changing(text)
-        hits = Hits(self.timeline, Stop(text, place, "", aspect))
+        hits = hits_of(self.timeline, changes(text))
         hit = next(hits.after(0) if first else hits.before(n), None)
         if hit is None:
             when = "anywhere" if first else f"before event {n}"

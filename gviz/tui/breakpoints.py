@@ -10,6 +10,7 @@ from itertools import count, islice
 from gviz.errors import GvizError
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
+from gviz.tui.changing import hits_of
 from gviz.where import Stop, condition
 
 
@@ -60,7 +61,8 @@ class Breakpoints:
 
     def add(self, stop: Stop, *, once: bool = False, message: str = "") -> Breakpoint:
         """Set one."""
-        made = Breakpoint(next(self._number), stop, Hits(self.timeline, stop), once, message)
+        hits = hits_of(self.timeline, stop)
+        made = Breakpoint(next(self._number), stop, hits, once, message)
         self.listed.append(made)
         return made
 
@@ -91,7 +93,7 @@ class Breakpoints:
         number, _, test = text.strip().partition(" ")
         (chosen,) = self.numbered(number or "?")
         chosen.stop = replace(chosen.stop, condition=condition(test) if test.strip() else None)
-        chosen.hits = Hits(self.timeline, chosen.stop)
+        chosen.hits = hits_of(self.timeline, chosen.stop)
 
     def ignore(self, text: str) -> Breakpoint:
         """``ignore N COUNT``: pass by the first COUNT moments of the recording that fit."""
@@ -105,7 +107,7 @@ class Breakpoints:
     def search_again(self) -> None:
         """Forget where they stop: names have changed."""
         for one in self.listed:
-            one.hits = Hits(self.timeline, one.stop)
+            one.hits = hits_of(self.timeline, one.stop)
 
     def next(self, n: int) -> Met | None:
         """The first breakpoint that stops after moment `n`."""

@@ -132,9 +132,9 @@ _TIME = (
          _cursor(Cursor.find), repeats=True),
     Spec("select", (), "PLACE", "look at a node; the time does not move",
          _cursor(lambda cursor, place: cursor.select(cursor.node_at(place)))),
-    Spec("last", (), "PLACE[.grad]", "back to where a value or gradient changed last: last x.grad",
+    Spec("last", (), "EXPR", "back to where a value, gradient or expression changed last: last x.grad",
          _cursor(Cursor.last_change), repeats=True),
-    Spec("first", (), "PLACE[.grad]", "to where it changed first", _cursor(Cursor.first_change)),
+    Spec("first", (), "EXPR", "to where it changed first", _cursor(Cursor.first_change)),
 )  # fmt: skip
 
 _LOOK = (
@@ -188,7 +188,7 @@ _GRAPH = (
 
 _STOPS = (
     Spec("break", ("b",), "[PLACE]",
-         "stop at a place (x, #4, demo.py:4, Mul, net.*), on EVENT [PLACE], or at change x.grad; each: if COND",
+         "stop at a place (x, #4, demo.py:4, Mul, net.*), on EVENT [PLACE], or at change EXPR; each: if COND",
          _sets(stopping.add)),
     Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", _sets(stopping.add_once)),
     Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop",

@@ -9,11 +9,11 @@ from gviz.errors import GvizError
 from gviz.events import Failed, Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
-from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui import find, stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.changing import hits_of
 from gviz.where import stop
 
 Move = Callable[[Timeline, int], int]
@@ -236,7 +236,7 @@ class Cursor:
             later = [one for one in self.timeline.phases if one.end > self.position]
             phase = phase if phase is not None and phase.end > self.position else later[0] if later else None
             return self._arrive(phase.end if phase is not None else len(self.timeline), "until")
-        hit = next(Hits(self.timeline, stop(text)).after(self.position), None)
+        hit = next(hits_of(self.timeline, stop(text)).after(self.position), None)
         if hit is None:
             raise GvizError(f"nothing later is at {clipped(text, 40)}", exit_code=2)
         return self._arrive(hit.n, "until")

@@ -21,7 +21,7 @@ from gviz.where import CHANGES, split_aspect
 _NUMBERED = re.compile(r"""("[^"]*"|'[^']*')|#(\d{1,18})\b""")
 """A node's number, and strings, which are left as they are."""
 
-_NODE = re.compile(r"node_(\d{1,18})_$")
+NODE = re.compile(r"node_(\d{1,18})_$")
 _NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
 
 
@@ -113,10 +113,12 @@ class _Resolver(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """``net.fc1.weight.grad``: the longest beginning that names a tensor, then ``.grad`` or ``.value``."""
-        path = _dotted(node)
+        path = dotted(node)
         if path and path[0] in self._bound:
             return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
         for length in range(len(path), 0, -1):
+            if path[length - 1] in CHANGES and self._tensor(".".join(path[: length - 1])):
+                continue  # ``x.grad`` is also the name of what was x's gradient once
             if tensor := self._tensor(".".join(path[:length])):
                 return self._read(tensor, path[length:])
         if path and path[0] not in FUNCTIONS:
@@ -141,14 +143,15 @@ class _Resolver(ast.NodeTransformer):
     def _read(self, tensor: int, rest: list[str]) -> ast.expr:
         aspect = rest[0] if rest and rest[0] in CHANGES else ""
         name = f"node_{tensor}_{aspect or 'value'}"
-        self._found[name] = _numbers(self._timeline, self._moment, tensor, aspect or "value")
+        holder = _holder(self._timeline, tensor) if aspect == "grad" else tensor
+        self._found[name] = _numbers(self._timeline, self._moment, holder, aspect or "value")
         read: ast.expr = ast.Name(name, ast.Load())
         for attribute in rest[1:] if aspect else rest:
             read = ast.Attribute(read, attribute, ast.Load())
         return read
 
     def _tensor(self, name: str) -> int:
-        numbered = _NODE.match(name)
+        numbered = NODE.match(name)
         if numbered is None:
             return self._names.last(name, self._moment.n)
         if int(numbered.group(1)) not in self._timeline:
@@ -156,13 +159,21 @@ class _Resolver(ast.NodeTransformer):
         return int(numbered.group(1))
 
 
-def _dotted(node: ast.expr) -> list[str]:
+def dotted(node: ast.expr) -> list[str]:
     """The parts of ``a.b.c``, empty for an attribute of anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
     return [*reversed([*parts, node.id])] if isinstance(node, ast.Name) else []
+
+
+def _holder(timeline: Timeline, node: int) -> int:
+    """The node whose ``.grad`` a node has: what wrote into a leaf, untracked (``x -= ...``), is still that leaf."""
+    info = timeline.info(node)
+    while info.created.untracked and info.created.inputs and info.op.name.endswith("_"):
+        info = timeline.info(info.created.inputs[0][0])
+    return info.node
 
 
 def _numbers(timeline: Timeline, moment: Moment, node: int, aspect: str) -> Any:

@@ -18,8 +18,8 @@ from gviz.where import Stop, stop
 LARGEST = 1_000_000
 """Bytes of a file of commands."""
 
-_EVALUATED = re.compile(r"\bif\b|\{")
-"""A condition, or a field of a log point's text."""
+_EVALUATED = re.compile(r"\bif\b|\{|^change\b")
+"""A condition, a field of a log point's text, or an expression whose changes are looked for."""
 
 IN_A_SESSION = frozenset({"break", "tbreak", "log", "ignore", "disable", "commands", "watch", "mark"})
 

@@ -10,6 +10,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.tui.asking import Asker
 from gviz.tui.expressions import Names, evaluated
 from gviz.tui.screens.sheet import Sheet, SheetScreen
 from gviz.tui.widgets.node import NodePanel
@@ -166,3 +167,18 @@ def test_a_condition_that_goes_wrong_says_how():
     said = transcript(demo(), "break on forward if {}[10**999]", "c", "break x if str(value)*10**10", "c")
     assert "so many copies are too many" in transcript(demo(), "break x if str(value)*10**10", "goto start", "c")
     assert "breakpoint 1: {}[10**999]: 1000" in said
+
+
+def test_a_gradient_is_the_one_of_this_moment_not_one_that_was_used_before():
+    def program():
+        x = torch.tensor(1.0, requires_grad=True)
+        for _ in range(2):
+            (x * x).backward()
+            with torch.no_grad():
+                x -= 0.25 * x.grad
+            x.grad = None
+        return x
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    added = [n for n in range(1, len(timeline)) if type(timeline.event(n)).__name__ == "GradAccumulated"]
+    assert [Asker(timeline).evaluated("x.grad", n) for n in added] == ["2", "1"]

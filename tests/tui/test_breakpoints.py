@@ -4,12 +4,19 @@ import io
 
 import pytest
 from driving import after, app_of, transcript
+from recording import events_of
 from stories import chain, demo, failed, iterations
 
+import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.trace import navigation
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui import stopping
+from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.cursor import Cursor
+from gviz.tui.expressions import Names, evaluated
 from gviz.tui.parsing import parse
 from gviz.tui.plain import debug
 from gviz.tui.screens.sheet import SheetScreen
@@ -202,3 +209,73 @@ def test_log_points_say_nothing_on_the_way_back():
     said = transcript(demo(), 'log Mul "here"', "break x", "goto end", "C")
     assert "back to event 31" in said
     assert ": here" not in said
+
+
+def positions(timeline, text, *, backward=False):
+    """Where continue stops from one end of the recording to the other."""
+    cursor = Cursor(timeline, len(timeline) if backward else 0)
+    list(stopping.add(cursor.breakpoints, text, 0))
+    found = []
+    while (arrival := cursor.run_on(backward=backward)).position != arrival.start:
+        if arrival.reason.startswith("breakpoint"):
+            found.append(arrival.position)
+    return found
+
+
+def plain_changes(timeline, text):
+    """Where an expression changes, found by evaluating it at every moment."""
+
+    def value(n):
+        try:
+            return str(evaluated(timeline, Names(timeline), n, text))
+        except GvizError:
+            return None
+
+    values = [value(n) for n in range(len(timeline) + 1)]
+    return [n for n in range(1, len(timeline) + 1) if values[n] != values[n - 1]]
+
+
+def descent():
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    for _ in range(3):
+        y = (x * x).sum()
+        y.backward()
+        with torch.no_grad():
+            x -= 0.1 * x.grad
+        x.grad = None
+    return x, y
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x * 2", "x.grad.sum() * 2", "norm(x.grad) > 4", "x[0]", "#1.max()", "y + x[1]", "sum(v for v in x)", "len(x)"],
+)
+def test_break_change_stops_where_the_value_of_an_expression_changes(text):
+    timeline = Timeline(MemoryLog(events_of(descent)))
+    expected = plain_changes(timeline, text)
+    assert expected
+    assert positions(timeline, f"change {text}") == expected
+    before_the_end = [n for n in expected if n < len(timeline)]
+    assert positions(timeline, f"change {text}", backward=True)[::-1] == before_the_end
+
+
+def test_an_expression_may_have_a_condition_and_last_and_first_find_its_changes():
+    timeline = Timeline(MemoryLog(events_of(descent)))
+    expected = plain_changes(timeline, "x[0] * 2")
+    assert positions(timeline, "change x[0] * 2 if step == 1") == [
+        n for n in expected if timeline.iteration_at(n).index == 1
+    ]
+    asker = Asker(timeline)
+    assert asker.change("x[0] * 2", len(timeline) + 1) == expected[-1]
+    assert asker.change("x[0] * 2", 9, first=True) == expected[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("3 + 4", "names no tensor"), ("x.max().tofile()", "no expression"), ("x(1)(2)", "no expression")],
+)
+def test_what_is_no_expression_over_tensors_is_refused_and_takes_no_number(text, why):
+    breakpoints = Breakpoints(demo())
+    with pytest.raises(GvizError, match=why):
+        list(stopping.add(breakpoints, f"change {text}", 0))
+    assert breakpoints.add(stop("x")).number == 1

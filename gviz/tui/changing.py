@@ -1,0 +1,112 @@
+"""Where the value of an expression changes: ``break change norm(w.grad) * 2``, and where any other stop fits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import numpy as np
+
+from gviz import guarded
+from gviz.errors import GvizError
+from gviz.guarded import FACTS, FUNCTIONS, METHODS
+from gviz.plain_text import clipped
+from gviz.trace.stops import STRETCH, Hit, Hits
+from gviz.trace.timeline import Timeline
+from gviz.tui.expressions import NODE, Names, dotted, evaluated, parsed
+from gviz.values import Array
+from gviz.where import CHANGES, Stop, place
+
+
+def hits_of(timeline: Timeline, stop: Stop) -> Hits:
+    """The moments at which a stop fits; GvizError for an expression that is none, or names no tensor."""
+    return Changes(timeline, stop) if stop.expression else Hits(timeline, stop)
+
+
+class Changes(Hits):
+    """The moments at which an expression is another value than at the moment before.
+
+    Only what changes one of its tensors can change it, so that it is evaluated there alone.
+    """
+
+    def __init__(self, timeline: Timeline, stop: Stop) -> None:
+        super().__init__(timeline, stop)
+        self._names = Names(timeline)
+        stops = [Stop(stop.head, place(name), "", aspect) for name in _named(stop.expression) for aspect in CHANGES]
+        self._parts = [Hits(timeline, one) for one in stops]
+
+    def can_hit(self) -> bool:
+        """Whether there is any node that one of its names means."""
+        return any(part.can_hit() for part in self._parts)
+
+    def means(self, node: int) -> bool:
+        """No node: an expression has no place."""
+        return False
+
+    def _search(self, start: int, end: int) -> Iterator[Hit]:
+        stretch = range(start // STRETCH * STRETCH, end)
+        moments = {hit.n for hit in chain.from_iterable(part.within(stretch) for part in self._parts)}
+        for n in sorted(moments):
+            if start <= n < end and not _same(self._value(n - 1), self._value(n)):
+                hit = self._tested(n, self._timeline.at(n).node, self._timeline.event(n))
+                if hit is not None:
+                    yield hit
+
+    def _value(self, n: int) -> Array | None:
+        """What the expression is at a moment; None where it cannot be told."""
+        try:
+            return np.asarray(evaluated(self._timeline, self._names, n, self._stop.expression))
+        except GvizError:
+            return None
+
+
+def _same(one: Array | None, other: Array | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    numbers = one.dtype.kind in "fc" and other.dtype.kind in "fc"
+    return np.array_equal(one, other, equal_nan=numbers)
+
+
+def _named(text: str) -> Iterable[str]:
+    """The tensors of an expression, as places; GvizError for what is no expression, or has none."""
+    tree = parsed(text)
+    tensors = _Tensors(guarded.bound_names(tree))
+    try:
+        guarded.compiled(tensors.visit(tree))
+    except guarded.Refused as refusal:
+        raise GvizError(f"{clipped(text, 40)} is no expression", why=str(refusal), exit_code=2) from None
+    if not tensors.named:
+        raise GvizError(f"{clipped(text, 40)} names no tensor, and never changes", exit_code=2)
+    return tensors.named
+
+
+class _Tensors(ast.NodeTransformer):
+    """Collects what an expression names, as places, and puts plain names there; some may be no tensors."""
+
+    def __init__(self, bound: frozenset[str]) -> None:
+        self.named: dict[str, None] = {}
+        self._known = bound | {"np"}
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """``net.fc1.weight.grad.max``: what is left of the path without methods, and without ``.grad``."""
+        path = dotted(node)
+        if not path or path[0] in self._known:
+            return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
+        end = len(path)
+        while end > 1 and path[end - 1] in METHODS | FACTS:
+            end -= 1
+        tensor = path[: end - 1] if end > 1 and path[end - 1] in CHANGES else path[:end]
+        read = self._met(".".join(tensor))
+        for attribute in path[end:]:
+            read = ast.Attribute(read, attribute, ast.Load())
+        return read
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A tensor's value, unless the expression binds the name itself, or it is a function."""
+        return node if node.id in self._known | FUNCTIONS.keys() else self._met(node.id)
+
+    def _met(self, name: str) -> ast.expr:
+        numbered = NODE.match(name)
+        self.named[f"#{numbered.group(1)}" if numbered else name] = None
+        return ast.Name("tensor", ast.Load())
