@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
@@ -62,6 +63,7 @@ class Graph:
         self._recorder = _Builder()
         self._building: AbstractContextManager[None] | None = None
         self._runs: dict[tuple[Ref, ...], Captured] = {}
+        self._running = Lock()
 
     def __enter__(self) -> Graph:
         if watching.is_recording():
@@ -85,18 +87,19 @@ class Graph:
         """Compute one node or several: only what they depend on runs. New tensors with their values.
 
         `feed` gives a value for every placeholder needed, by itself or by its name. RuntimeError for one that is
-        missing or does not fit, and for what is no node of this graph.
+        missing or does not fit, and for what is no node of this graph. Threads take turns: runs share the memory.
         """
         several = isinstance(fetches, (tuple, list))
         wanted = list(fetches) if several else [fetches]
         refs = tuple([self._ref(node) for node in wanted])
         kept = needed(self._recorder.nodes, refs)
-        self._feed(kept, feed or {})
-        if refs not in self._runs:
-            chosen = set(kept)
-            self._runs[refs] = Captured([step for step in self._recorder.steps if step.node in chosen], counts=True)
-        self._runs[refs].replay("run")
-        results = [new_tensor(np.array(node._array)) for node in wanted]
+        with self._running:
+            self._feed(kept, feed or {})
+            if refs not in self._runs:
+                chosen = set(kept)
+                self._runs[refs] = Captured([step for step in self._recorder.steps if step.node in chosen], counts=True)
+            self._runs[refs].replay("run")
+            results = [new_tensor(np.array(node._array)) for node in wanted]
         return type(fetches)(results) if several else results[0]
 
     def graph(self, *fetches: Tensor) -> StaticGraph:

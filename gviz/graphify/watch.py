@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gviz import emit
+from gviz.engine.dynamic_size import is_by_mask, is_sized_by_data
 from gviz.engine.size import Size
 from gviz.events import Warned
 
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
 
 CATEGORY = "GraphBreak"
 """The category of the warnings."""
-
-SIZED_BY_DATA = frozenset(
-    {"masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "unique_dim", "bincount"}
-)
-"""Operations whose results have as many elements as the data say."""
 
 _SIZES = frozenset({"len", "iteration"})  # sizes are fixed in a static graph, and so are loops over them
 
@@ -38,9 +34,9 @@ class Watch:
 
     def ran(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
         """An operation made new tensors."""
-        by_mask = op.name == "index" and any(tensor._array.dtype.kind == "b" for tensor in refs[1:])
-        if op.name in SIZED_BY_DATA or by_mask:
-            self._note("mask" if by_mask else op.name)
+        others = [tensor._array.dtype for tensor in refs[1:]]
+        if is_sized_by_data(op, others):
+            self._note("mask" if is_by_mask(op, others) else op.name)
 
     def _note(self, what: str) -> None:
         channel = emit.channel

@@ -179,3 +179,10 @@ def test_cuda_stands_for_the_cpu(monkeypatch):
 def test_without_that_there_is_no_cuda():
     with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
         torch.cuda.CUDAGraph()
+
+
+@pytest.mark.parametrize("function", ["unique", "unique_consecutive", "nonzero", "argwhere"])
+def test_a_size_that_depends_on_data_is_refused_while_capturing(function):
+    x = torch.tensor([1.0, 1.0, 0.0])
+    with pytest.raises(RuntimeError, match="depends on data"), graphs.capture(graphs.Graph()):
+        getattr(torch, function)(x)

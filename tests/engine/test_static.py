@@ -1,5 +1,7 @@
 """Define-and-run: nothing is computed while a graph is built, and what is run is what the same program gives eagerly."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from recording import events_of
 
@@ -99,3 +101,15 @@ def test_what_is_outside_is_left_alone():
             outside.add_(x)
     assert outside.tolist() == [1, 1, 1]
     assert torch.isnan(x * 2).all()  # outside of its graph a node is no number
+
+
+def test_threads_take_turns():
+    with static.Graph() as graph:
+        x = static.placeholder("x", (64,))
+        y = (x * 2 + x).sum()
+
+    def ask(number):
+        return graph.run(y, {x: torch.full((64,), float(number))}).item() == 3 * 64 * number
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(ask, range(200)))

@@ -16,8 +16,9 @@ import numpy as np
 from gviz import emit
 from gviz.engine import announce
 from gviz.engine.apply import compute
+from gviz.engine.dynamic_size import is_by_mask, is_sized_by_data
 from gviz.engine.jit import notices
-from gviz.engine.jit.graph import SIZED_BY_DATA, Ref
+from gviz.engine.jit.graph import Ref
 from gviz.engine.jit.interpreter import scope
 from gviz.engine.jit.plan import casts, place, ufunc_of
 from gviz.engine.jit.recorder import GraphRecorder
@@ -94,9 +95,9 @@ class CaptureRecorder(GraphRecorder):
             self.steps.append(Step(len(self.nodes), None, {}, (snapshot,), (tensor._alias(),)))
 
     def _refuse_dynamic(self, op: Op, refs: tuple[Ref, ...]) -> None:
-        masked = op.name == "index" and any(self.tensors[ref]._array.dtype.kind == "b" for ref in refs[1:])
-        if masked or op.name in SIZED_BY_DATA:
-            how = "indexing by a mask" if masked else op.name
+        others = [self.tensors[ref]._array.dtype for ref in refs[1:]]
+        if is_sized_by_data(op, others):
+            how = "indexing by a mask" if is_by_mask(op, others) else op.name
             self._refuse(f"the size of what {how} gives depends on data, and buffers are of a fixed size")
 
     def _refuse(self, why: str) -> NoReturn:

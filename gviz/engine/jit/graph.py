@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from gviz.engine.dynamic_size import is_sized_by_data
 from gviz.engine.identify import Effect
 from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor
@@ -120,13 +121,7 @@ class StaticGraph:
 def is_dynamic(graph: StaticGraph, node: Node) -> bool:
     """Whether an operation's output has as many elements as its data say."""
     assert node.op is not None
-    if node.op.name == "index":
-        return any(graph.form(ref).dtype.kind == "b" for ref in node.inputs[1:])
-    return node.op.name in SIZED_BY_DATA
-
-
-SIZED_BY_DATA = frozenset(["bincount", "masked_select", "nonzero"])
-"""The operations whose outputs have as many elements as their data say; of `index`, those by a mask."""
+    return is_sized_by_data(node.op, [graph.form(ref).dtype for ref in node.inputs[1:]])
 
 
 def needed(nodes: list[Node], outputs: tuple[Ref, ...]) -> list[int]:
