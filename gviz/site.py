@@ -8,6 +8,7 @@ carries (PEP 657).
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -20,6 +21,7 @@ import msgspec
 StackKey = tuple[int, ...]
 """``(id of code, offset, id of code, offset, ...)``, innermost frame first."""
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _PACKAGE = str(Path(__file__).parent) + "/"
 _SAMPLES = _PACKAGE + "samples/"  # the lessons travel inside the package, and are users' programs all the same
 _codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own
@@ -39,6 +41,12 @@ class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
     end_line: int
     column: int
     end_column: int
+
+
+def source_lines(text: str) -> list[str]:
+    """The lines of a program's text as Python counts them: a form feed, say, ends none."""
+    lines = _LINE_END.split(text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def hide(prefix: str) -> None:

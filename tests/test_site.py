@@ -1,8 +1,20 @@
 """Call stacks are told apart by code objects, whatever becomes of those."""
 
+import ast
 import gc
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from gviz import site
+from gviz.events import SourceSeen
+from gviz.explain.trouble import Trouble
+from gviz.render.page.sources import Sources
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.source import LARGEST, code_lines
+
+ODD = "a = '\x0b \x1c \x1d \x85 \u2028 \u2029'\n\x0cb = 1\n"
 
 
 def caught(line):
@@ -29,3 +41,23 @@ def test_a_stack_begins_with_the_frame_it_was_asked_from():
 def test_frames_caught_elsewhere_make_the_same_key():
     here = test_frames_caught_elsewhere_make_the_same_key.__code__
     assert site.stack_of([(here, 0), (site.stack.__code__, 0)]) == (id(here), 0)
+
+
+@given(st.lists(st.sampled_from(["\n", "\r\n", "\r", "\x0c", "\x0b", "\x1c", "\x85", "\u2028", " ", "é"])))
+def test_lines_are_counted_as_python_counts_them(signs):
+    text = f"1\n'''{''.join(signs)}'''\nlast"
+    last = ast.parse(text).body[-1].lineno
+    assert site.source_lines(text)[last - 1] == "last"
+    assert site.source_lines(text + "\n") == site.source_lines(text)
+
+
+def test_whoever_shows_a_line_counts_them_so():
+    assert site.source_lines("") == []
+    timeline = Timeline(MemoryLog([SourceSeen("odd.py", ODD)]))
+    frame = site.Frame("odd.py", "<module>", 2, 2, 1, 2)
+    assert Trouble(timeline, 1, "E", "", 0, (frame,)).names_on_its_line() == ("b",)
+    sources = Sources(timeline)
+    assert sources.marks[sources.mark((frame,))][1:] == (2, 4, 2, 5)  # as it is shown: \\x0cb
+    assert len(sources.files()[0][1]) == 2
+    assert len(code_lines(ODD)) == 2
+    assert len(code_lines(ODD + "#" * LARGEST)) == 3

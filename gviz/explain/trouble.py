@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gviz.events import BackwardFinished, BackwardStarted, Event, Failed
-from gviz.site import Frame
+from gviz.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
 
@@ -34,7 +34,7 @@ class Trouble:
     def names_on_its_line(self) -> tuple[str, ...]:
         """The names on the line that raised it, in the order of the line."""
         text = self.timeline.source(self.at.path) if self.at is not None else None
-        rows = text.splitlines() if text else []
+        rows = source_lines(text) if text else []
         there = self.at is not None and 0 < self.at.line <= len(rows)
         return tuple(re.findall(r"[A-Za-z_]\w*", rows[self.at.line - 1].split("#")[0])) if there and self.at else ()
 

@@ -10,7 +10,7 @@ from gviz.events import Event, NodeCreated, Warned
 from gviz.graphify.construct import Construct, Kind, construct
 from gviz.graphify.rewrite import Advice, advice
 from gviz.graphify.watch import CATEGORY
-from gviz.site import Frame
+from gviz.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
 
@@ -49,7 +49,7 @@ def _break(timeline: Timeline, place: Construct | None, frame: Frame, what: str,
     if place is None:
         words = Advice("a value leaves the graph here", (f"the source of {frame.path} is not known",))
         return Break(None, frame, "", words, times[0], len(times))
-    line = (timeline.source(frame.path) or "").splitlines()[frame.line - 1].strip()
+    line = source_lines(timeline.source(frame.path) or "")[frame.line - 1].strip()
     return Break(place.kind, frame, line, advice(place, what), times[0], len(times))
 
 

@@ -101,6 +101,11 @@ def test_what_is_written_instead_gives_the_same(found_in, name):
         )
 
 
+def test_a_line_is_counted_as_python_counts_it(found_in):
+    [one] = found_in("'a\x0cb\u2028c'\n    return float(x.sum())")
+    assert one.code == "return float(x.sum())"
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "column", "word"),
     [

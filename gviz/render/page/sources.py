@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from gviz.plain_text import shown
-from gviz.site import Frame
+from gviz.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
 LARGEST = 400_000
@@ -45,7 +45,7 @@ class Sources:
     def _marked(self, frame: Frame) -> Mark:
         if frame.path not in self._files:
             text = self._timeline.source(frame.path)
-            self._files[frame.path] = None if text is None or len(text) > LARGEST else text.splitlines()
+            self._files[frame.path] = None if text is None or len(text) > LARGEST else source_lines(text)
         lines = self._files[frame.path]
         number = list(self._files).index(frame.path)
         if lines is None or frame.column < 0 or not 0 < frame.line <= frame.end_line <= len(lines):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from gviz.plain_text import shown
-from gviz.site import Frame
+from gviz.site import Frame, source_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, Span
 
@@ -39,7 +39,7 @@ class Place:
 def code_lines(text: str) -> tuple[Line, ...]:
     """A Python text, line by line, in the styles of code."""
     if len(text) > LARGEST:
-        return tuple(((row, ""),) for row in text.splitlines())
+        return tuple(((row, ""),) for row in source_lines(text))
     from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
 
     rows: list[Line] = []
