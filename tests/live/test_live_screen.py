@@ -1,15 +1,19 @@
 """The terminal debugger over a program that still runs."""
 
 import asyncio
+import queue
+import threading
 import time
 
 from driving_live import PATIENCE, is_gone
 
 from gviz.cli.launch import Launcher
 from gviz.cli.session import Program
+from gviz.live.session import Output
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config
 from gviz.tui.glyphs import glyphs
+from gviz.tui.live import Live
 from gviz.tui.screens.live import LiveScreen
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.rows import StatusRow
@@ -53,20 +57,20 @@ class Running:
         return "".join(text for text, _ in self.screen.query_one(StatusRow).line(120))
 
 
-def debugged(scenario, tmp_path, *, loops=False, **options):
+def debugged(scenario, tmp_path, *, loops=False, screen=LiveScreen, **options):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(loops=loops))
 
     async def run():
         launch = Launcher(Program((str(program),), output=tmp_path / "trace.gviz"))
-        screen = LiveScreen(launch, "program.py", glyphs(ascii=False), **{"first": "next", **options})
-        async with ScreenApp(screen, ascii=False, theme=None).run_test(size=(120, 40)) as pilot:
-            await scenario(Running(screen, pilot))
-        return screen
+        made = screen(launch, "program.py", glyphs(ascii=False), **{"first": "next", **options})
+        async with ScreenApp(made, ascii=False, theme=None).run_test(size=(120, 40)) as pilot:
+            await scenario(Running(made, pilot))
+        return made
 
-    screen = asyncio.run(run())
-    assert is_gone(screen.live.session.pid)
-    return screen
+    shown = asyncio.run(run())
+    assert is_gone(shown.live.session.pid)
+    return shown
 
 
 def test_steps_at_the_live_end_let_the_program_run(tmp_path):
@@ -128,6 +132,38 @@ def test_ctrl_c_pauses_an_endless_loop(tmp_path):
 
     screen = debugged(scenario, tmp_path, loops=True)
     assert screen.live.session.stopped
+
+
+def test_a_breakpoint_of_the_command_line_is_set_once(tmp_path):
+    async def scenario(running):
+        await running.stands_at(3)
+        assert [one.number for one in running.screen.cursor.breakpoints.listed] == [1]
+
+    debugged(scenario, tmp_path, opening=["break #3"])
+
+
+def test_a_report_on_its_way_while_the_screen_opens_is_heard(tmp_path, monkeypatch):
+    class OnItsWay(queue.SimpleQueue):
+        """Where a thread comes to put something in only when the screen has looked."""
+
+        def put(self, report):
+            assert looked.wait(PATIENCE)
+            super().put(report)
+
+    class Late(LiveScreen):
+        def on_mount(self, event=None):
+            self._reports = OnItsWay()
+            threading.Thread(target=self._report, args=(Output(b"more"),)).start()
+            super().on_mount(event)
+
+    async def scenario(running):
+        await running.pilot.pause()
+        looked.set()
+        await running.until(lambda: running.live._last_output[1] == b"more")
+
+    looked = threading.Event()
+    monkeypatch.setattr(Live, "begin", lambda self, mode: None)  # so that it says nothing later
+    debugged(scenario, tmp_path, screen=Late)
 
 
 def test_the_opening_sets_breakpoints_and_its_commands_wait_for_the_program(tmp_path):

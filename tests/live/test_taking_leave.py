@@ -30,7 +30,9 @@ class Program:
             listener.bind(str(folder / "program"))
             listener.listen(1)
             self.debuggee = Debuggee(str(folder / "program"))
-            self.line = Line(listener.accept()[0])
+            end = listener.accept()[0]
+        end.settimeout(PATIENCE)
+        self.line = Line(end)
         self.during_flush = lambda: None
         self.line.send(Go(Wish("step")))
         self.gate = self.debuggee.held_by(self)(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from functools import partial
 from typing import ClassVar
 
@@ -33,10 +34,6 @@ GROWN_ENOUGH = 1.2
 class Reported(Message):
     """The program has something to say."""
 
-    def __init__(self, report: Report) -> None:
-        super().__init__()
-        self.report = report
-
 
 class LiveScreen(DebuggerScreen):
     """Status, timeline, panels and keys over a recording that grows."""
@@ -59,7 +56,8 @@ class LiveScreen(DebuggerScreen):
         size: tuple[int, int] = (80, 24),
         config: Config | None = None,
     ) -> None:
-        self._early: list[Report] | None = []
+        self._reports: SimpleQueue[Report] = SimpleQueue()
+        self._listens = False
         started = launch(self._report, size)
         super().__init__(started.timeline, title, 0, glyphs, opening=opening, config=config)
         self.live = Live(started.session, self.cursor)
@@ -71,12 +69,13 @@ class LiveScreen(DebuggerScreen):
         self._ticking: Timer | None = None
         self._known_nodes = 0
 
-    def on_mount(self) -> None:
-        """Let the program begin."""
+    def on_mount(self, event: events.Mount | None = None) -> None:
+        """Let the program begin, once its breakpoints are set."""
+        if event is not None:
+            event.prevent_default()  # Textual would call the next one again
         super().on_mount()
-        early, self._early = self._early or [], None
-        for report in early:
-            self.post_message(Reported(report))
+        self._listens = True
+        self.post_message(Reported())  # of what came earlier
         self.live.begin(self._first)
         self._run_on()
 
@@ -94,7 +93,6 @@ class LiveScreen(DebuggerScreen):
 
     def on_resize(self) -> None:
         """The program's terminal has the size of this one."""
-        super().on_resize()
         self.live.session.resize(*self.app.size)
 
     @property
@@ -115,14 +113,18 @@ class LiveScreen(DebuggerScreen):
 
     def on_reported(self, message: Reported) -> None:
         """The program stands still, has ended, or has written something."""
-        stop = self.live.heard(message.report)
+        while not self._reports.empty():
+            self._heard(self._reports.get())
+
+    def _heard(self, report: Report) -> None:
+        stop = self.live.heard(report)
         if stop is None:
             return
         self._tick(follow=False)
         self.show_arrival(stop)
         self.reader.take(stop)
-        if isinstance(message.report, Ended):
-            self.say(message.report.words)
+        if isinstance(report, Ended):
+            self.say(report.words)
             self._queue.clear()
         elif self.reader.waits:
             self._attempt(self.go_on)
@@ -170,10 +172,9 @@ class LiveScreen(DebuggerScreen):
 
     def _report(self, report: Report) -> None:
         """From the threads of the session."""
-        if self._early is not None:  # nobody can be told before the screen is there
-            self._early.append(report)
-        else:
-            self.post_message(Reported(report))
+        self._reports.put(report)
+        if self._listens:  # else there is no screen yet, which looks into the queue first of all
+            self.post_message(Reported())
 
     def _set_out(self, command: Command) -> None:
         self.live.run(command)
