@@ -41,7 +41,7 @@ class Chance:
         self._chapters = chapters
         self._fits: dict[int, bool] = {}
         self._storages: set[int] = set()
-        self._searched = 0
+        self._searched = self._late = 0
 
     def may_stop(self, event: e.Event) -> bool:
         """Whether the debugger has to look at an event, which is one of the stop's kinds."""
@@ -83,10 +83,11 @@ class Chance:
 
     def _memory(self, place: Place) -> set[int]:
         """The storages of all nodes that the place may mean."""
-        for node in range(self._searched, len(self._facts.kind_of)):
+        facts = self._facts
+        for node in (*facts.late[self._late :], *range(self._searched, len(facts.kind_of))):
             if self._means(place, node):
-                self._storages.update(self._facts.storages(node))
-        self._searched = len(self._facts.kind_of)
+                self._storages.update(facts.storages(node))
+        self._searched, self._late = len(facts.kind_of), len(facts.late)
         return self._storages
 
 

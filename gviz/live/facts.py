@@ -44,6 +44,8 @@ class Facts:
         self.kind_of = array("I", [0])
         self.storage_of = array("I", [0])
         self.more_storages: dict[int, tuple[int, ...]] = {}
+        self.late = array("I")
+        """Nodes that were named, or announced, after others with larger numbers."""
         self.keep_values = False
         self.values: dict[int, Remembered] = {}
         self.written: dict[int, Value] = {}
@@ -67,7 +69,8 @@ class Facts:
 
     def storages(self, node: int) -> tuple[int, ...]:
         """The memory that a node's outputs lie in."""
-        return self.more_storages.get(node) or (self.storage_of[node],)
+        known = node < len(self.storage_of)
+        return self.more_storages.get(node) or ((self.storage_of[node],) if known else ())
 
     def value(self, node: int) -> Value | None:
         """The value of a node's first output now; KeyError if that is not known here."""
@@ -96,6 +99,7 @@ class Facts:
         else:
             self.kind_of[node] = number
             self.storage_of[node] = storage
+            self.late.append(node)
         if outputs:
             if len(outputs) > 1:
                 self.more_storages[node] = tuple({output.storage for output in outputs})
@@ -114,6 +118,7 @@ class Facts:
 
     def _named(self, event: e.Named) -> None:
         self.given[event.node] = event.name
+        self.late.append(event.node)
 
     def _entered(self, event: e.ScopeEntered) -> None:
         self.scopes[event.scope] = event.name

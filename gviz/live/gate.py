@@ -40,6 +40,8 @@ class Gate:
         self._hand_on = hand_on
         self._wait = wait
         self._lock = threading.RLock()
+        self._owner = 0
+        """The thread that holds the lock."""
         self.aside: frozenset[int] = frozenset()
         """Threads that are never held, because letting the program go on may take them."""
         self.count = 0
@@ -54,9 +56,14 @@ class Gate:
 
     def say(self, event: e.Event) -> None:
         """Hand an event on, and hold the program if that is what was wished for."""
-        if get_ident() not in self.aside:
+        me = get_ident()
+        if me not in self.aside:
             with self._lock:
-                self._say(event)
+                outer, self._owner = self._owner, me  # one event may be said inside another, by a destructor
+                try:
+                    self._say(event)
+                finally:
+                    self._owner = outer
         else:
             self.count += event.__class__ not in _DEFINITIONS
             self._hand_on(event)
@@ -79,15 +86,19 @@ class Gate:
 
         For a signal handler: between two instructions of a thread, also inside `say`, which then sees to it itself.
         """
-        if self._pausing and not self._lock._is_owned():  # type: ignore[attr-defined]
+        if self._pausing and self._owner != get_ident():
             self.stop_here("pause")
         return not self._pausing
 
     def stop_here(self, why: Why) -> None:
         """Hold the program where it is."""
         with self._lock:
-            if why != "pause" or self._pausing:
-                self._hold(why)
+            outer, self._owner = self._owner, get_ident()
+            try:
+                if why != "pause" or self._pausing:
+                    self._hold(why)
+            finally:
+                self._owner = outer
 
     def _say(self, event: e.Event) -> None:
         kind = event.__class__

@@ -170,6 +170,25 @@ def test_a_pause_without_events_holds_where_the_program_is():
     assert debugger.stops == [0]
 
 
+@pytest.mark.parametrize("stands", ["at an event", "at a breakpoint of its own"])
+def test_a_pause_while_the_program_stands_still_waits_for_it_to_run_on(stands):
+    class Interrupted(Debugger):
+        def wait(self, why):
+            self.gate.pause()
+            paused.append(self.gate.pause_here())
+            return super().wait(why)
+
+    paused = []
+    debugger = Interrupted([Wish("step")])
+    if stands == "at an event":
+        debugger.gate.say(e.Marked("here"))
+    else:
+        debugger.gate.stop_here("breakpoint")
+    assert paused == [False]
+    debugger.gate.pause_here()
+    assert paused == [False, False]
+
+
 def test_a_program_that_runs_freely_is_never_held():
     assert held(story(), Wish("run")) == []
 
@@ -250,6 +269,73 @@ def test_conditions_on_gradients_stop_where_the_recording_does(text):
     events = events_of(program)
     wishes = [Wish("continue", stops=(text,))] * 40
     assert before_the_end(held(events, *wishes), events) == replayed(events, wishes) != []
+
+
+def leaf(*numbers):
+    return torch.tensor(numbers, requires_grad=True)
+
+
+def writes_through_a_view():
+    w = leaf(1.0, 2.0)
+    y = w * 1.0
+    part = y[:1]
+    for _ in range(2):
+        part.mul_(3.0)
+        y.add_(1.0)
+    (y * y).sum().backward()
+
+
+def names_what_was_written_before():
+    layer = torch.nn.Linear(2, 1)
+    memory = layer.weight.detach()
+    memory.fill_(1.0)
+    layer(torch.ones(2))  # a module says how its parameters are called when it runs for the first time
+    memory.fill_(2.0)
+    memory.fill_(3.0)
+    layer.weight.sum()
+
+
+def makes_nodes_of_gradients():
+    w = leaf(1.0, 2.0)
+    for _ in range(2):
+        (w * w * w).sum().backward(create_graph=True)
+        gradient = w.grad
+        (gradient * gradient).sum().backward()
+        w.grad = None
+
+
+def writes_into_gradients():
+    w = leaf(1.0, 2.0)
+    w.sum().backward()
+    for _ in range(3):
+        w.grad.mul_(2.0)
+
+
+def computes_on_transposed_memory():
+    memory = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    w = memory.t().requires_grad_()
+    for _ in range(3):
+        memory.mul_(2.0)
+        w.sum().backward()
+
+
+REAL = {
+    writes_through_a_view: ("on inplace y", "on inplace part", "on inplace y if value.max() > 3"),
+    names_what_was_written_before: ("on inplace weight", "change weight", "on inplace weight if value.sum() > 5"),
+    makes_nodes_of_gradients: ("w.grad", "change w.grad", "on accumulate w", "*.grad if value.sum() > 1"),
+    writes_into_gradients: ("on inplace w.grad", "change w.grad", "on inplace if value.max() > 3"),
+    computes_on_transposed_memory: ("on inplace w", "change w", "on accumulate w if value[0][1] > 10"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "text"), [(program, text) for program, texts in REAL.items() for text in texts])
+def test_the_breakpoints_of_real_programs_hold_where_the_recording_stops(program, text):
+    events = events_of(program)
+    wishes = [Wish("continue", stops=(text,))] * 40
+    named = max((at for at, event in enumerate(events) if isinstance(event, e.Named)), default=0)
+    known = len(MemoryLog(events[:named]))  # what a thing will be called, nobody knows while the program runs
+    expected = [n for n in replayed(events, wishes) if n > known]
+    assert before_the_end(held(events, *wishes), events) == expected != []
 
 
 def test_a_condition_that_can_be_told_at_once_asks_nobody():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 from functools import partial
+from queue import SimpleQueue
 from typing import ClassVar
 
 from textual import events
