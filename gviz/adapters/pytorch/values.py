@@ -88,12 +88,16 @@ def sizes(tensor: torch.Tensor) -> tuple[int, ...]:
     """The shape of a tensor, up to the first size that is not one number: that of a nested tensor's parts, a symbol."""
     if tensor.is_nested and tensor.layout is torch.strided:
         return (tensor.size(0),)
-    return plain_sizes(tensor.shape)
+    return plain_sizes(tensor.shape) if _has_symbols(tensor) else tuple(tensor.shape)
 
 
 def plain_sizes(shape: Iterable[object]) -> tuple[int, ...]:
     """The sizes of a shape up to the first that is a symbol."""
     return tuple(takewhile(lambda size: type(size) is int, shape))  # type: ignore[arg-type]  # the test says it
+
+
+_has_symbols: Any = getattr(getattr(torch.Tensor, "_has_symbolic_sizes_strides", None), "__get__", lambda tensor: True)
+"""Whether some size of a tensor is a symbol, as while PyTorch compiles."""
 
 
 def has_numbers(tensor: torch.Tensor) -> bool:
