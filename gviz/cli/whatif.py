@@ -89,10 +89,8 @@ def _branch(
 def _keep(branch: Branch, output: Path, force: bool) -> None:
     from tempfile import TemporaryDirectory
 
-    from gviz.trace.record import keep
-
     with TemporaryDirectory(prefix="gviz-") as folder:
-        keep(branch.log, unfinished := Path(folder) / output.name)
+        branch.write(unfinished := Path(folder) / output.name)
         outputs.write_all([(output, unfinished.read_bytes())], force=force)
     streams.say(f"wrote {output}")
 

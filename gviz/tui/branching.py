@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.compare.closeness import EXACT
@@ -24,6 +25,9 @@ from gviz.tui.session import Session
 
 if TYPE_CHECKING:
     from gviz.whatif.branch import Branch
+
+SUFFIX = ".gviz"
+"""Of a file that holds a branch."""
 
 _NAME, _NUMBER = 20, 24
 _PLACES = 3
@@ -46,6 +50,18 @@ def undo(session: Session, _: str) -> Look | Said:
         return Said(("nothing is changed",))
     gone = session.changes.pop()
     return what_if(session, "") if session.changes else Said((f"took back {shown(gone)}; nothing is changed",))
+
+
+def export(session: Session, path: str) -> Said:
+    """``export FILE.gviz``: the branch as a trace. GvizError if nothing is changed or the file exists."""
+    if not session.changes:
+        raise GvizError("nothing is changed", hint="whatif x = 5, then export branch.gviz", exit_code=2)
+    target = Path(path).expanduser()
+    if target.exists():
+        raise GvizError(f"{shown(str(target))} already exists", hint="choose another name")
+    branch = branch_of(session.timeline, session.timeline.iteration_at(session.cursor.position), session.changes)
+    branch.write(target)
+    return Said((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
 
 
 def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Branch:

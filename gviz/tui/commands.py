@@ -88,6 +88,8 @@ def _of_a_program(session: Session, command: Command) -> NoReturn:
 def _export(session: Session, command: Command) -> Said:
     from gviz.tui.export import export
 
+    if command.argument.endswith(branching.SUFFIX):
+        return branching.export(session, command.argument)
     return Said((export(session.timeline, session.cursor.position, command.argument) + ".",))
 
 
@@ -211,7 +213,7 @@ _PROGRAM = (
 )  # fmt: skip
 
 _OTHER = (
-    Spec("export", (), "FILE", "write this moment as a picture: {suffixes}", _export),
+    Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz", _export),
     Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
     Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first", _files(saving.load)),
     Spec("source", (), "FILE", "carry out the commands of a file", _files(saving.source)),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from gviz.trace.log import MemoryLog
+from gviz.trace.record import keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +31,7 @@ class Branch:
     numbers: Mapping[int, int]
     stopped: tuple[Stopped, ...]
     unknown: frozenset[int]
+
+    def write(self, path: Path) -> None:
+        """Write its events to a new trace. GvizError if that cannot be."""
+        keep(self.log, path)

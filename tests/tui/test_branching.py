@@ -5,6 +5,7 @@ from driving import app_of, transcript
 from recording import events_of
 
 import gviz.engine as torch
+from gviz.trace import load
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.screens.sheet import Sheet
@@ -45,6 +46,15 @@ def test_changes_add_up_and_are_taken_back_one_by_one(timeline):
 def test_a_change_that_cannot_be_made_is_not_kept(timeline):
     assert said(timeline, "whatif y = 5") == ["there is no y; hint: the tape lists the nodes."]
     assert said(timeline, "whatif x = [1, 2]", "undo") == ["nothing is changed"]
+
+
+def test_the_branch_is_exported_as_a_trace(timeline, tmp_path):
+    path = tmp_path / "branch.gviz"
+    assert said(timeline, "set x = 5", f"export {path}")[0].startswith(f"wrote {path}")
+    assert said(load(path), "goto end", "print z")[0].endswith("25")
+    assert said(timeline, "set x = 5", f"export {path}")[0].startswith(f"{path} already exists")
+    assert said(timeline, f"export {tmp_path / 'none.gviz'}")[0].startswith("nothing is changed")
+    assert "cannot be written" in said(timeline, "set x = 5", f"export {tmp_path / 'none' / 'b.gviz'}")[0]
 
 
 def test_the_recording_itself_stays_as_it_is(timeline):
