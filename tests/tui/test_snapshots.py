@@ -1,8 +1,13 @@
 """The picture of the debugger at the sizes people have. `--snapshot-update` rewrites them, on purpose only."""
 
+from functools import partial
+
 import pytest
+from recording import events_of
 from stories import demo, failed, iterations
 
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.tui.app import DebuggerApp
 from gviz.tui.cursor import start_of
 
@@ -87,3 +92,29 @@ def test_help_80x24(looks_alike):
 def test_themes_80x24(looks_alike, theme):
     """The same words, marks and lines in other colours."""
     assert looks_alike(demo(), (80, 24), *"nnnnnn", theme=theme)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_a_freed_graph(looks_alike, size):
+    """The pass is over: what was saved is released, leaves keep their gradient."""
+    assert looks_alike(demo(), size, "greater_than_sign", *"kk")
+
+
+NAN = """\
+import gviz.engine as torch
+x = torch.tensor([-1.0, 4.0], requires_grad=True)
+(torch.log(x) * x).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_nan(looks_alike, size):
+    """Where it was born, in words, and every node it has reached."""
+    program = compile(NAN, "nan.py", "exec")
+    assert looks_alike(Timeline(MemoryLog(events_of(partial(exec, program, {})))), size, "c", "n")
+
+
+@pytest.mark.parametrize("size", [(39, 12), (50, 14), (70, 50)])
+def test_small_and_portrait(looks_alike, size):
+    """Too small for anything, one panel, panels on top of each other."""
+    assert looks_alike(demo(), size, *"nnnn")

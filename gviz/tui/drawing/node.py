@@ -71,7 +71,9 @@ def node_lines(subject: Subject) -> Iterator[Line]:
 
 
 def _nothing(subject: Subject) -> Iterator[Line]:
-    if not subject.timeline.nodes:
+    if subject.timeline.growing and not subject.timeline.nodes:
+        text = "the program has made no tensors yet"
+    elif not subject.timeline.nodes:
         text = "this recording holds no tensors: the program made none while it was recorded"
     else:
         text = "no node is concerned here: s goes one event on, j selects a node"

@@ -38,7 +38,7 @@ def composed(screen: DebuggerScreen) -> ComposeResult:
             yield from _tabs(screen)
         with Vertical(id="side"):
             yield from _beside(screen)
-    yield Static(f"terminal too small (need {LEAST[0]}x{LEAST[1]}), q quits", id="small", markup=False)
+    yield Static(f"terminal too small\nneed {LEAST[0]}x{LEAST[1]}, q quits", id="small", markup=False)
     yield HappeningRow(timeline, glyphs).data_bind(here.moment)
     yield KeysRow(glyphs).data_bind(here.remark)
     yield Prompt()

@@ -44,5 +44,6 @@ class InspectorScreen(ModalScreen[None]):
     def on_seek(self, message: Seek) -> None:
         """Leave, and let the debugger go there."""
         message.stop()
+        debugger = self.app.screen_stack[-2]
         self.dismiss()
-        self.app.screen_stack[-2].post_message(Seek(message.position))
+        debugger.post_message(Seek(message.position))

@@ -11,12 +11,13 @@ from textual.screen import ModalScreen
 
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
-from gviz.tui.widgets.styled import Page
+from gviz.tui.messages import Seek
+from gviz.tui.widgets.linked import LinkedPage
 
 Draw = Callable[[int], Iterable[Line]]
 
 
-class Sheet(Page):
+class Sheet(LinkedPage):
     """A page made to the width it gets."""
 
     def __init__(self, draw: Draw, glyphs: Glyphs) -> None:
@@ -34,9 +35,11 @@ class Sheet(Page):
 
 
 class SheetScreen(ModalScreen[None]):
-    """Any key leaves, but for those that scroll a text longer than the screen."""
+    """Any key leaves, but for those that scroll a text longer than the screen, or choose a number in it."""
 
-    SCROLLING: ClassVar[frozenset[str]] = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
+    SCROLLING: ClassVar[frozenset[str]] = frozenset(
+        {"up", "down", "left", "right", "pageup", "pagedown", "home", "end"}
+    )
 
     def __init__(self, title: str, draw: Draw, glyphs: Glyphs) -> None:
         super().__init__()
@@ -53,8 +56,9 @@ class SheetScreen(ModalScreen[None]):
         sheet.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Leave at any key that does not scroll."""
-        if event.key not in self.SCROLLING:
+        """Leave at any key that does not scroll or follow a number."""
+        follows = event.key == "enter" and self.query_one(Sheet).link_chosen
+        if event.key not in self.SCROLLING and not follows:
             event.stop()
             event.prevent_default()
             self.dismiss()
@@ -62,6 +66,13 @@ class SheetScreen(ModalScreen[None]):
     def on_click(self) -> None:
         """Leave at a click."""
         self.dismiss()
+
+    def on_seek(self, message: Seek) -> None:
+        """Leave, and let the debugger go to an event that the text speaks of."""
+        message.stop()
+        debugger = self.app.screen_stack[-2]
+        self.dismiss()
+        debugger.post_message(Seek(message.position))
 
 
 class QuestionScreen(ModalScreen[bool]):

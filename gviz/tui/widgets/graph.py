@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from gviz.render.cells.moments import Moments
 from gviz.render.fold import ALL, Filter
-from gviz.render.layout import Key, Place
+from gviz.render.layout import Place
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
@@ -23,7 +23,8 @@ from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed
-from gviz.tui.widgets.drawings import Drawings
+from gviz.tui.widgets.drawings import Drawings, kept_in_view
+from gviz.tui.widgets.tips import node_tip
 
 STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient",
@@ -77,6 +78,7 @@ class GraphCanvas(ScrollView, can_focus=True):
     ) -> None:
         super().__init__(id="graph", classes="-panel")
         self._timeline = timeline
+        self._glyphs = glyphs
         self._breakpoints = breakpoints or Breakpoints(timeline)
         self._drawings = Drawings(timeline, folds or Folds(timeline), glyphs)
         self._drawing: Moments | None = None
@@ -213,7 +215,9 @@ class GraphCanvas(ScrollView, can_focus=True):
         self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Pan by as much as the mouse has moved."""
+        """Pan by as much as the mouse has moved; without a button, tell in full what it rests on."""
+        if self._held is None:
+            self.tooltip = node_tip(self._timeline, self.moment, self._pointed(event), self._glyphs)
         if self._held is None or event.screen_offset == self._held:
             return
         step = self._held - event.screen_offset
@@ -227,14 +231,17 @@ class GraphCanvas(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Select the node of a box; a double click runs to it."""
-        offset = event.get_content_offset(self)
-        if offset is None or self._drawing is None or self._dragged:
-            return
-        node = self._drawing.node_at(
-            offset.x + int(self.scroll_offset.x) - self._margin, offset.y + int(self.scroll_offset.y)
-        )
+        node = 0 if self._dragged else self._pointed(event)
         if node:
             self.post_message(NodePointed(node, run=event.chain == 2))
+
+    def _pointed(self, event: events.MouseEvent) -> int:
+        """The node whose box is under the mouse, or 0."""
+        offset = event.get_content_offset(self)
+        if offset is None or self._drawing is None:
+            return 0
+        x, y = offset + self.scroll_offset
+        return self._drawing.node_at(int(x) - self._margin, int(y))
 
     @property
     def _margin(self) -> int:
@@ -259,37 +266,31 @@ class GraphCanvas(ScrollView, can_focus=True):
         shown = self._drawings.shown(self.moment.n, self.selected or self.moment.actor)
         drawing = self._drawings.get(shown)
         if drawing is not self._drawing:
-            held = self._in_view(drawing)
-            self._drawing, self._remark = drawing, "" if drawing.shape.places else " no nodes were recorded"
+            held = kept_in_view(self._drawing, drawing, self._view)
+            before = self.scroll_offset - Offset(self._margin, 0)
+            self._drawing, self._remark = (
+                drawing,
+                ""
+                if drawing.shape.places
+                else " no nodes yet"
+                if self._timeline.growing
+                else " no nodes were recorded",
+            )
             said = self._drawings.title(shown)
             self.border_title = numbered("graph", f"Graph, {said}" if said else "Graph")
             self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
             self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
             self._strips.clear()
-            self._hold(held)
+            self._hold(held, before)
             self.refresh()
         self._dress()
         self._redraw(drawing)
 
-    def _in_view(self, other: Moments) -> tuple[Key, Offset] | None:
-        """The box nearest to the middle of the view that another drawing of the iteration has, too, and where it is."""
-        now = self._drawing
-        if now is None or now.shape.iteration != other.shape.iteration:
-            return None
-        x, y = self._view.center
-        rows = range(self._view.y, self._view.bottom)
-        boxes = [place for place in now.canvas.visible(rows)[0] if place.key in other.canvas.layout.places]
-        if not boxes:
-            return None
-        place = min(boxes, key=lambda box: (abs(box.y + box.height / 2 - y), abs(box.x + box.width / 2 - x)))
-        return place.key, Offset(place.x + self._margin, place.y) - self.scroll_offset
-
-    def _hold(self, held: tuple[Key, Offset] | None) -> None:
+    def _hold(self, held: tuple[Place, Place] | None, before: Offset) -> None:
         """Let a box stay where it was on the screen, although the boxes around it are laid out anew."""
-        if held is not None and self._drawing is not None:
-            key, (x, y) = held
-            place = self._drawing.canvas.layout.places[key]
-            across, down = place.x + self._margin - x, place.y - y
+        if held is not None:
+            old, new = held
+            across, down = before + Offset(new.x + self._margin - old.x, new.y - old.y)
             self.scroll_to(x=across, y=down, animate=False, force=True, immediate=True)
 
     def _redraw(self, drawing: Moments) -> None:

@@ -15,10 +15,11 @@ from gviz.tui.drawing.tensor import node_tensors
 from gviz.tui.drawing.watched import watch_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
-from gviz.tui.widgets.styled import Page
+from gviz.tui.widgets.linked import LinkedPage
+from gviz.tui.widgets.tips import node_tip
 
 
-class NodePanel(Page):
+class NodePanel(LinkedPage):
     """Five questions about the selected node at the moment."""
 
     moment: reactive[Moment | None] = reactive(None)
@@ -68,6 +69,7 @@ class NodePanel(Page):
         """Make the text of the moment, with what is watched above it."""
         moment = self.moment
         if moment is not None:
+            self.tooltip = node_tip(self._timeline, moment, self.selected, self.glyphs)
             watching = () if self._asker is None or not self.watching else tuple(self._asker.watching(moment.n))
             self.show_fitted(lambda width: (*watch_lines(watching, width), *self._all_lines(moment, width)))
 

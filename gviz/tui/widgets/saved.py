@@ -8,10 +8,10 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.saved import saved_lines
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.widgets.styled import Page
+from gviz.tui.widgets.linked import LinkedPage
 
 
-class SavedPanel(Page):
+class SavedPanel(LinkedPage):
     """Saved tensors and versions of one node."""
 
     moment: reactive[Moment | None] = reactive(None)

@@ -19,6 +19,7 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.messages import NodePointed
 from gviz.tui.widgets.styled import Lines
+from gviz.tui.widgets.tips import node_tip
 
 MEASURED = 200
 """The titles of so many nodes say how wide their column is."""
@@ -117,6 +118,13 @@ class Tape(Lines):
         at = offset.y + int(self.scroll_offset.y) - 1
         if 0 <= at < len(self._timeline.nodes):
             self.post_message(NodePointed(int(self._timeline.nodes[at]), run=event.chain == 2))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """What the mouse rests on is told in full."""
+        offset = event.get_content_offset(self)
+        at = offset.y + int(self.scroll_offset.y) - 1 if offset is not None and offset.y else -1
+        node = int(self._timeline.nodes[at]) if 0 <= at < len(self._timeline.nodes) else 0
+        self.tooltip = node_tip(self._timeline, self.moment, node, self.glyphs)
 
     def _state(self, at: int) -> NodeState | None:
         """The state of node number `at` in the tape; a whole screen of them is asked for at once, which is cheaper."""
