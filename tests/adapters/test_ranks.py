@@ -24,7 +24,6 @@ optimizer = torch.optim.SGD([w], lr=0.1)
 if MODE == "by hand":
     (w * (dist.get_rank() + 1)).sum().backward()
     dist.all_reduce(w.grad)
-    w.grad /= 2
 else:
     model = torch.nn.Linear(2, 1)
     torch.nn.init.ones_(model.weight)
@@ -51,8 +50,8 @@ def opened(folder):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("mode", ["by hand", "for us"])
-def test_what_other_ranks_do_to_a_gradient_is_told(tmp_path, mode):
+@pytest.mark.parametrize(("mode", "together"), [("by hand", 3.0), ("for us", 1.5)])
+def test_what_other_ranks_do_to_a_gradient_is_told(tmp_path, mode, together):
     (tmp_path / "train.py").write_text(AVERAGED.replace("MODE", repr(mode)))
     done = on_two_ranks(tmp_path, "train.py")
     assert "open it with: gviz open runs\n" in done.stderr
@@ -62,7 +61,7 @@ def test_what_other_ranks_do_to_a_gradient_is_told(tmp_path, mode):
         own = next(e for e in events if isinstance(e, GradAccumulated) and e.part.shape in ((2,), (1, 2)))
         told = [e.value.array() for e in events if isinstance(e, GradSet) and e.node == own.node and e.value]
         np.testing.assert_array_equal(own.part.array().ravel(), [rank + 1.0, rank + 1.0])
-        np.testing.assert_array_equal(told[-1].ravel(), [1.5, 1.5])
+        np.testing.assert_array_equal(told[-1].ravel(), [together, together])
     assert "iteration 1: rank1.gviz agrees with rank0.gviz" in opened(tmp_path)
 
 
