@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gviz.errors import GvizError
@@ -52,21 +52,6 @@ def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
     _refuse_place(path, program)
     refuse_other_file(path)
     _refuse_existing(path, force=force)
-
-
-@contextmanager
-def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Give a path to write to that becomes `path` once everything is written, and disappears otherwise."""
-    import tempfile
-
-    _refuse_existing(path, force=force)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".gviz-", dir=path.absolute().parent) as folder:
-            unfinished = Path(folder) / path.name
-            yield unfinished
-            os.replace(unfinished, path)
-    except OSError as error:
-        raise GvizError(f"cannot write {path}", why=error.strerror or str(error)) from error
 
 
 def identity(path: Path) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The ways between nodes: what a node was made from, and what was made from it."""
+"""The ways between nodes: what a node was made from."""
 
 from __future__ import annotations
 
@@ -17,14 +17,3 @@ def ancestors(timeline: Timeline, *nodes: int) -> Iterator[int]:
                 seen.add(source)
                 waiting.append(source)
                 yield source
-
-
-def descendants(timeline: Timeline, node: int, n: int) -> Iterator[int]:
-    """What was made from a node by moment `n`, tracked or not, nearest first."""
-    seen, waiting = {node}, deque([node])
-    while waiting:
-        for user in timeline.made_into.get(waiting.popleft(), ()):
-            if user not in seen and timeline.born(user) <= n:
-                seen.add(user)
-                waiting.append(user)
-                yield user

@@ -31,7 +31,6 @@ LEGEND_WIDTH, LEGEND_LINES = 110, 2
 """Characters of one line of the legend, and the lines it has at least."""
 
 OPS = ("op", "root")
-NO_SIZE = {"height": "0", "width": "0"}
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:

@@ -39,7 +39,7 @@ def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) 
 _length = lru_cache(maxsize=8192)(norm)  # thousands of gradients, of which an event changes one
 
 
-def group_states(place: Place, group: Group, now: Now) -> tuple[State, ...]:
+def group_states(group: Group, now: Now) -> tuple[State, ...]:
     """The states of a closed module: what is true of any node counts where it is trouble, of all where it is peace."""
     inner = [now.states[node] for node in group.inner]
     there = [state for state in inner if state is not None]

@@ -121,7 +121,7 @@ def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
             place, held, "", chip_rows(place, state, now), f"{place.title}: the same tensor as box #{place.node}"
         )
     if place.group is not None:
-        held = group_states(place, place.group, now)
+        held = group_states(place.group, now)
         return _boxed(place, held, group_word(held), group_rows(place, place.group, now), place.group.call.path)
     if place.role == "saved":
         held = ("freed",) if state is not None and state.saved == "freed" else () if state is not None else ("pending",)
