@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Union
 
 from gviz import where
 from gviz.cli import outputs
-from gviz.digraph import Params, late
-from gviz.engine import Tensor
 from gviz.errors import GvizError
 from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
 from gviz.render.options import DENSITIES, TENSORS, Density, Options, Tensors
@@ -21,7 +20,11 @@ from gviz.render.series import frames, pass_moments
 from gviz.render.theme import Direction
 from gviz.trace.timeline import Timeline
 
-Drawable = str | os.PathLike[str] | Timeline | Tensor
+if TYPE_CHECKING:
+    from gviz.digraph import Params
+    from gviz.engine import Tensor
+
+Drawable = Union[str, os.PathLike[str], Timeline, "Tensor"]
 NUMBER = re.compile(r"%0?(\d*)d")
 
 
@@ -179,7 +182,9 @@ def span(timeline: Timeline, text: str) -> tuple[int, ...]:
 def _timeline(of: Drawable, params: Params) -> Iterator[Timeline]:
     if isinstance(of, Timeline):
         yield of
-    elif isinstance(of, Tensor):
+    elif (engine := sys.modules.get("gviz.engine")) is not None and isinstance(of, engine.Tensor):
+        from gviz.digraph import late
+
         yield late((of,), params)
     elif isinstance(of, str | os.PathLike):
         from gviz.trace.reader import open_trace

@@ -1,6 +1,8 @@
 """`gviz.export`: one file or many, whole or not at all, and a clear word for what cannot be."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from cli.programs import gviz as gviz_command
@@ -64,6 +66,15 @@ def test_what_cannot_be_is_said_in_a_line_and_nothing_is_written(timeline, tmp_p
     assert caught.value.exit_code == code
     assert os.listdir(tmp_path) == ["there.svg"]
     assert (tmp_path / "there.svg").read_text() == "mine"
+
+
+def test_a_recording_is_drawn_without_the_engine(tmp_path):
+    with gviz.record(tmp_path / "a.gviz"):
+        torch.tensor(2.0) * 3
+    said = "import gviz, sys; gviz.export('a.gviz', 'a.dot'); print([m for m in sys.modules if 'gviz.engine' in m])"
+    ended = subprocess.run([sys.executable, "-c", said], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
+    assert "digraph" in (tmp_path / "a.dot").read_text()
 
 
 def test_force_writes_over(timeline, tmp_path):
