@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint check fuzz golden media operations findings bench clean
+.PHONY: demo test lint check fuzz kills golden media operations findings bench clean
 
 demo: $(READY)                  ## open the debugger on the first lesson
 	@$(BIN)/gviz demo
@@ -24,6 +24,10 @@ check: lint test
 N ?= 2000
 fuzz: $(READY)                  ## N random programs under PyTorch (which must be installed) and the engine: make fuzz N=10000
 	GVIZ_FUZZ=$(N) GVIZ_REQUIRE_TORCH=1 $(BIN)/python -m pytest -q -x tests/engine/test_random_programs.py
+
+KILLS ?= 50
+kills: $(READY)                 ## kill program and debugger at so many random moments each: make kills KILLS=50
+	GVIZ_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/live/test_killed.py
 
 golden: $(READY)                ## write the golden files anew, and show what changed
 	GVIZ_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -n auto -k golden

@@ -45,11 +45,11 @@ class DebuggerScreen(LookKeys):
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
-    stop: reactive[Arrival] = reactive(Arrival(0, 0, ""))
-    remark: reactive[str] = reactive("")
-    watched: reactive[tuple[str, ...]] = reactive(())
-    length: reactive[int] = reactive(0)
-    time: reactive[str] = reactive("REPLAY")
+    stop: reactive[Arrival] = reactive(Arrival(0, 0, ""), repaint=False)
+    remark: reactive[str] = reactive("", repaint=False)
+    watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
+    length: reactive[int] = reactive(0, repaint=False)
+    time: reactive[str] = reactive("REPLAY", repaint=False)
 
     def __init__(
         self,

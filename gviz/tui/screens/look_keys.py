@@ -37,12 +37,12 @@ RIGHT = 3
 class LookKeys(CursorKeys):
     """What a key does to the view; the time does not move."""
 
-    selected: reactive[int] = reactive(0)
-    frame: reactive[int] = reactive(0)
-    breaks: reactive[int] = reactive(0)
-    wanted: reactive[Filter] = reactive(ALL)
-    moment: reactive[Moment | None] = reactive(None)
-    full: reactive[bool] = reactive(False)
+    selected: reactive[int] = reactive(0, repaint=False)
+    frame: reactive[int] = reactive(0, repaint=False)
+    breaks: reactive[int] = reactive(0, repaint=False)
+    wanted: reactive[Filter] = reactive(ALL, repaint=False)
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    full: reactive[bool] = reactive(False, repaint=False)
     session: Session
     panels: Panels
 

@@ -12,6 +12,7 @@ from textual.geometry import Offset, Region, Size
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from gviz.render.cells.moments import Moments
 from gviz.render.fold import ALL, Filter
@@ -278,8 +279,9 @@ class GraphCanvas(ScrollView, can_focus=True):
             )
             said = self._drawings.title(shown)
             self.border_title = numbered("graph", f"Graph, {said}" if said else "Graph")
-            self.virtual_size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
-            self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
+            size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
+            self.set_reactive(Widget.virtual_size, size)  # one that is watched makes Textual lay out the whole screen
+            self._scroll_update(size)
             self._strips.clear()
             self._hold(held, before)
             self.refresh()

@@ -89,11 +89,12 @@ class Lines(Styled, ScrollView, can_focus=True):
     def set_count(self, count: int, width: int = 0) -> None:
         """Say how many rows there are, and how wide the widest is where rows are not made to measure.
 
-        A panel that is not full counts as full: another virtual size makes Textual lay out the whole screen.
+        A change of the virtual size that is watched would make Textual lay out the whole screen, for a scrollbar that
+        `_scroll_update` brings up to date.
         """
         room = self.scrollable_content_region
         self._count = count
-        self.virtual_size = Size(max(width, room.width), max(count, room.height))
+        self.set_reactive(Widget.virtual_size, Size(max(width, room.width), max(count, room.height)))
         self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
         self.refresh()
 
