@@ -20,6 +20,7 @@ from gviz.tui.cursor import start_of
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.screens.palette import Palette
+from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
 
 
@@ -119,6 +120,7 @@ def debug(
 
 def run(app: ScreenApp) -> None:
     """Show an application until the user leaves; raises GvizError (exit code 70) if gviz itself fails."""
-    app.run()
+    with guarded_terminal():
+        app.run()
     if app.failure is not None:
         raise crash(app.failure) from app.failure

@@ -105,3 +105,25 @@ def test_a_program_that_is_kept_lives_on_and_its_debugger_leaves(terminal):
     terminal.until("exit=0")
     assert not is_gone(program)
     os.kill(program, signal.SIGKILL)
+
+
+def test_a_killed_debugger_leaves_a_terminal_in_order_and_no_program(terminal):
+    terminal.until("LIVE FORWARD")
+    program = terminal.program
+    flags = "#{alternate_on}#{mouse_any_flag}#{cursor_flag}"
+    assert terminal.tmux("display-message", "-p", flags).strip() in ("110", "100")
+    debugger = int(Path(f"/proc/{program}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(debugger, signal.SIGKILL)
+    end = time.monotonic() + PATIENCE
+    while terminal.tmux("display-message", "-p", flags).strip() != "001" or not is_gone(program):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    while "-echo " in modes(terminal):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def modes(terminal):
+    """How the terminal treats what is typed."""
+    with open(terminal.tmux("display-message", "-p", "#{pane_tty}").strip()) as tty:
+        return subprocess.run(["stty", "-a"], stdin=tty, capture_output=True, text=True, check=True).stdout
