@@ -16,9 +16,10 @@ from typing import Any
 import torch
 
 from gviz import site
-from gviz.adapters.pytorch import modules, passes
+from gviz.adapters.pytorch import modules, passes, regions
 from gviz.adapters.pytorch.calls import Listening, observe
 from gviz.adapters.pytorch.graph import edge_of
+from gviz.adapters.pytorch.regions import replace
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.writes import has_other_ranks
 from gviz.emit import Channel
@@ -48,7 +49,7 @@ class Attached:
                     put_in(self.session, leaving)
                 except (AttributeError, ImportError, KeyError) as missing:
                     self._say_missing(name, missing)
-            _put_in_compile(self.session, leaving, self._compiled)
+            regions.put_in(self.session, leaving, self._compiled)
             if self._model is not None:
                 modules.name_parameters(self.session, self._model)
             self._open = leaving.pop_all()
@@ -89,7 +90,7 @@ def _put_in_threads(session: Session, leaving: ExitStack) -> None:
         with Listening(session):
             begin(thread)
 
-    _replace(threading.Thread, "_bootstrap_inner", listening, leaving)
+    replace(threading.Thread, "_bootstrap_inner", listening, leaving)
 
 
 def _put_in_engine(session: Session, leaving: ExitStack) -> None:
@@ -100,7 +101,7 @@ def _put_in_engine(session: Session, leaving: ExitStack) -> None:
         return passes.run(session, engine, roots, args, options)
 
     for home in (torch.autograd.graph, torch.autograd):
-        _replace(home, "_engine_run_backward", listened, leaving)
+        replace(home, "_engine_run_backward", listened, leaving)
 
 
 def _put_in_functions(session: Session, leaving: ExitStack) -> None:
@@ -117,16 +118,18 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
                 observe(session, cls, args, options, tensors, "")
         return result
 
-    _replace(torch.autograd.Function, "apply", classmethod(listened), leaving)
+    replace(torch.autograd.Function, "apply", classmethod(listened), leaving)
 
 
 def _put_in_modules(session: Session, leaving: ExitStack) -> None:
+    is_compiling = torch.compiler.is_compiling  # a constant to Dynamo, which then sees hooks that do nothing
+
     def before(module: torch.nn.Module, args: Any) -> None:
-        if session.is_heard:
+        if not is_compiling() and session.is_heard:
             modules.enter(session, module)
 
     def after(module: torch.nn.Module, args: Any, result: Any) -> None:
-        if session.is_heard:
+        if not is_compiling() and session.is_heard:
             modules.leave(session, module)
 
     def registered(module: torch.nn.Module, name: str, parameter: Any) -> None:
@@ -135,8 +138,23 @@ def _put_in_modules(session: Session, leaving: ExitStack) -> None:
 
     hooks = torch.nn.modules.module
     leaving.callback(hooks.register_module_parameter_registration_hook(registered).remove)
-    leaving.callback(hooks.register_module_forward_pre_hook(before).remove)
-    leaving.callback(hooks.register_module_forward_hook(after, always_call=True).remove)
+    entering = hooks.register_module_forward_pre_hook(before)
+    left = hooks.register_module_forward_hook(after, always_call=True)
+    session.module_hooks = [entering, left]
+    leaving.callback(entering.remove)
+    leaving.callback(left.remove)
+
+    def has_any_other() -> bool:
+        """What PyTorch asks before it warns of hooks that a compiled module does not run: ours are none of its own."""
+        tables = (getattr(hooks, name) for name in _HOOK_TABLES)
+        return any(key not in (entering.id, left.id) for table in tables for key in table)
+
+    replace(hooks, "_has_any_global_hook", has_any_other, leaving)
+
+
+_HOOK_TABLES = (
+    "_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks", "_global_forward_pre_hooks",
+)  # fmt: skip
 
 
 def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
@@ -154,37 +172,6 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
     leaving.callback(register_optimizer_step_post_hook(after).remove)
 
 
-def _put_in_compile(session: Session, leaving: ExitStack, compiled: str) -> None:
-    """Compiled regions stay compiled and are one node (``opaque``), or run as written (``eager``)."""
-    compile_it = torch.compile
-
-    @wraps(compile_it)
-    def listened(*args: Any, **options: Any) -> Any:
-        if not args or args[0] is None:
-            return lambda model: listened(model, **options)
-        if compiled == "eager":
-            return args[0]
-        return opaque(session, compile_it(*args, **options))
-
-    _replace(torch, "compile", listened, leaving)
-
-
-def opaque(session: Session, region: Any) -> Any:
-    """A compiled callable that no function mode looks into, or it would not stay compiled."""
-    if isinstance(region, torch.nn.Module):
-        region.forward = opaque(session, region.forward)
-        return region
-
-    @wraps(region)
-    def closed(*args: Any, **options: Any) -> Any:
-        if session.is_heard:
-            session.not_seen("compiled")
-        with torch._C.DisableTorchFunction():
-            return region(*args, **options)
-
-    return closed
-
-
 _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "backward passes": _put_in_engine,
     "custom functions": _put_in_functions,
@@ -193,14 +180,3 @@ _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "what other threads compute": _put_in_threads,
     "operations": _put_in_mode,
 }
-
-
-def _replace(home: Any, name: str, value: Any, leaving: ExitStack) -> None:
-    before = vars(home)[name]
-    setattr(home, name, value)
-
-    def put_back() -> None:
-        if vars(home).get(name) is value:
-            setattr(home, name, before)
-
-    leaving.callback(put_back)

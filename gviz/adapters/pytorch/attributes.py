@@ -17,15 +17,21 @@ from gviz.events import GradSet, HookRan, RequiresGradSet
 def get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ``.grad`` is looked at: from now on writes to it are known to be that."""
     grad = function(*args)
-    if grad is not None and args[0].is_leaf:
-        session.marks.own(grad, args[0])
+    with without_overrides():
+        if grad is not None and args[0].is_leaf:
+            session.marks.own(grad, args[0])
     return grad
 
 
 def set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ``.grad`` is assigned, or taken away."""
     result = function(*args)
-    tensor = args[0]
+    with without_overrides():
+        _say_set(session, args[0])
+    return result
+
+
+def _say_set(session: Session, tensor: torch.Tensor) -> None:
     grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
     known = session.marks.of_tensor(tensor) if tensor.grad_fn is None else session.marks.of_node(tensor.grad_fn)
     if grad is not None:
@@ -35,16 +41,17 @@ def set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
         how = "none" if grad is None else "assigned"
         known.told = value
         session.channel.say(GradSet(known.node, tensor.output_nr, how, value))
-    return result
 
 
 def set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``requires_grad`` is switched."""
-    before = args[0].requires_grad
+    with without_overrides():
+        before = args[0].requires_grad
     result = function(*args, **kwargs)
     known = session.marks.of_tensor(args[0])
-    if known is not None and args[0].requires_grad != before:
-        session.channel.say(RequiresGradSet(known.node, args[0].requires_grad))
+    with without_overrides():
+        if known is not None and args[0].requires_grad != before:
+            session.channel.say(RequiresGradSet(known.node, args[0].requires_grad))
     return result
 
 
@@ -52,9 +59,10 @@ def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: 
     """A tensor keeps its gradient from now on."""
     result = function(*args, **kwargs)
     tensor = args[0]
-    if tensor.grad_fn is not None:
-        mark = mark_of(session, tensor)
-        mark.retained = {**(mark.retained or {}), tensor.output_nr: weakref.ref(tensor)}
+    with without_overrides():
+        if tensor.grad_fn is not None:
+            mark = mark_of(session, tensor)
+            mark.retained = {**(mark.retained or {}), tensor.output_nr: weakref.ref(tensor)}
     return result
 
 
@@ -62,9 +70,11 @@ def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs
     """A tensor gets a hook, which will say when it ran."""
     tensor, hook, *rest = args if len(args) > 1 else (args[0], kwargs.pop("hook"))
     when = "tensor" if operations.called(function) == "register_hook" else "post accumulate"
-    if not (callable(hook) and tensor.requires_grad):
+    with without_overrides():
+        edge = edge_of(session, tensor) if callable(hook) and tensor.requires_grad else None
+    if edge is None:
         return function(tensor, hook, *rest, **kwargs)
-    node, output_nr = edge_of(session, tensor)
+    node, output_nr = edge
     return function(tensor, _heard(session, hook, node, output_nr, when), *rest, **kwargs)
 
 

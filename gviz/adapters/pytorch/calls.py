@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import attributes, operations, writes
 from gviz.adapters.pytorch.graph import NO_CALL, Call, enter, untracked, version_of, visit
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.session import Session, without_overrides
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 _FOLDER = torch.__path__[0]
@@ -52,23 +52,32 @@ class Listening(TorchFunctionMode):
         if plan is not _observe:
             return plan(session, function, args, kwargs or _NO_KEYWORDS)
         first = args[0] if args else None
-        before = first._version if isinstance(first, torch.Tensor) and not first.is_inference() else 0
+        with without_overrides():
+            before = version_of(first) if isinstance(first, torch.Tensor) else 0
         result = function(*args, **kwargs) if kwargs else function(*args)
+        with without_overrides():
+            self._look_at(result, first, before, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
+        return result
+
+    def _look_at(
+        self, result: Any, first: Any, before: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+        caller: Any,
+    ) -> None:  # fmt: skip
+        """Announce what a call gave, and what it wrote to the first of its arguments."""
+        session = self._session
         if isinstance(result, torch.Tensor):
             if result is not first:
-                observe(session, function, args, kwargs or _NO_KEYWORDS, (result,), _is_silent(sys._getframe(1)))
-                return result
+                observe(session, function, args, kwargs, (result,), _is_silent(caller))
+                return
         elif isinstance(result, (tuple, list)):
             outputs = tuple(_tensors(result))
             if outputs:
-                observe(session, function, args, kwargs or _NO_KEYWORDS, outputs, _is_silent(sys._getframe(1)))
+                observe(session, function, args, kwargs, outputs, _is_silent(caller))
         if isinstance(first, torch.Tensor) and version_of(first) != before:
-            silent = _is_silent(sys._getframe(1))
+            silent = _is_silent(caller)
             if silent == "optimizer" and isinstance(first, torch.nn.Parameter):
-                return result  # it says itself what it changed, when its step is over
-            call = call_of(function, args, kwargs or _NO_KEYWORDS, in_place=True)
-            writes.wrote(session, first, call, silent=silent)
-        return result
+                return  # it says itself what it changed, when its step is over
+            writes.wrote(session, first, call_of(function, args, kwargs, in_place=True), silent=silent)
 
 
 def observe(
@@ -197,8 +206,9 @@ def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     silent = _is_silent(sys._getframe(2))
     if silent == "optimizer":
         return result
-    for tensor in args[0]:
-        writes.wrote(session, tensor, NO_CALL, silent=silent)
+    with without_overrides():
+        for tensor in args[0]:
+            writes.wrote(session, tensor, NO_CALL, silent=silent)
     return result
 
 

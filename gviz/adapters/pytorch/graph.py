@@ -16,7 +16,7 @@ from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.marks import KEY, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.values import name_of, plain_sizes
+from gviz.adapters.pytorch.values import has_numbers, name_of, plain_sizes, without_modes
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
 from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output
 from gviz.values import Value
@@ -83,8 +83,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
 def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
     """Announce a Python number that became an operand."""
     mark = Mark(session.channel.next_node())
-    held = session.value(torch.tensor(value, dtype=dtype))
-    outputs = (Output(held, session.channel.next_storage()),)
+    outputs = (Output(session.value.number(value, dtype), session.channel.next_storage()),)
     _say_created(
         session, mark, "tensor", _TENSOR, kind="constant", inputs=(), outputs=outputs,
         attrs=(("number", True),), requires_grad=False,
@@ -242,7 +241,10 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
         return None
     leaf = node.next_functions[0][0].variable
     mark, version = session.marks.of_tensor(leaf), version_of(leaf)
-    flipped = leaf.detach().t()
+    if not has_numbers(leaf):
+        return None
+    with without_modes():
+        flipped = leaf.detach().t()
     if mark is None or mark.looked_at is None or mark.looked_at[0] != version:
         value = session.value(flipped)
         if mark is not None:

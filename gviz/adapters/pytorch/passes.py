@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ import torch
 from gviz.adapters.pytorch.calls import Listening
 from gviz.adapters.pytorch.graph import NO_CALL, edge_of, is_accumulator, visit
 from gviz.adapters.pytorch.session import Pass, Session, without_overrides
+from gviz.adapters.pytorch.values import has_numbers, without_modes
 from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
 
@@ -64,7 +66,8 @@ def _start(
         current.needed = _leading_to(roots, {node for node, _ in wanted}, session)
     values = []
     for root, edge, seed in zip(roots, edges, seeds, strict=True):
-        given = torch.ones_like(root) if seed is None and isinstance(root, torch.Tensor) else seed
+        with without_modes() if has_numbers(root) else nullcontext():
+            given = torch.ones_like(root) if seed is None and isinstance(root, torch.Tensor) else seed
         values.append(session.value(given))
         del root, edge
     stack = channel.stack()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from gviz import emit
 from gviz.adapters.pytorch.marks import Marks
@@ -18,6 +19,20 @@ from gviz.values import Value
 
 without_overrides: Any = torch._C.DisableTorchFunction
 """A context in which what gviz itself computes is seen by no mode, not even its own."""
+
+
+_kinds_of_mode = torch._C._TorchDispatchModeKey
+_dispatch_modes: Any = torch._C._len_torch_dispatch_stack
+_get_mode: Any = torch._C._get_dispatch_mode
+
+
+def is_traced() -> bool:
+    """Whether PyTorch makes a graph of what is called: what gviz computes would get into it."""
+    if torch._C._get_tracing_state() is not None:
+        return True
+    if not _dispatch_modes():
+        return False
+    return any(_get_mode(kind) is not None for kind in _kinds_of_mode.__members__.values())
 
 
 _NOT_SEEN = {
@@ -71,6 +86,7 @@ class Session:
         self.marks = Marks(channel)
         self.value = Capture(channel, self.not_seen)
         self.thread = ThreadState()
+        self.module_hooks: list[RemovableHandle] = []
         self.edge_of: Callable[[torch.Tensor], Edge]
         """Announces a tensor if nobody has; given by who knows how, which builds on this."""
         self.latest: Pass | None = None
@@ -78,8 +94,8 @@ class Session:
 
     @property
     def is_heard(self) -> bool:
-        """Whether this recording is still the one in progress."""
-        return emit.channel is self.channel
+        """Whether this recording is still the one in progress, and the program computes."""
+        return emit.channel is self.channel and not is_traced()
 
     def not_seen(self, what: str) -> None:
         """Say once that something the program does is in no event."""

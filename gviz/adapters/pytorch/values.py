@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from ctypes import string_at
+from ctypes import c_int, c_ssize_t, c_void_p, py_object, pythonapi, string_at
 from itertools import takewhile
 from math import sqrt
 from typing import Any
 
+import numpy as np
 import torch
 
 from gviz.emit import Channel
-from gviz.values import NUMPY_DTYPES, Array, Stats, Value, statistics
+from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Value, statistics
 
 _NAMES: dict[torch.dtype, str] = {}
-_NUMPY = {getattr(torch, name) for name in NUMPY_DTYPES}
-_WIDENED = {torch.bfloat16: torch.float32}
 _BLOCK = 1 << 16
 """So many elements of a large tensor are looked at at once: they stay in the cache, and need no wider type."""
 
@@ -47,41 +46,72 @@ class Capture:
         except (RuntimeError, TypeError):  # a dtype that numpy has not, or memory that cannot be read
             return Value(name_of(tensor.dtype), sizes(tensor))
 
+    def memory(self, tensor: torch.Tensor) -> Value:
+        """The value of all elements in the memory of a tensor, in a row."""
+        if not has_numbers(tensor):  # it has no memory of its own
+            return self(tensor)
+        count = tensor.untyped_storage().nbytes() // tensor.element_size()
+        with without_modes():
+            return self(tensor.detach().as_strided((count,), (1,), 0))
+
+    def number(self, number: float, dtype: torch.dtype) -> Value:
+        """The value of a Python number as a tensor of a floating dtype."""
+        name = name_of(dtype)
+        if self._nothing or name not in NUMPY_DTYPES:
+            with without_modes():
+                return self(torch.tensor(number, dtype=dtype))
+        with np.errstate(over="ignore"):
+            return Value(name, (), np.asarray(number).astype(NUMPY_DTYPES[name]).tobytes())
+
     def _read(self, tensor: torch.Tensor) -> Value:
         if not tensor.is_cpu or tensor.is_conj() or tensor.is_neg():
             with without_modes():
                 tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
-        dtype, small = tensor.dtype, tensor.nbytes <= self._limit
-        if small and tensor.is_contiguous() and (dtype in _NUMPY or dtype in _WIDENED):
-            return Value(name_of(dtype), tuple(tensor.shape), _bytes_of(tensor))
-        with without_modes():
-            flat = tensor.detach()
-            if dtype in _WIDENED:
-                return self._widened(flat, small=small)
-            return self._of_array(flat.numpy(), dtype)
-
-    def _of_array(self, array: Array, dtype: torch.dtype) -> Value:
-        if array.nbytes <= self._limit:
-            return Value(name_of(dtype), array.shape, array.tobytes())
-        return Value(name_of(dtype), array.shape, None, _statistics(array))
-
-    def _widened(self, flat: torch.Tensor, *, small: bool) -> Value:
-        shape = tuple(flat.shape)
-        if small:
-            return Value("bfloat16", shape, flat.contiguous().view(torch.uint16).numpy().tobytes())
-        return Value("bfloat16", shape, None, _statistics(flat.float().numpy()))
+        name, shape = name_of(tensor.dtype), tuple(tensor.shape)
+        if name not in ITEM_SIZES:
+            return Value(name, shape)
+        if tensor.nbytes > self._limit:
+            return Value(name, shape, None, _statistics(_elements(tensor, name)))
+        if tensor.is_contiguous():
+            return Value(name, shape, _bytes_of(tensor))
+        return Value(name, shape, _in_memory(tensor, name).tobytes())
 
 
 without_modes: Any = torch._C._DisableTorchDispatch
 """A context in which the program's own dispatch modes do not see what gviz reads."""
 
+_view_of_memory = pythonapi.PyMemoryView_FromMemory
+_view_of_memory.argtypes, _view_of_memory.restype = (c_void_p, c_ssize_t, c_int), py_object
+_READ_ONLY = 0x100
+
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
     """The elements of a contiguous tensor, read from its memory: no operation, which a profiler would list."""
-    address, length = tensor.data_ptr(), tensor.nbytes
-    if length and not address:
+    return string_at(_address(tensor), tensor.nbytes) if tensor.nbytes else b""
+
+
+def _in_memory(tensor: torch.Tensor, name: str) -> Array:
+    """The memory of a tensor as an array; bfloat16 as the bits it is made of."""
+    code = NUMPY_DTYPES.get(name, "<u2")
+    if not tensor.nbytes:
+        return np.empty(tuple(tensor.shape), code)
+    width, strides = tensor.element_size(), tensor.stride()
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, strides, strict=True))
+    view = _view_of_memory(_address(tensor), (last + 1) * width, _READ_ONLY)
+    return np.ndarray(tuple(tensor.shape), code, view, 0, tuple(stride * width for stride in strides))
+
+
+def _elements(tensor: torch.Tensor, name: str) -> Array:
+    """The elements of a tensor, bfloat16 widened."""
+    bits = _in_memory(tensor, name)
+    return bits if name in NUMPY_DTYPES else (bits.astype("<u4") << 16).view("<f4")
+
+
+def _address(tensor: torch.Tensor) -> int:
+    address = tensor.data_ptr()
+    if not address:
         raise RuntimeError("its memory was given back")
-    return string_at(address, length) if length else b""
+    return address
 
 
 def sizes(tensor: torch.Tensor) -> tuple[int, ...]:

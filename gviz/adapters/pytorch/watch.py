@@ -6,6 +6,7 @@ the thread that PyTorch's engine uses, hold no lock while they speak, and give n
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ import torch
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.session import Pass, Session, Step, without_overrides
+from gviz.adapters.pytorch.values import has_numbers, without_modes
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
 from gviz.values import Value
 
@@ -176,15 +178,17 @@ def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor, sever
     """The sum so far, None for the first contribution; kept where more are to come, as the engine keeps its own."""
     before = current.sums.get(place)
     if before is not None:
-        if before.layout is grad.layout and before.dtype is grad.dtype and not before.is_inference():
-            before.add_(grad.detach())
-        else:
-            before = current.sums[place] = before + grad.detach()
+        with without_modes() if has_numbers(before) and has_numbers(grad) else nullcontext():
+            if before.layout is grad.layout and before.dtype is grad.dtype and not before.is_inference():
+                before.add_(grad.detach())
+            else:
+                before = current.sums[place] = before + grad.detach()
         return session.value(before)
     if place in current.arrived:  # a consumer that was never announced: its part is not known
         return Value(str(grad.dtype).removeprefix("torch."), tuple(grad.shape))
     if several:
-        current.sums[place] = grad.detach().clone()
+        with without_modes() if has_numbers(grad) else nullcontext():
+            current.sums[place] = grad.detach().clone()
     return None
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, version_of, visit
-from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.values import has_numbers, without_modes
+from gviz.adapters.pytorch.session import Session, without_overrides
 from gviz.events import GradSet, StorageWritten
 from gviz.values import Value
 
@@ -50,9 +49,16 @@ def grad_changed(session: Session, grad: torch.Tensor) -> None:
         return
     mark = session.marks.of_tensor(owner)
     if mark is not None:
-        how = "in place" if grad.is_sparse or bool(grad.any()) else "zero"
         mark.told = session.value(grad)
+        how = "zero" if _is_zero(mark.told) else "in place"
         session.channel.say(GradSet(mark.node, 0, how, mark.told))
+
+
+def _is_zero(value: Value) -> bool:
+    numbers = value.array()
+    if numbers is not None:
+        return not numbers.any()
+    return value.stats is not None and value.stats.zero == value.size
 
 
 def has_other_ranks() -> bool:
@@ -80,21 +86,19 @@ def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
 
 def whole(session: Session, tensor: torch.Tensor) -> Value:
     """All elements of a tensor's memory, in a row."""
-    if not has_numbers(tensor):  # sparse, nested, or a wrapper: no memory of its own
-        return session.value(tensor)
-    with without_modes():
-        size = tensor.untyped_storage().nbytes() // tensor.element_size()
-        return session.value(torch.as_strided(tensor.detach(), (size,), (1,), 0))
+    return session.value.memory(tensor)
 
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``tensor.data = value``: the tensor's node has another memory from now on, told as a write."""
     tensor = args[0]
     known = session.marks.of_tensor(tensor)
-    before = session.marks.storage(tensor, new=False) if known is not None else 0
+    with without_overrides():
+        before = session.marks.storage(tensor, new=False) if known is not None else 0
     result = function(*args)
     if known is not None:
-        session.channel.say(StorageWritten(before, known.node, version_of(tensor), whole(session, tensor)))
+        with without_overrides():
+            session.channel.say(StorageWritten(before, known.node, version_of(tensor), whole(session, tensor)))
     return result
 
 

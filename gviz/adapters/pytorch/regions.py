@@ -1,0 +1,109 @@
+"""What PyTorch compiles, exports and traces: it runs as it does alone, and nothing of gviz gets into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch.calls import Listening
+from gviz.adapters.pytorch.session import Session
+
+_MAKERS = ((torch.jit, "trace"), (torch.jit, "trace_module"), (torch.export, "export"))
+"""Functions that make a graph of what a program calls."""
+
+
+def put_in(session: Session, leaving: ExitStack, compiled: str) -> None:
+    """Compiled regions stay compiled and are one node (``opaque``), or run as written (``eager``)."""
+    compile_it = torch.compile
+
+    @wraps(compile_it)
+    def listened(*args: Any, **options: Any) -> Any:
+        if not args or args[0] is None:
+            return lambda model: listened(model, **options)
+        if compiled == "eager":
+            return args[0]
+        return opaque(session, compile_it(*args, **options))
+
+    replace(torch, "compile", listened, leaving)
+    for home, name in _MAKERS:
+        replace(home, name, _making(session, vars(home)[name]), leaving)
+
+
+def opaque(session: Session, region: Any) -> Any:
+    """A compiled callable that no function mode of gviz looks into, or it would not stay compiled."""
+    if isinstance(region, torch.nn.Module):
+        region.forward = opaque(session, region.forward)
+        return region
+
+    inside = _unheard(region)
+
+    @wraps(region)
+    def closed(*args: Any, **options: Any) -> Any:
+        if session.is_heard:
+            session.not_seen("compiled")
+        return inside(*args, **options)
+
+    return closed
+
+
+def _making(session: Session, maker: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes a graph; Dynamo takes another way through a module when there are hooks, be they empty."""
+    unheard = _unheard(maker)
+
+    @wraps(maker)
+    def alone(*args: Any, **options: Any) -> Any:
+        tables = [(handle.hooks_dict_ref(), handle.id) for handle in session.module_hooks]
+        taken = [(table, key, table.pop(key)) for table, key in tables if table is not None and key in table]
+        try:
+            return unheard(*args, **options)
+        finally:
+            for table, key, hook in taken:
+                table[key] = hook
+
+    return alone
+
+
+def _unheard(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def alone(*args: Any, **options: Any) -> Any:
+        with _without_listening():
+            return function(*args, **options)
+
+    return alone
+
+
+@contextmanager
+def _without_listening() -> Iterator[None]:
+    """Take gviz's function mode out of this thread for a moment; the program's own modes stay."""
+    before = _popped()
+    for mode in before:
+        if not isinstance(mode, Listening):
+            torch._C._push_on_torch_function_stack(mode)
+    try:
+        yield
+    finally:
+        _popped()
+        for mode in before:
+            torch._C._push_on_torch_function_stack(mode)
+
+
+def _popped() -> list[Any]:
+    """All function modes of this thread, taken out, the outermost first."""
+    count = torch._C._len_torch_function_stack()
+    return [torch._C._pop_torch_function_stack() for _ in range(count)][::-1]
+
+
+def replace(home: Any, name: str, value: Any, leaving: ExitStack) -> None:
+    """Put something in the place of what a module or class holds, until the recording ends."""
+    before = vars(home)[name]
+    setattr(home, name, value)
+
+    def put_back() -> None:
+        if vars(home).get(name) is value:
+            setattr(home, name, before)
+
+    leaving.callback(put_back)

@@ -1,0 +1,87 @@
+"""What a program can see of itself, it sees as without gviz: counted operations, graphs, compiled code, events."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+ROOT = Path(__file__).parents[2]
+MODEL = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+x = torch.ones(4, 2)
+"""
+PROGRAMS = {
+    "a dispatch mode": """
+from torch.utils._python_dispatch import TorchDispatchMode
+seen = []
+class Counting(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        seen.append(str(function))
+        return function(*args, **(kwargs or {}))
+with Counting():
+    (model(x) * 2).t().sum().backward()
+print(seen)
+""",
+    "a subclass": """
+seen = []
+class Mine(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        seen.append(function.__name__)
+        return super().__torch_function__(function, types, args, kwargs or {})
+mine = torch.ones(3).as_subclass(Mine).requires_grad_()
+loss = (mine * 2 + 1).sum()
+loss.backward()
+with torch.no_grad():
+    mine.add_(1)
+print(seen, mine.grad)
+""",
+    "a profiler": """
+with torch.profiler.profile() as profile:
+    (torch.ones(3, requires_grad=True) * 2).sum().backward()
+print(sorted(event.name for event in profile.events()))
+""",
+    "export": """
+for strict in (False, True):
+    print(torch.export.export(model, (x,), strict=strict).graph_module.code)
+""",
+    "make_fx": """
+from torch.fx.experimental.proxy_tensor import make_fx
+print(make_fx(torch.func.grad(lambda a: model(a * 2).sum()))(x).code)
+""",
+    "jit.trace": "print(torch.jit.trace(lambda a: (a * 2).relu().sum(), (x,)).graph, torch.jit.trace(model, (x,)).graph)",
+    "compile": """
+import warnings
+warnings.simplefilter("error")
+compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = compiled(x).sum()
+    loss.backward()
+    optimizer.step()
+    print(loss.item().hex())
+print(torch.compile(lambda a: model(a).sum() * 2, backend="aot_eager", fullgraph=True)(x).item().hex())
+""",
+}
+
+
+def run(folder, *command):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "KINETO_LOG_LEVEL": "5"}
+    done = subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_as_without_gviz(tmp_path, what):
+    (tmp_path / "train.py").write_text(MODEL + PROGRAMS[what])
+    code, out, err = run(tmp_path, "-m", "gviz", "record", "-o", "t.gviz", "train.py")
+    assert (code, out) == run(tmp_path, "train.py")[:2], err
+    assert code == 0
