@@ -56,7 +56,10 @@ for strict in (False, True):
 from torch.fx.experimental.proxy_tensor import make_fx
 print(make_fx(torch.func.grad(lambda a: model(a * 2).sum()))(x).code)
 """,
-    "jit.trace": "print(torch.jit.trace(lambda a: (a * 2).relu().sum(), (x,)).graph, torch.jit.trace(model, (x,)).graph)",
+    "jit.trace": """
+print(torch.jit.trace(lambda a: (a * 2).relu().sum(), (x,)).graph)
+print(torch.jit.trace(model, (x,)).graph)
+""",
     "compile": """
 import warnings
 warnings.simplefilter("error")
