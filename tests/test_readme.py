@@ -42,6 +42,12 @@ def test_pictures_exist():
     assert not [picture for picture in pictures if not (ROOT / picture).is_file()]
 
 
+def test_every_house_is_described():
+    folders = {path.parent.name for path in (ROOT / "gviz").glob("*/__init__.py")}
+    table = README.partition("## The house")[2]
+    assert {folder for folder in folders if f"`gviz/{folder}/`" not in table} == set()
+
+
 def test_paths_exist():
     named = re.findall(r"`((?:gviz|samples|tests|benchmarks|\.ci)/[\w/.]*)`", README)
     assert not [path for path in named if not (ROOT / path).exists()]
