@@ -15,7 +15,7 @@ from gviz import events as e
 from gviz.live.facts import Facts
 from gviz.trace.codec import HELD_VALUES, subject
 from gviz.trace.phases import Chapters
-from gviz.trace.situation import word_of
+from gviz.trace.situation import Absent, word_of
 from gviz.trace.stops import is_of
 from gviz.values import NUMPY_DTYPES, Value
 from gviz.where import Numbers, Place, Stop, stop
@@ -25,10 +25,6 @@ Test = Callable[[e.Event], bool]
 
 class Unknown(Exception):
     """What a condition asks for is not known on this side."""
-
-
-class Absent(Exception):
-    """There is no such value or gradient: the condition does not hold."""
 
 
 class Chance:

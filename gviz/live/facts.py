@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, NoReturn
 from gviz import events as e
 from gviz.site import Frame
 from gviz.trace.names import Names
+from gviz.trace.state import UNKNOWN_OP
 from gviz.values import Value
 from gviz.where import Possible
-
-_UNKNOWN_OP = e.OpSeen(0, "?", "", (), (), ())
 
 
 class Kind(NamedTuple):
@@ -60,7 +59,7 @@ class Facts:
     def possible(self, kind: Kind, node: int = 0) -> Possible:
         """What a node of a kind is called where it is called anything."""
         name = self.given.get(node) or self._names.possible(kind.stack)
-        op = self.ops.get(kind.op, _UNKNOWN_OP)
+        op = self.ops.get(kind.op, UNKNOWN_OP)
         return Possible(node, name, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
 
     def number_of(self, node: int) -> int:

@@ -21,12 +21,12 @@ from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.live.protocol import Why, Wish
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
 from gviz.trace.context import CONTEXT, Context
+from gviz.trace.outline import WHOLE_NODE
 from gviz.trace.phases import DECIDING, Chapters
 
 Wait = Callable[[Why], Wish]
 """Called while the program is held; gives how it is to go on."""
 
-_WHOLE_NODE = frozenset((e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed))
 _DECIDING, _CONTEXT, _DEFINITIONS = frozenset(DECIDING), frozenset(CONTEXT), frozenset(e.DEFINITIONS)
 _FOLLOWED = LEARNED_FROM | _DECIDING | _CONTEXT
 _STEP_KINDS = (e.StepStarted, e.StepFinished)
@@ -116,7 +116,7 @@ class Gate:
         elif self._every:
             self._counted()
         elif self._nodes:
-            if before > 0 == self._depth if kind in _CONTEXT else kind in _WHOLE_NODE and not self._depth:
+            if before > 0 == self._depth if kind in _CONTEXT else kind in WHOLE_NODE and not self._depth:
                 self._counted()
         else:
             for test in self._tests.get(kind, ()):

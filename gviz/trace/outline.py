@@ -17,7 +17,8 @@ from gviz.trace.phases import PHASE_KINDS
 from gviz.trace.references import References
 from gviz.trace.state import Iteration, Phase
 
-_WHOLE_NODE = (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed)
+WHOLE_NODE: frozenset[type[e.Event]] = frozenset((e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed))
+"""What ``next`` stops at, where no rule runs."""
 
 
 class Outline:
@@ -80,7 +81,7 @@ class Outline:
         gradient. What happens inside a backward step belongs to the step."""
         seqs, _, _, _, depths = self._index.tables["context"]
         step_ends = seqs[1:][(depths[1:] == 0) & (depths[:-1] > 0)]
-        alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in _WHOLE_NODE])
+        alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in WHOLE_NODE])
         rows = seqs.searchsorted(alone, "right") - 1
         outside = alone[(rows < 0) | (depths[rows] == 0)] if len(seqs) else alone
         ends: list[int] = np.unique(np.concatenate((step_ends, outside))).tolist()

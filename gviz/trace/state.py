@@ -14,6 +14,9 @@ Step = Literal["none", "pending", "waiting", "running", "done"]
 """Where a node stands in the latest pass: it is not part of it; nothing arrived yet; some of its contributions arrived;
 its rule runs (or, for a leaf, its gradient is complete but not accumulated); it is through."""
 
+UNKNOWN_OP = OpSeen(0, "?", "", (), (), ())
+"""An operation that the trace refers to and does not describe."""
+
 Saved = Literal["nothing", "held", "freed"]
 PhaseKind = Literal["forward", "backward", "optimizer", "failed"]
 

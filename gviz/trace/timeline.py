@@ -22,11 +22,10 @@ from gviz.trace.names import Names
 from gviz.trace.node_state import NodeStates
 from gviz.trace.outline import Outline
 from gviz.trace.references import References
-from gviz.trace.state import Iteration, NodeInfo
+from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo
 from gviz.values import Array, Value
 
 _KEPT_INFOS = 1 << 14
-_UNKNOWN_OP = e.OpSeen(0, "?", "", (), (), ())
 
 
 class Timeline(Outline, Played):
@@ -117,7 +116,7 @@ class Timeline(Outline, Played):
 
     def op(self, number: int) -> e.OpSeen:
         """An operation by its number."""
-        return self._log.ops.get(number, _UNKNOWN_OP)
+        return self._log.ops.get(number, UNKNOWN_OP)
 
     def at(self, n: int) -> Moment:
         """The moment right after event `n`, ``0 <= n <= len``."""
