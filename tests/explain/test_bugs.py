@@ -79,6 +79,15 @@ def test_the_line_of_the_cause_is_named(name, engine):
 
 
 @pytest.mark.parametrize("name", ANSWERS)
+def test_a_finding_stands_at_its_cause(name):
+    path = HERE / "bugs" / f"{name}.py"
+    (found,) = [one.finding for one in checked(name)]
+    later = name == "second_backward"  # it stands at the call that fails; what released the graph is a part of it
+    assert found.at is not None
+    assert (found.at.line, found.at.path.endswith(path.name)) == (line_of(path) + later, True)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_is_short_and_rests_on_events(name):
     (one,) = checked(name)
     assert len(list(lines(one.finding))) <= 6
