@@ -7,10 +7,12 @@ program does. The standard streams are the terminal's, inherited.
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import wraps
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from gviz import frameworks
 from gviz.cli import order, parent, runner, torch_name
@@ -45,6 +47,7 @@ def main() -> None:
         runner.show_from_own_frames(error)
         raise
     atexit.register(_close, recording)
+    _close_before_exit(recording)
     _run(what, target, recording)
 
 
@@ -79,6 +82,19 @@ def _noting_graph_breaks() -> AbstractContextManager[None]:
 def _close(recording: Recording) -> None:
     """End the recording after everything the program left for the end: it was registered first, so it runs last."""
     recording.__exit__(None, None, None)
+
+
+def _close_before_exit(recording: Recording) -> None:
+    """``os._exit`` runs nothing that was registered for the end: close before it, in this process alone."""
+    leave, process = os._exit, os.getpid()
+
+    @wraps(leave)
+    def close_and_leave(status: int) -> NoReturn:
+        if os.getpid() == process:
+            recording.close()
+        leave(status)
+
+    os._exit = close_and_leave
 
 
 def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> None:

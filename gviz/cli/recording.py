@@ -25,6 +25,8 @@ def run_recorded(order: Order, argv: Sequence[str]) -> int:
         process = subprocess.Popen([*interpreter(), order.text(), *argv])
         to.append(process)
         code = _wait(process, Path(order.trace))
+    if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
+        streams.say("the program was killed; its last moments may be missing")
     return 128 - code if code < 0 else code
 
 

@@ -27,6 +27,7 @@ from gviz.trace.event_table import EventTable, Said
 from gviz.trace.nonfinite import first_nonfinite, first_place
 from gviz.trace.request import Request
 from gviz.trace.ring import Ring
+from gviz.trace.witness import Witness
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
@@ -67,6 +68,7 @@ class TraceWriter:
         started = _clock()
         self._connection = file_format.created(self.path, about)
         self._chunks = Chunks(self._connection)
+        self._witness = Witness()
         self._events = EventTable(self._connection, self._chunks, started)
         self._ring = Ring(self._connection, bounds, self._events.put_at) if bounds else None
         self._checkpointed = time.monotonic()
@@ -191,7 +193,11 @@ class TraceWriter:
             self._give_up(trouble)
         finally:
             self.dead = True
-            self._connection.close()
+            if self._witness.is_open:
+                self._witness.close()
+                self._connection.close()
+            else:  # its numbers may be the program's own files by now
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
             _open_writers.discard(self)
             self._ended = True
 
@@ -209,6 +215,7 @@ class TraceWriter:
     def _write_or_give_up(self) -> None:
         try:
             if self._pending and not self.dead:
+                self._witness.refuse_closed()
                 self._write()
         except Exception as trouble:  # whatever it is, the program goes on
             self._give_up(trouble)

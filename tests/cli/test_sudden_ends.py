@@ -1,0 +1,47 @@
+"""Programs that end without Python's own end, or close what is not theirs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gviz.trace.reader import open_trace
+
+ROOT = Path(__file__).parents[2]
+BEGIN = "import gviz, os, signal\ngviz.mark('here')\n"
+
+
+def record(folder, text):
+    (folder / "program.py").write_text(BEGIN + text)
+    command = [sys.executable, "-m", "gviz", "record", "-o", "t.gviz", "program.py"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_exit_without_cleanup_keeps_what_was_recorded(tmp_path):
+    assert record(tmp_path, "os._exit(3)").returncode == 3
+    with open_trace(tmp_path / "t.gviz") as log:
+        assert [type(log.event(seq)).__name__ for seq in range(1, len(log) + 1)] == ["Marked"]
+
+
+def test_a_forked_child_that_exits_leaves_the_recording_open(tmp_path):
+    text = "child = os.fork()\nif not child: os._exit(0)\nos.waitpid(child, 0)\ngviz.mark('after')\nos._exit(0)"
+    assert record(tmp_path, text).returncode == 0
+    with open_trace(tmp_path / "t.gviz") as log:
+        assert len(log) == 2
+
+
+@pytest.mark.parametrize("signal", ["SIGTERM", "SIGKILL"])
+def test_a_kill_is_said(tmp_path, signal):
+    done = record(tmp_path, f"os.kill(os.getpid(), signal.{signal})")
+    assert "the program was killed; its last moments may be missing" in done.stderr
+    assert done.returncode > 128
+
+
+def test_closed_files_are_named_as_the_cause(tmp_path):
+    done = record(tmp_path, "os.closerange(3, 256)\ngviz.mark('lost')\nprint('on')")
+    assert (done.returncode, done.stdout) == (0, "on\n")
+    assert "the program closed files that it had not opened" in done.stderr
+    assert "lock" not in done.stderr
