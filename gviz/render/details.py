@@ -8,6 +8,7 @@ from gviz.explain.arithmetic import Share, shares
 from gviz.numbers import bytes_text, dtype_text, shape_text, short
 from gviz.plain_text import clipped, shown
 from gviz.render.row import Row
+from gviz.site import source_lines
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -41,7 +42,7 @@ def source_line(timeline: Timeline, info: NodeInfo) -> str:
     """The line of the program that made a node: ``demo.py:4  b = x * a``."""
     frame = info.frames[0]
     name = shown(frame.path.rpartition("/")[2].rpartition("\\")[2])
-    lines = (timeline.source(frame.path) or "").split("\n")
+    lines = source_lines(timeline.source(frame.path) or "")
     code = shown(lines[frame.line - 1].strip()) if 0 < frame.line <= len(lines) else ""
     return f"{name}:{frame.line}  {code}".rstrip()
 
