@@ -15,7 +15,8 @@ from gviz.cli.session import Program, order
 from gviz.trace import places
 
 if TYPE_CHECKING:
-    from gviz.live.session import Report
+    from gviz.live.session import Report, Session
+    from gviz.trace.reader import Trace
     from gviz.tui.live import Started
 
 
@@ -25,7 +26,7 @@ class Launcher:
     def __init__(self, program: Program) -> None:
         self.trace = Path()
         self._program = program
-        self._runs = 0
+        self._runs: list[tuple[Session, Trace]] = []
         if program.output is not None:
             outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
 
@@ -33,10 +34,12 @@ class Launcher:
         """Start it, and wait until it is about to begin; leaves with its exit code if it never is."""
         from gviz.live.protocol import Ready
         from gviz.live.session import Ended, Session, exit_code
-        from gviz.trace import load
+        from gviz.trace.reader import open_trace
+        from gviz.trace.timeline import Timeline
         from gviz.tui.live import Started
 
-        self._runs += 1
+        if self._runs:
+            streams.say(f"starting {self._program.argv[0]} again")
         self.trace = self._program.output or places.new_trace(self._program.argv[0])
         first: queue.SimpleQueue[Report] = queue.SimpleQueue()
         told: list[Callable[[Report], None]] = [first.put]
@@ -50,11 +53,38 @@ class Launcher:
             told[0] = on_report
             while not first.empty():
                 on_report(first.get())
-            return Started(session, load(self.trace))
+            log = open_trace(self.trace)
+            self._runs.append((session, log))
+            return Started(session, Timeline(log))
         except BaseException:
             session.stop()
             raise
 
+    def leave(self, *, printed: bool) -> None:
+        """Close what was followed, so that each trace is one file, and tell what is left of the last program.
+
+        What it `printed` goes to the terminal, unless that has seen it.
+        """
+        from gviz.trace.file_format import fold
+
+        for _, log in self._runs:
+            log.close()
+            fold(log.path)
+        session = self._runs[-1][0]
+        if printed:
+            _print(session)
+        if session.state == "let go":
+            streams.say(
+                f"process {session.pid} runs on without the debugger: output goes to the trace, input() meets its end"
+            )
+
     def _command(self, address: str) -> list[str]:
-        text = order(self._program, self.trace, live=address, again=self._runs > 1).text()
+        text = order(self._program, self.trace, live=address, again=bool(self._runs)).text()
         return [*interpreter(), text, *self._program.argv]
+
+
+def _print(session: Session) -> None:
+    """Print what a program has written to its own terminal."""
+    if len(session.printed) == session.printed.maxlen:
+        streams.say("the program printed more before this; its trace has it all")
+    click.echo(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"), nl=False)

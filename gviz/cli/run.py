@@ -55,7 +55,8 @@ def _live(settings: Settings, program: Program, opening: Opening, first: Mode) -
     from gviz.tui import live_plain
 
     launch = Launcher(program)
-    if terminal.why_plain(settings):
+    plain = bool(terminal.why_plain(settings))
+    if plain:
         code = live_plain.debug(launch, opening.commands, sys.stdin, sys.stdout, first=first, opening=opening.breaks)
     else:
         code = tui.debug_live(
@@ -67,5 +68,6 @@ def _live(settings: Settings, program: Program, opening: Opening, first: Mode) -
             opening=opening.breaks,
             commands=opening.commands,
         )
+    launch.leave(printed=not plain)
     streams.say(f"trace: {launch.trace}")
     return code

@@ -27,8 +27,8 @@ State = Literal["starting", "running", "held", "let go", "ended"]
 _FINAL: dict[State, tuple[State, ...]] = {"let go": ("ended",), "ended": ()}
 """The states that cannot be left, but for these."""
 PATIENCE = SECONDS_TO_END + 1.0
-KEPT_OUTPUT = 200
-"""So many pieces of the program's last output are kept, for when it has ended without a word to the debugger."""
+KEPT_OUTPUT = 2000
+"""So many pieces of the program's last output are kept, for the terminal that the debugger leaves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def created(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
         kind = NoRoom if _is_full(trouble) else GvizError
         raise kind(f"{path} cannot be written: {in_words(trouble)}") from trouble
     return connection
+
+
+def fold(path: Path) -> None:
+    """Leave one file of a trace that nobody writes or follows any more; of another one nothing is changed."""
+    with suppress(sqlite3.Error), closing(_opened(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
 
 
 def in_words(trouble: Exception) -> str:

@@ -8,7 +8,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TextIO
 
-from gviz.errors import GvizError
 from gviz.live.protocol import Mode
 from gviz.live.session import Ended, Output, Report
 from gviz.plain_text import shown
@@ -18,6 +17,7 @@ from gviz.tui.command_lines import echoed, typed
 from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.live import Launch, Live, code_of, kept
+from gviz.tui.live_acts import ACTS, carried_out
 from gviz.tui.reading import Reader
 from gviz.tui.session import Session
 
@@ -60,7 +60,7 @@ def _asked(input: TextIO, output: TextIO) -> str:
     """What is to become of the program; without a person to ask it is stopped."""
     if not input.isatty():
         return "s"
-    output.write("the program has not ended: stop it (s), or keep it running without gviz (k)? ")
+    output.write("the program has not ended: stop it (s), or keep it running without the debugger (k)? ")
     output.flush()
     return input.readline().strip()
 
@@ -84,8 +84,8 @@ class _Conversation:
 
     def answer(self, command: Command) -> Iterator[str]:
         """What a command says; one that lets the program run, when it stands still again."""
-        if command.name in _ACTS:
-            yield from _ACTS[command.name](self, command.argument)
+        if command.name in ACTS:
+            yield from self._act(command)
             return
         if self.live.running:
             yield from self._until_it_stands(_CONTINUE)
@@ -94,6 +94,15 @@ class _Conversation:
             yield from self._until_it_stands(command)
         else:
             yield from plain.answers(self._session, self.reader, command)
+
+    def _act(self, command: Command) -> Iterator[str]:
+        act = carried_out(self.live, command.name, command.argument)
+        if act.said:
+            yield act.said
+        if act.then == "wait":
+            yield from self._until_it_stands(_CONTINUE)
+        elif act.then == "restart":
+            yield from self.restart()
 
     def leave(self, *, asked: bool, ask: Callable[[], str]) -> None:
         """Stop the program, let it go, or let it run to its end where nobody has said anything."""
@@ -168,35 +177,3 @@ class _Conversation:
 
     def _bar(self, text: str) -> str:
         return self._session.glyphs.text(f"| {shown(text)}")
-
-
-def _type(conversation: _Conversation, text: str) -> Iterator[str]:
-    if not conversation.live.alive:
-        raise GvizError("the program has ended", hint="restart runs it again", exit_code=2)
-    conversation.live.session.type(text)
-    yield "typed; the program reads it when it runs on."
-
-
-def _interrupt(conversation: _Conversation, _: str) -> Iterator[str]:
-    conversation.live.session.interrupt()
-    yield from conversation._until_it_stands(_CONTINUE)
-
-
-def _detach(conversation: _Conversation, _: str) -> Iterator[str]:
-    conversation.live.session.let_go()
-    yield "the program runs on without gviz."
-
-
-def _kill(conversation: _Conversation, _: str) -> Iterator[str]:
-    conversation.live.session.stop()
-    yield from conversation._until_it_stands(_CONTINUE)
-
-
-_ACTS: dict[str, Callable[[_Conversation, str], Iterator[str]]] = {
-    "type": _type,
-    "interrupt": _interrupt,
-    "restart": lambda conversation, _: conversation.restart(),
-    "detach": _detach,
-    "kill": _kill,
-}
-"""The commands that only a program under control has."""

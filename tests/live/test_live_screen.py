@@ -9,9 +9,11 @@ from driving_live import PATIENCE, is_gone
 
 from gviz.cli.launch import Launcher
 from gviz.cli.session import Program
+from gviz.explain.why import why
 from gviz.live.session import Output
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config
+from gviz.tui.drawing import node as node_panel
 from gviz.tui.glyphs import glyphs
 from gviz.tui.live import Live
 from gviz.tui.screens.live import LiveScreen
@@ -134,9 +136,50 @@ def test_ctrl_c_pauses_an_endless_loop(tmp_path):
     assert screen.live.session.stopped
 
 
+def test_before_its_first_node_a_program_is_starting(tmp_path, monkeypatch):
+    async def scenario(running):
+        await running.pilot.pause()
+        assert running.screen.query_one(GraphCanvas)._nothing() == " starting: nothing yet"
+        text = "".join(text for line in nothing(running) for text, _ in line)
+        assert text == "starting: nothing yet"
+
+    monkeypatch.setattr(Live, "begin", lambda self, mode: None)
+    debugged(scenario, tmp_path)
+
+
+def nothing(running):
+    about = node_panel.Subject(running.live.timeline, running.screen.moment, 0, 80, glyphs(ascii=False))
+    return node_panel._nothing(about)
+
+
+def test_what_the_running_pass_has_not_come_to_is_not_called_cut_off(tmp_path):
+    async def scenario(running):
+        await running.stands_at(1)
+        await running.press("n", "n", "s")
+        await running.stands_at(4)
+        timeline = running.live.timeline
+        told = why(timeline, running.screen.moment, timeline.nodes[0], "grad").text
+        assert told == "the backward pass has not come to #1 x yet"
+
+    debugged(scenario, tmp_path)
+
+
+def test_commands_for_a_program_that_has_ended_are_refused(tmp_path):
+    async def scenario(running):
+        await running.stands_at(1)
+        await running.press(":", *"kill", "enter")
+        await running.until(lambda: not running.live.alive)
+        for name in ("kill", "detach", "interrupt", "type"):
+            await running.press("escape", ":", *name, "enter")
+            await running.until(lambda: "the program has ended (" in running.screen.remark)
+
+    debugged(scenario, tmp_path)
+
+
 def test_a_breakpoint_of_the_command_line_is_set_once(tmp_path):
     async def scenario(running):
         await running.stands_at(3)
+        assert "yet" not in running.screen.remark
         assert [one.number for one in running.screen.cursor.breakpoints.listed] == [1]
 
     debugged(scenario, tmp_path, opening=["break #3"])

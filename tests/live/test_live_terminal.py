@@ -21,6 +21,7 @@ import gviz.engine as torch
 with open(__file__ + ".pid", "w") as file:
     print(os.getpid(), file=file)
 x = torch.tensor(2.0, requires_grad=True)
+print("hello from the program")
 while True:
     y = x * x
     y.backward()
@@ -127,3 +128,28 @@ def modes(terminal):
     """How the terminal treats what is typed."""
     with open(terminal.tmux("display-message", "-p", "#{pane_tty}").strip()) as tty:
         return subprocess.run(["stty", "-a"], stdin=tty, capture_output=True, text=True, check=True).stdout
+
+
+def test_what_the_program_printed_is_on_the_terminal_when_the_debugger_has_left(terminal):
+    terminal.until("LIVE FORWARD")
+    terminal.keys("n", "n")
+    terminal.until("BACKWARD")
+    terminal.keys("C-r")
+    terminal.until("LIVE FORWARD", "event 1")
+    terminal.keys("n")
+    terminal.until("LIVE FORWARD", "#2 y")
+    terminal.keys("q", "s")
+    assert "hello from the program" in terminal.until("exit=0")
+    terminal.until("starting", "again")
+    traces = [path.name for path in terminal.pid.parent.rglob("*.gviz*")]
+    assert len(traces) == 2
+    assert all(name.endswith(".gviz") for name in traces), traces
+
+
+def test_a_program_kept_and_what_becomes_of_its_output_are_said(terminal):
+    terminal.until("LIVE FORWARD")
+    terminal.keys("n")
+    terminal.until("LIVE FORWARD", "#2 y")
+    terminal.keys("q", "k")
+    terminal.until("exit=0", f"process {terminal.program} runs on without the debugger", "hello from the program")
+    os.kill(terminal.program, signal.SIGKILL)

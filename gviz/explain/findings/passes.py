@@ -49,7 +49,7 @@ def on_its_way(asked: Question) -> Finding | None:
         return None
     name = label(timeline, asked.node)
     if asked.moment.pass_nr == state.pass_nr:
-        cut_off = "; the recording ends within it" if asked.moment.n == len(timeline) else ""
+        cut_off = "; the recording ends within it" if asked.moment.n == len(timeline) and not timeline.growing else ""
         return Finding("pending", f"the backward pass has not come to {name} yet{cut_off}", 0, asked.node)
     start = next((start for start, event in passes if event.pass_nr == state.pass_nr), 0)
     event = timeline.event(start) if start else None

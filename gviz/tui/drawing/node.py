@@ -71,8 +71,8 @@ def node_lines(subject: Subject) -> Iterator[Line]:
 
 
 def _nothing(subject: Subject) -> Iterator[Line]:
-    if subject.timeline.growing and not subject.timeline.nodes:
-        text = "the program has made no tensors yet"
+    if not subject.timeline.nodes and subject.timeline.growing:
+        text = "starting: nothing yet"
     elif not subject.timeline.nodes:
         text = "this recording holds no tensors: the program made none while it was recorded"
     else:

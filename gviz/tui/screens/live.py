@@ -13,7 +13,6 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.timer import Timer
 
-from gviz.errors import GvizError
 from gviz.live.protocol import Mode
 from gviz.live.session import Ended, Report
 from gviz.tui.command import Command
@@ -22,6 +21,7 @@ from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
 from gviz.tui.live import Launch, Live, kept
+from gviz.tui.live_acts import ACTS, carried_out
 from gviz.tui.parsing import parse
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.widgets.output import OutputPanel
@@ -58,6 +58,7 @@ class LiveScreen(DebuggerScreen):
     ) -> None:
         self._reports: SimpleQueue[Report] = SimpleQueue()
         self._listens = False
+        self._opened_with = ""
         started = launch(self._report, size)
         super().__init__(started.timeline, title, 0, glyphs, opening=opening, config=config)
         self.live = Live(started.session, self.cursor)
@@ -74,6 +75,7 @@ class LiveScreen(DebuggerScreen):
         if event is not None:
             event.prevent_default()  # Textual would call the next one again
         super().on_mount()
+        self._opened_with = self.remark
         self._listens = True
         self.post_message(Reported())  # of what came earlier
         self.live.begin(self._first)
@@ -102,14 +104,21 @@ class LiveScreen(DebuggerScreen):
 
     def perform(self, command: Command) -> None:
         """Carry out a command; what lets the program run waits until it stands still."""
-        if command.name in _ACTS:
-            _ACTS[command.name](self, command.argument)
+        if command.name in ACTS:
+            self._act(command)
         elif not self.live.takes(command):
             super().perform(command)
         elif self.live.running:
             self._queue.append(command)
         else:
             self._set_out(command)
+
+    def _act(self, command: Command) -> None:
+        then = carried_out(self.live, command.name, command.argument).then
+        if then == "restart":
+            self.action_restart()
+        elif then == "leave":
+            self.app.exit()
 
     def on_reported(self, message: Reported) -> None:
         """The program stands still, has ended, or has written something."""
@@ -121,6 +130,8 @@ class LiveScreen(DebuggerScreen):
         if stop is None:
             return
         self._tick(follow=False)
+        if stop.reason.startswith("breakpoint") and self.remark == self._opened_with:
+            self.remark = ""  # that nothing fits its place yet
         self.show_arrival(stop)
         self.reader.take(stop)
         if isinstance(report, Ended):
@@ -152,7 +163,9 @@ class LiveScreen(DebuggerScreen):
         """Leave; ask what is to become of a program that has not ended."""
         if self.live.alive:
             self.ahead.await_key(self._leave)
-            self.say("the program has not ended: s stops it, k keeps it running without gviz, any other key cancels")
+            self.say(
+                "not ended: s stops it, k keeps it running without the debugger (output to the trace), else cancels"
+            )
         else:
             self.app.exit()
 
@@ -211,32 +224,3 @@ class LiveScreen(DebuggerScreen):
         """Let every panel follow the cursor."""
         super().show_arrival(stop)
         self.time = self.live.word
-
-
-def _type(screen: LiveScreen, text: str) -> None:
-    _require_running(screen)
-    screen.live.session.type(text)
-
-
-def _interrupt(screen: LiveScreen, _: str) -> None:
-    screen.live.session.interrupt()
-
-
-def _detach(screen: LiveScreen, _: str) -> None:
-    screen.live.session.let_go()
-    screen.app.exit()
-
-
-def _require_running(screen: LiveScreen) -> None:
-    if not screen.live.alive:
-        raise GvizError("the program has ended", hint="ctrl+r runs it again", exit_code=2)
-
-
-_ACTS: dict[str, Callable[[LiveScreen, str], None]] = {
-    "type": _type,
-    "interrupt": _interrupt,
-    "restart": lambda screen, _: screen.action_restart(),
-    "detach": _detach,
-    "kill": lambda screen, _: screen.live.session.stop(),
-}
-"""The commands that only a program under control has."""

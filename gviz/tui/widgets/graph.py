@@ -260,6 +260,9 @@ class GraphCanvas(ScrollView, can_focus=True):
         keys = sorted(self._drawing.boxes(node), key=lambda key: len(str(key)))
         return self._drawing.canvas.layout.places[keys[0]] if keys else None
 
+    def _nothing(self) -> str:
+        return " starting: nothing yet" if self._timeline.growing else " no nodes were recorded"
+
     def _renew(self) -> None:
         """Follow the moment and the selection, and redraw the rows that look different."""
         if self.moment is None or not self.size or not self._timeline.iterations:
@@ -269,14 +272,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         if drawing is not self._drawing:
             held = kept_in_view(self._drawing, drawing, self._view)
             before = self.scroll_offset - Offset(self._margin, 0)
-            self._drawing, self._remark = (
-                drawing,
-                ""
-                if drawing.shape.places
-                else " no nodes yet"
-                if self._timeline.growing
-                else " no nodes were recorded",
-            )
+            self._drawing, self._remark = drawing, "" if drawing.shape.places else self._nothing()
             said = self._drawings.title(shown)
             self.border_title = numbered("graph", f"Graph, {said}" if said else "Graph")
             size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)

@@ -1,0 +1,43 @@
+"""The commands that only a program under control has: what they do to it, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from gviz.errors import GvizError
+from gviz.live.session import Session
+from gviz.tui.live import Live
+
+Then = Literal["go on", "wait", "leave", "restart"]
+"""What a front end does next; it waits until the program stands still or has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One command: `do` gets the text behind its name."""
+
+    do: Callable[[Session, str], None]
+    then: Then
+    said: str = ""
+    needs_program: bool = True
+
+
+ACTS = {
+    "type": Act(lambda session, text: session.type(text), "go on", "typed; the program reads it when it runs on."),
+    "interrupt": Act(lambda session, _: session.interrupt(), "wait"),
+    "detach": Act(lambda session, _: session.let_go(), "leave", "the program runs on without the debugger."),
+    "kill": Act(lambda session, _: session.stop(), "wait"),
+    "restart": Act(lambda session, _: None, "restart", needs_program=False),
+}
+
+
+def carried_out(live: Live, name: str, text: str) -> Act:
+    """Do to the program what one of `ACTS` says; GvizError if there is no program any more."""
+    act = ACTS[name]
+    if act.needs_program and not live.alive:
+        what = "the program runs by itself" if live.session.state == "let go" else "the program has ended"
+        raise GvizError(what, hint="restart (ctrl+r) runs it again", exit_code=2)
+    act.do(live.session, text)
+    return act
