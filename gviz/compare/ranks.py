@@ -1,7 +1,7 @@
 """The processes of one training run, each with a recording of its own: where they stop agreeing.
 
 Ranks have different data on purpose. What has to agree is the structure of their graphs, their parameters, and, where
-gradients are averaged, the parameters' gradients at the end of an iteration.
+gradients are averaged, the parameters' gradients as the optimizer used them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def agreements(ranks: Sequence[Timeline]) -> Iterator[Agreement]:
     shared = min(len(rank.iterations) for rank in ranks)
     for iteration in range(1, shared + 1):
         for number, rank in enumerate(ranks[1:], 1):
-            comparison = compared(Side(ranks[0], iteration), Side(rank, iteration))
+            comparison = compared(Side(ranks[0], iteration, at_step=True), Side(rank, iteration, at_step=True))
             yield Agreement(iteration, number, replace(comparison, differences=tuple(_binding(comparison))))
 
 

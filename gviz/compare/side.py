@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gviz.errors import GvizError
+from gviz.events import OptimizerStepped
 from gviz.trace.state import NodeInfo, NodeState, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
@@ -19,11 +20,12 @@ Token = tuple[str, str]
 class Side:
     """An iteration of a recording (`number` from 1), with its nodes in the order of their creation.
 
-    Gradients are those at its end.
+    Gradients are those at its end; with `at_step` those its last optimizer step used, which may be cleared by then.
     """
 
     timeline: Timeline
     number: int
+    at_step: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.timeline.iterations)
@@ -40,8 +42,17 @@ class Side:
     @cached_property
     def states(self) -> dict[int, NodeState | None]:
         """What each node was at the end of the iteration."""
-        moment = self.timeline.at(self.timeline.iterations[self.number - 1].end)
+        moment = self.timeline.at(self._settled)
         return dict(zip(self.infos, moment.states(list(self.infos)), strict=True))
+
+    @property
+    def _settled(self) -> int:
+        """The event at which gradients are looked at."""
+        iteration = self.timeline.iterations[self.number - 1]
+        if not self.at_step:
+            return iteration.end
+        steps = [seq for seq, _ in self.timeline.select([OptimizerStepped])]
+        return max((seq for seq in steps if iteration.start <= seq <= iteration.end), default=iteration.end)
 
     @cached_property
     def kept(self) -> dict[int, tuple[Value | None, int]]:

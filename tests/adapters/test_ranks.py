@@ -65,6 +65,16 @@ def test_what_other_ranks_do_to_a_gradient_is_told(tmp_path, mode, together):
     assert "iteration 1: rank1.gviz agrees with rank0.gviz" in opened(tmp_path)
 
 
+def test_averaged_gradients_agree_although_they_are_cleared_afterwards(tmp_path):
+    again = "optimizer.step()\noptimizer.zero_grad()\nmodel(torch.ones(1, 2)).sum().backward()\noptimizer.step()"
+    steps = AVERAGED.replace("optimizer.step()", again)
+    (tmp_path / "train.py").write_text(steps.replace("MODE", repr("for us")))
+    on_two_ranks(tmp_path, "train.py")
+    out = opened(tmp_path)
+    assert "iteration 1: rank1.gviz agrees with rank0.gviz" in out
+    assert "iteration 2: rank1.gviz agrees with rank0.gviz" in out
+
+
 def test_the_lesson_of_two_ranks(tmp_path):
     on_two_ranks(tmp_path, find("p6_two_ranks_disagree").path)
     out = opened(tmp_path)
