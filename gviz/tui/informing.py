@@ -19,6 +19,7 @@ ROWS = 200
 def info(session: Session, text: str) -> Iterator[str]:
     """One of `PAGES`; without a word the breakpoints."""
     word, _, rest = text.strip().partition(" ")
+    word = _PLURALS.get(word, word)
     page = PAGES.get(word or "break")
     if page is None and (word.isdigit() or word == "."):
         return stopping.listed(session.cursor.breakpoints, text, session.cursor.selected)
@@ -120,6 +121,7 @@ def _rows(rows: list[str]) -> Iterator[str]:
         yield f"  and {len(rows) - ROWS} more"
 
 
+_PLURALS = {"breaks": "break", "breakpoints": "break", "watches": "watch", "mark": "marks"}
 PAGES: dict[str, Callable[[Session, str], Iterator[str]]] = {
     "break": _breaks,
     "watch": _watched,

@@ -55,11 +55,17 @@ def code_lines(text: str) -> tuple[Line, ...]:
     return (*rows, tuple(spans)) if spans else tuple(rows)
 
 
-def gutter(number: int, place: Place, digits: int, glyphs: Glyphs, *, marked: bool = False) -> Line:
-    """The left edge of row `number` (from 1): where the program is, whether it stops here, and the line number."""
+def gutter(
+    number: int, place: Place, digits: int, glyphs: Glyphs, *, marked: bool = False, apart: bool = False
+) -> Line:
+    """The left edge of row `number` (from 1): where the program is, whether it stops here, and the line number.
+
+    A row that stands `apart` does not follow on the one beside it: lines between them are left out.
+    """
     running = place.running or place.frame.line
     mark = glyphs.now if number == running else " "
-    head: Line = ((mark, "now"), (glyphs.stop, "error")) if marked else ((f"{mark} ", "now"),)
+    second = (glyphs.stop, "error") if marked else (glyphs.cut if apart else " ", "muted")
+    head: Line = ((mark, "now"), second)
     return (*head, (f"{number:>{digits}} ", "muted"))
 
 

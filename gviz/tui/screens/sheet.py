@@ -52,7 +52,7 @@ class SheetScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Name the page."""
         sheet = self.query_one(Sheet)
-        sheet.set_title(f"{self._title}: any key leaves")
+        sheet.set_title(f"{self._title}: any key closes this")
         sheet.focus()
 
     def on_key(self, event: events.Key) -> None:

@@ -56,7 +56,9 @@ class SourcePane(Lines):
         number = self._number(y)
         if self._place is None or not 0 < number <= len(self._code):
             return super().render_line(y)
-        head = self.strip(gutter(number, self._place, self._digits, self.glyphs, marked=number in self._marked))
+        apart = number != int(self.scroll_offset.y) + 1 + y
+        edge = gutter(number, self._place, self._digits, self.glyphs, marked=number in self._marked, apart=apart)
+        head = self.strip(edge)
         room = max(self.scrollable_content_region.width - head.cell_length, 0)
         code = windowed(self.row(number - 1), int(self.scroll_offset.x), room, self.glyphs.cut)
         return Strip.join([head, self.strip(code).adjust_cell_length(room, self.rich_style)])
