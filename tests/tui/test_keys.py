@@ -428,7 +428,7 @@ async def test_the_running_line_stays_in_view():
     story.backward(story.mul("y", x, x, 4), 38)
     timeline = story.timeline()
     text = await seen(timeline, "1", at=6)
-    assert "► 38 line38" in text
+    assert "►…38 line38" in text
     assert " 4 line4" in text
-    assert "► 38 line38" in await seen(timeline, "1", "home", at=6)
+    assert "►…38 line38" in await seen(timeline, "1", "home", at=6)
     assert "► 38 line38" in await seen(timeline, "1", "end", at=6)
