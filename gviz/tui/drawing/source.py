@@ -64,8 +64,9 @@ def gutter(
     """
     running = place.running or place.frame.line
     mark = glyphs.now if number == running else " "
-    second = (glyphs.stop, "error") if marked else (glyphs.cut if apart else " ", "muted")
-    head: Line = ((mark, "now"), second)
+    head: Line = ((f"{mark} ", "now"),)
+    if marked or apart:
+        head = (mark, "now"), (glyphs.stop, "error") if marked else (glyphs.cut, "muted")
     return (*head, (f"{number:>{digits}} ", "muted"))
 
 
