@@ -89,12 +89,16 @@ class Lines(Styled, ScrollView, can_focus=True):
     def set_count(self, count: int, width: int = 0) -> None:
         """Say how many rows there are, and how wide the widest is where rows are not made to measure.
 
-        A change of the virtual size that is watched would make Textual lay out the whole screen, for a scrollbar that
-        `_scroll_update` brings up to date.
+        A change of the virtual size that is watched makes Textual lay out the whole screen. A panel that is as large as
+        its text needs that; for any other it would be for a scrollbar alone, which `_scroll_update` brings up to date.
         """
         room = self.scrollable_content_region
         self._count = count
-        self.set_reactive(Widget.virtual_size, Size(max(width, room.width), max(count, room.height)))
+        size = Size(max(width, room.width), max(count, room.height))
+        if self.styles.auto_dimensions:
+            self.virtual_size = size
+        else:
+            self.set_reactive(Widget.virtual_size, size)
         self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
         self.refresh()
 
