@@ -5,7 +5,6 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
-from gviz.errors import GvizError
 from gviz.render.request import ExportOptions
 from gviz.render.series import pass_moments, pictures, scenes
 from gviz.trace.timeline import Timeline
@@ -20,10 +19,7 @@ SAMPLES = 12
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
     """The moments up to `n` as a GIF."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise GvizError("a gif needs pillow", hint="pip install pillow, or export .anim.svg", exit_code=4) from None
+    from PIL import Image
 
     moments = options.moments or pass_moments(timeline, n)
     drawn = pictures(scenes(timeline, moments, options), options, "png", pixels=PIXELS)
