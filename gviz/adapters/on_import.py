@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 
 
@@ -30,7 +31,7 @@ class _Waiting(MetaPathFinder):
         if fullname != self._package:
             return None
         sys.meta_path.remove(self)
-        spec = PathFinder.find_spec(fullname, path)
+        spec = find_spec(fullname)  # whoever else has a say in what is found keeps it
         if spec is not None and spec.loader is not None:
             _announce_end(spec.loader, self._then)
         return spec

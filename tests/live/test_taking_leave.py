@@ -57,6 +57,9 @@ def program(tmp_path, monkeypatch):
     yield made
     made.line.close()
     made.debuggee._line.close()
+    for thread in threading.enumerate():  # its end is replaced only as long as this test lasts
+        if thread.name == "gviz control":
+            thread.join(PATIENCE)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGURG, signal.SIG_DFL)
 
