@@ -18,19 +18,17 @@ MAY_IMPORT = {
     "numbers": {"values"},
     "events": BOTTOM,
     "emit": BOTTOM | {"events"},
-    "measured": set(),
-    "guarded": {"measured"},
-    "where": BOTTOM | {"events", "guarded"},
+    "where": BOTTOM | {"events"},
     "engine": BOTTOM | {"emit", "events"},
     "adapters": BOTTOM | {"emit", "events"},
-    "trace": BOTTOM | {"guarded", "emit", "events", "where", "version"},
+    "trace": BOTTOM | {"emit", "events", "where", "version"},
     "explain": BOTTOM | {"trace", "events", "where"},
     "compare": BOTTOM | {"trace", "events", "where"},
     "whatif": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
-    "live": BOTTOM | {"guarded", "trace", "emit", "events", "where"},
+    "live": BOTTOM | {"trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
-    "tui": BOTTOM | {"guarded", "crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
+    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
 }
 OF_TRACE = {"timeline", "moment", "state", "navigation", "situation", "stops", "log", "load"}
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""

@@ -7,11 +7,11 @@ from typing import Any
 
 from gviz import events as e
 from gviz.events import Event
-from gviz.guarded import Numbers
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 from gviz.where import EVENTS
+from gviz.where.guarded import Numbers
 
 
 class Absent(Exception):

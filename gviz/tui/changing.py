@@ -8,15 +8,14 @@ from itertools import chain
 
 import numpy as np
 
-from gviz import guarded
 from gviz.errors import GvizError
-from gviz.guarded import FACTS, FUNCTIONS, METHODS
 from gviz.plain_text import clipped
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.expressions import NODE, Names, dotted, evaluated, parsed
 from gviz.values import Array
-from gviz.where import CHANGES, Stop, place
+from gviz.where import CHANGES, Stop, guarded, place
+from gviz.where.guarded import FACTS, FUNCTIONS, METHODS
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gviz import guarded
 from gviz.errors import GvizError
-from gviz.guarded import FUNCTIONS, Numbers, bound_names
 from gviz.plain_text import clipped, told
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
-from gviz.where import CHANGES, split_aspect
+from gviz.where import CHANGES, guarded, split_aspect
+from gviz.where.guarded import FUNCTIONS, Numbers, bound_names
 
 _NUMBERED = re.compile(r"""("[^"]*"|'[^']*')|#(\d{1,18})\b""")
 """A node's number, and strings, which are left as they are."""

@@ -24,11 +24,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from gviz import events as e
-from gviz import guarded
 from gviz.errors import GvizError
-from gviz.guarded import Numbers as Numbers
 from gviz.plain_text import clipped
 from gviz.site import Frame
+from gviz.where import guarded
+from gviz.where.guarded import Numbers as Numbers
 
 EVENTS: dict[str, tuple[type[e.Event], ...]] = {
     "forward": (e.NodeCreated,),
@@ -117,7 +117,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression over `NAMES` in the language of `gviz.guarded`, compiled once."""
+    """An expression over `NAMES` in the language of `gviz.where.guarded`, compiled once."""
 
     text: str
     code: CodeType

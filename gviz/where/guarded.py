@@ -1,7 +1,7 @@
 """Expressions that people type, compiled so that no evaluation runs for long or reaches outside of its numbers.
 
 They are a part of Python: numbers, comparisons, tensors' methods, some functions, a comprehension. Loops are counted,
-and every operator and call is one of `gviz.measured`: measured before it is computed.
+and every operator and call is one of `gviz.where.measured`: measured before it is computed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gviz import measured
-from gviz.measured import MOST_BITS, TooMuch
+from gviz.where import measured
+from gviz.where.measured import MOST_BITS, TooMuch
 
 LONGEST = 1000
 """Characters of an expression."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz import guarded, measured
+from gviz.where import guarded, measured
 
 
 def told(text, **names):
