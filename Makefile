@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint check fuzz kills golden media operations findings bench clean
+.PHONY: demo test lint check fuzz kills golden media operations findings commands bench clean
 
 demo: $(READY)                  ## open the debugger on the first lesson
 	@$(BIN)/gviz demo
@@ -44,6 +44,9 @@ gallery: $(READY)               ## draw docs/gallery.md and its pictures anew
 
 findings: $(READY)              ## write docs/findings.md, what check looks for, anew
 	$(BIN)/python -m docs.make_findings
+
+commands: $(READY)             ## write docs/commands.md, the keys and commands of the debugger, anew
+	$(BIN)/python -m docs.make_commands
 
 bench: $(READY)                 ## measure, and print the table
 	$(BIN)/python -m benchmarks

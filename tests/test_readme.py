@@ -11,23 +11,22 @@ from gviz.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = {"README.md": README} | {path.name: path.read_text() for path in (ROOT / "docs").glob("*.md")}
 CONSOLE = [
-    line.removeprefix("$ ").partition("  #")[0].split()
-    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-    for line in block.splitlines()
+    line.partition("  #")[0].split() for page in PAGES.values() for line in re.findall(r"^\$ (gviz .*)", page, re.M)
 ]
 
 
 def test_every_command_is_shown_and_every_shown_command_exists():
-    shown = {words[1] for words in CONSOLE if words[0] == "gviz"}
-    assert shown == set(COMMANDS)
+    assert set(re.findall(r"^\$ gviz (\w+)", README, re.MULTILINE)) == set(COMMANDS)
+    assert {words[1] for words in CONSOLE} <= set(COMMANDS)
 
 
 def test_options_shown_exist():
-    for words in CONSOLE:
-        if words[0] == "gviz":
-            help_text = subprocess.check_output([sys.executable, "-m", "gviz", words[1], "--help"], cwd=ROOT, text=True)
-            own = words if words[1] not in ("run", "record") else words[: 2 + 2 * ("-o" in words)]
+    for name in {words[1] for words in CONSOLE}:
+        help_text = subprocess.check_output([sys.executable, "-m", "gviz", name, "--help"], cwd=ROOT, text=True)
+        for words in (words for words in CONSOLE if words[1] == name):
+            own = words if name not in ("run", "record") else words[: 2 + 2 * ("-o" in words)]
             assert not [word for word in own if word.startswith("-") and word not in help_text], words
 
 
@@ -49,8 +48,16 @@ def test_every_house_is_described():
 
 
 def test_paths_exist():
-    named = re.findall(r"`((?:gviz|samples|tests|benchmarks|\.ci)/[\w/.]*)`", README)
-    assert not [path for path in named if not (ROOT / path).exists()]
+    for page, text in PAGES.items():
+        named = re.findall(r"`((?:gviz|samples|tests|benchmarks|\.ci)/[\w/.]*)`", text)
+        assert not [path for path in named if not (ROOT / path).exists()], page
+
+
+def test_links_lead_somewhere():
+    for page, text in PAGES.items():
+        folder = ROOT if page == "README.md" else ROOT / "docs"
+        links = re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", text)
+        assert not [link for link in links if not (folder / link).exists()], page
 
 
 def test_lessons_are_listed_in_order():
@@ -61,7 +68,7 @@ def test_lessons_are_listed_in_order():
 def test_the_queries_answer(tmp_path):
     connection = sqlite3.connect(":memory:")
     connection.executescript((ROOT / "gviz/trace/schema.sql").read_text())
-    queries = re.findall(r'sqlite3 train.gviz "(.*)"', README)
+    queries = re.findall(r'sqlite3 train.gviz "(.*)"', PAGES["recording.md"])
     assert len(queries) == 3
     for query in queries:
         assert connection.execute(query).description

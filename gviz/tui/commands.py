@@ -5,7 +5,7 @@ The parser, the help, completion, the palette, line mode and the screen all read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import NoReturn
@@ -212,16 +212,19 @@ _PROGRAM = (
     Spec("kill", (), "", "end the program; its recording stays", _of_a_program),
 )  # fmt: skip
 
-_OTHER = (
-    Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz", _export),
-    Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
-    Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first", _files(saving.load)),
-    Spec("source", (), "FILE", "carry out the commands of a file", _files(saving.source)),
+_WHAT_IF = (
     Spec("whatif", (), "[CHANGE]", "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2",
          _looks(branching.what_if)),
     Spec("undo", (), "", "take the last change of whatif back", _looks(branching.undo)),
     Spec("gradcheck", (), "[PLACE]", "whether the gradients a node sent on are what small changes of its inputs say",
          _looks(gradchecking.gradcheck)),
+)  # fmt: skip
+
+_OTHER = (
+    Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz", _export),
+    Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
+    Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first", _files(saving.load)),
+    Spec("source", (), "FILE", "carry out the commands of a file", _files(saving.source)),
     Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 is whatif x = 5", _set),
     Spec("show", (), "[KEY]", "the settings, or one of them",
          lambda session, command: Said(tuple(session.settings.told(command.argument)))),
@@ -232,7 +235,17 @@ _OTHER = (
     Spec("quit", ("q", "exit"), "", "leave", lambda _, __: Wish("quit")),
 )  # fmt: skip
 
-SPECS: tuple[Spec, ...] = (*_TIME, *_LOOK, *_SHOWN, *_GRAPH, *_STOPS, *_PROGRAM, *_OTHER)
+GROUPS: Mapping[str, tuple[Spec, ...]] = {
+    "Through time": _TIME,
+    "Look and ask": _LOOK,
+    "Watch": _SHOWN,
+    "The graph": _GRAPH,
+    "Stops": _STOPS,
+    "A running program": _PROGRAM,
+    "What if": _WHAT_IF,
+    "Files, settings, help": _OTHER,
+}
 """In the order of the help."""
+SPECS: tuple[Spec, ...] = tuple(spec for group in GROUPS.values() for spec in group)
 
 BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}

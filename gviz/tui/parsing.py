@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.tui.command import Command, Look, Said, Spec
-from gviz.tui.commands import BY_NAME, SPECS
+from gviz.tui.commands import BY_NAME, GROUPS, SPECS
 from gviz.tui.lines import Line, line, wrapped
 
 _CAPITALS = {letter.upper(): f"r{letter}" for letter in "snfct"}
@@ -46,16 +46,19 @@ def help_for(word: str) -> Look | Said:
     """All commands, or the one asked for."""
     if word:
         spec = find(word)
-        return Said((f"{_written(spec)}: {spec.told()}",))
+        return Said((f"{written(spec)}: {spec.told()}",))
     return Look("Commands", _page)
 
 
 def _page(width: int) -> Iterator[Line]:
-    for spec in SPECS:
-        yield from wrapped(line((_written(spec).ljust(28) + "  ", "key"), spec.told()), width, 4)
+    for title, specs in GROUPS.items():
+        yield line((title, "title"))
+        for spec in specs:
+            yield from wrapped(line((f"  {written(spec)}".ljust(30) + "  ", "key"), spec.told()), width, 6)
 
 
-def _written(spec: Spec) -> str:
+def written(spec: Spec) -> str:
+    """Its name, its short forms, and what follows."""
     return f"{', '.join((spec.name, *spec.aliases))} {spec.takes}".rstrip()
 
 
