@@ -19,6 +19,8 @@ from gviz.render.request import Part, check_moment
 from gviz.render.series import frames, pass_moments
 from gviz.render.theme import Direction
 from gviz.trace.timeline import Timeline
+from gviz.words.moments import event_at
+from gviz.words.nodes import node_at
 
 if TYPE_CHECKING:
     from gviz.digraph import Params
@@ -137,9 +139,7 @@ def moment_of(timeline: Timeline, at: int | str | None) -> int:
         return at
     if at in ("forward", "backward"):
         return _end_of(at, timeline)
-    from gviz.tui.cursor import Cursor
-
-    return Cursor(timeline, 0).event_at(at)
+    return event_at(timeline, at)
 
 
 def _end_of(kind: str, timeline: Timeline) -> int:
@@ -155,9 +155,7 @@ def _end_of(kind: str, timeline: Timeline) -> int:
 
 def node_of(timeline: Timeline, place: str | int, n: int) -> int:
     """The node that a place means in the graph of a moment; of several the last."""
-    from gviz.tui.cursor import Cursor
-
-    node = Cursor(timeline, n).node_at(str(place))  # says what there is if nothing fits
+    node = node_at(timeline, str(place), timeline.at(n).actor)  # says what there is if nothing fits
     nodes = timeline.nodes_of(timeline.iteration_at(n))
     if node in nodes:
         return node

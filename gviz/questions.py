@@ -17,9 +17,11 @@ def why(trace: str | os.PathLike[str] | Timeline, place: str, *, at: int | None 
     `place` is ``w.grad``, ``loss``, ``#4``, ``train.py:12``; ``error`` asks why the program failed. Raises GvizError
     for a place that does not exist.
     """
-    from gviz.cli.answers import answer
+    from gviz.explain.asked import answers
+    from gviz.words.moments import event_at
 
-    return answer(_timeline(trace), place, None if at is None else f"@{at}")[0]
+    timeline = _timeline(trace)
+    return answers(timeline, place, None if at is None else event_at(timeline, f"@{at}"))[0]
 
 
 def check(trace: str | os.PathLike[str] | Timeline) -> list[Checked]:

@@ -22,17 +22,18 @@ MAY_IMPORT = {
     "engine": BOTTOM | {"emit", "events"},
     "adapters": BOTTOM | {"emit", "events"},
     "trace": BOTTOM | {"emit", "events", "where", "version"},
-    "explain": BOTTOM | {"trace", "events", "where"},
+    "words": BOTTOM | {"trace", "events", "where"},
+    "explain": BOTTOM | {"trace", "events", "where", "words"},
     "compare": BOTTOM | {"trace", "events", "where"},
     "whatif": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
     "live": BOTTOM | {"trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
-    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where"},
+    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where", "words"},
 }
 OF_TRACE = {"timeline", "moment", "state", "navigation", "situation", "stops", "log", "load"}
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
-SHOWING = {"render", "tui", "explain", "compare"}
+SHOWING = {"words", "render", "tui", "explain", "compare"}
 EVERYTHING = {
     "cli", "frameworks", "digraph", "pictures", "torchviz", "notebook", "questions", "pytest_plugin", "within",
     "__init__", "__main__",

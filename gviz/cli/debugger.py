@@ -33,10 +33,11 @@ def debug(
     """
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
+    from gviz.words.moments import event_at
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        start = moment(timeline, at) if at else None
+        start = event_at(timeline, at) if at else None
         return _debug(timeline, settings, title, start, lesson=lesson, opening=opening, commands=commands)
 
 
@@ -66,13 +67,6 @@ def walk(trace: Path) -> None:
     with open_trace(trace) as log:
         timeline = Timeline(log)
         plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, at=0, lesson=True)
-
-
-def moment(timeline: Timeline, text: str) -> int:
-    """The event number of a moment as people write it: ``12``, ``nan``, ``error``, ``bwd``, ``end``, a node's name."""
-    from gviz.tui.cursor import Cursor
-
-    return Cursor(timeline, 0).event_at(text)
 
 
 def _debug(

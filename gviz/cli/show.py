@@ -29,13 +29,13 @@ def command(trace: Path, page: str, place: str | None, at: str | None, kind: str
     from gviz.cli import json_form, pages
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.tui.cursor import Cursor
+    from gviz.words.moments import event_at
+    from gviz.words.nodes import node_at
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        cursor = Cursor(timeline, 0)
-        n = cursor.event_at(at) if at else len(timeline)
-        node = cursor.node_at(f"#{place}" if place.isdecimal() else place) if place else 0
+        n = event_at(timeline, at) if at else len(timeline)
+        node = node_at(timeline, place or "")
         if kind == "json":
             click.echo(json_form.text(**{page: pages.DATA[page](timeline, n, node)}))
         else:

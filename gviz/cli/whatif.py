@@ -50,15 +50,15 @@ def command(
     """
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.tui.cursor import Cursor
     from gviz.whatif.sweep import swept
+    from gviz.words.moments import event_at
 
     if output is not None:
         outputs.refuse_picture(output, trace, force=force)
         _refuse_suffix(output, is_range=any(".." in change for change in changes))
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        n = Cursor(timeline, 0).event_at(at) if at else len(timeline)
+        n = event_at(timeline, at) if at else len(timeline)
         iteration = timeline.iteration_at(n)
         shows = [text.strip() for text in (show or "").split(",") if text.strip()]
         if sweep := [point for change in changes for point in swept(change, points)]:

@@ -7,17 +7,18 @@ from itertools import islice
 
 import numpy as np
 
-from gviz import where
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import kind_text, short
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
-from gviz.tui.changing import hits_of
-from gviz.tui.expressions import Names, as_value, evaluated, parsed
 from gviz.values import Value
 from gviz.where import changes
+from gviz.words.changing import hits_of
+from gviz.words.expressions import as_value, evaluated, parsed
+from gviz.words.names import NamedNodes
+from gviz.words.nodes import last
 
 MOST_ROWS = 200
 MOST_ELEMENTS = 10_000
@@ -28,23 +29,12 @@ class Asker:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.names = Names(timeline)
+        self.names = NamedNodes(timeline)
         self.watched: list[str] = []
 
     def last(self, text: str, n: int) -> int:
         """The last node made by moment `n` that a place means, else the first later one; GvizError if there is none."""
-        place = where.place(text)
-        node = place.number if place.kind == "node" and place.number in self.timeline else 0
-        node = node or (self.names.last(text, n) if place.kind == "word" else 0)
-        if not node:
-            fitting = [node for node in self.timeline.nodes if place.fits(self.timeline.info(node))]
-            made = [node for node in fitting if self.timeline.info(node).born <= n]
-            node = made[-1] if made else fitting[0] if fitting else 0
-        if not node:
-            near = self.names.near(text, len(self.timeline))
-            hint = f"did you mean {near}?" if near else "the tape lists the nodes"
-            raise GvizError(f"there is no {clipped(text, 40)}", hint=hint, exit_code=2)
-        return node
+        return last(self.names, text, n)
 
     def evaluated(self, text: str, n: int) -> str:
         """What an expression is, in one line."""

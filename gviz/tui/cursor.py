@@ -10,11 +10,13 @@ from gviz.events import Failed, Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui import find, stopping
+from gviz.tui import stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.changing import hits_of
 from gviz.where import stop
+from gviz.words import nodes
+from gviz.words.changing import hits_of
+from gviz.words.moments import event_at
 
 Move = Callable[[Timeline, int], int]
 
@@ -58,7 +60,7 @@ class Cursor:
         self.growing = False
         """Whether the recording may go on behind its end, because its program still runs."""
         self._jumped: list[int] = []
-        self._matches: find.Matches | None = None
+        self._matches: nodes.Matches | None = None
 
     def travel(self, move: Move, reason: str, count: int = 1, *, backward: bool = False) -> Arrival:
         """Move `count` times, or until an end is reached."""
@@ -110,11 +112,11 @@ class Cursor:
 
     def neighbour(self, steps: int) -> Arrival:
         """Select the node so many rows below (above) in the order of creation."""
-        nodes = self.timeline.nodes
-        if not len(nodes):
+        made = self.timeline.nodes
+        if not len(made):
             raise GvizError("this recording holds no nodes", exit_code=2)
         at = max(self.timeline.place_of(self.selected), 0)
-        return self.select(int(nodes[max(0, min(at + steps, len(nodes) - 1))]))
+        return self.select(int(made[max(0, min(at + steps, len(made) - 1))]))
 
     def relative(self, kin: str) -> Arrival:
         """Select an input (``input``) or a user (``user``) of the selected node."""
@@ -130,16 +132,16 @@ class Cursor:
 
     def find(self, text: str) -> Arrival:
         """Select the next node that fits a search text."""
-        exact = find.exactly(text.strip())
-        named = bool(text.strip()) and find.found(self.timeline, exact, self.selected)
-        self._matches = exact if named else find.query(self.timeline, text)
+        exact = nodes.exactly(text.strip())
+        named = bool(text.strip()) and nodes.found(self.timeline, exact, self.selected)
+        self._matches = exact if named else nodes.query(self.timeline, text)
         return self.again(what=text)
 
     def again(self, *, backward: bool = False, what: str = "the last search") -> Arrival:
         """Select the next node (the one before) that fits the last search."""
         if self._matches is None:
             raise GvizError("nothing was searched for", hint="/ finds a node", exit_code=2)
-        node = find.found(self.timeline, self._matches, self.selected, backward=backward)
+        node = nodes.found(self.timeline, self._matches, self.selected, backward=backward)
         if not node:
             raise GvizError(f"no node fits {clipped(what, 40)}", exit_code=2)
         return self.select(node)
@@ -152,53 +154,13 @@ class Cursor:
 
     def node_at(self, place: str) -> int:
         """The node a PLACE means: ``#4``, a name, ``op:Mul``, ``demo.py:4``; from the selected one onwards."""
-        if not place:
-            return self.selected
-        place = f"#{place}" if place.isdigit() else place
-        if not place.startswith(("#", "@")):
-            named = find.found(self.timeline, find.exactly(place), self.selected, itself=True)
-            if named:
-                return named
-        node = find.found(self.timeline, find.query(self.timeline, place), self.selected, itself=True)
-        if not node:
-            near = self.asker.names.near(place, len(self.timeline))
-            hint = f"did you mean {near}?" if near else "the tape lists the nodes"
-            raise GvizError(f"there is no {clipped(place, 40)}", hint=hint, exit_code=2)
-        return node
+        return nodes.node_at(self.timeline, place, self.selected)
 
     def event_at(self, place: str) -> int:
-        """The event number a PLACE means; a node means the event that made it."""
-        words = {"start": 0, "end": len(self.timeline), "fwd": self._phase("forward"), "bwd": self._phase("backward")}
-        if place.startswith("'"):
-            return self._bookmarked(place[1:])
-        if place in words:
-            return words[place]
-        if place == "nan":
-            return self._existing(self.timeline.first_bad(), "no nan or inf in this recording")
-        if place == "error":
-            failures = self.timeline.failures
-            return self._existing(failures[0] if failures else 0, "no error in this recording")
-        if place.removeprefix("@").isdigit():
-            return find.event_number(self.timeline, place.removeprefix("@"))
-        return self.timeline.info(self.node_at(place)).born
-
-    def _bookmarked(self, name: str) -> int:
-        if name == "'":
+        """The event number a PLACE means; a node means the event that made it, ``''`` where one jumped from last."""
+        if place == "''":
             return self._jumped[-1] if self._jumped else self.position
-        marks = {mark: seq for seq, mark in self.timeline.marks} | self.bookmarks
-        if name not in marks:
-            raise GvizError(f"there is no mark {clipped(name, 30)}", hint="mark NAME sets one", exit_code=2)
-        return marks[name]
-
-    def _phase(self, kind: str) -> int:
-        """The start of the next phase of a kind after the position, else of the first."""
-        starts = [phase.start for phase in self.timeline.phases if phase.kind == kind]
-        return next((start for start in starts if start > self.position), starts[0] if starts else self.position)
-
-    def _existing(self, position: int, otherwise: str) -> int:
-        if not position:
-            raise GvizError(otherwise, exit_code=2)
-        return position
+        return event_at(self.timeline, place, self.position, self.selected, self.bookmarks)
 
     def goto(self, place: str) -> Arrival:
         """To the event a PLACE means."""

@@ -7,17 +7,13 @@ from functools import partial
 
 from gviz.errors import GvizError
 from gviz.explain import finding
+from gviz.explain.asked import asked
 from gviz.explain.check import check as everything
 from gviz.explain.docstring import about
-from gviz.explain.finding import Finding
-from gviz.explain.findings.lifetimes import alive
 from gviz.explain.names import label
-from gviz.explain.survey import Survey
-from gviz.explain.why import why
 from gviz.plain_text import shown
 from gviz.tui import asking, lines
 from gviz.tui.command import Command, Look, Said
-from gviz.tui.cursor import Cursor
 from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.explanation import explanation_lines
 from gviz.tui.drawing.node import Subject, frame_text, node_lines
@@ -40,24 +36,10 @@ AROUND = 4
 """Lines of source shown before and after the current one where there is no panel for it."""
 
 
-def explanation(cursor: Cursor, text: str) -> Finding:
-    """Why the place of `text` (the selected node without one) is as it is here; of several nodes the last one made.
-
-    ``alive`` asks which graphs are.
-    """
-    moment = cursor.timeline.at(cursor.position)
-    if text.strip() == "alive":
-        return alive(Survey(cursor.timeline), moment)
-    place, aspect = split_aspect(text.strip())
-    node = cursor.asker.last(place, cursor.position) if place else cursor.selected
-    if not node:
-        raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    return why(cursor.timeline, moment, node, aspect)
-
-
 def explain(session: Session, text: str) -> Look:
     """``explain [PLACE]``."""
-    rows = list(finding.lines(explanation(session.cursor, text)))
+    cursor = session.cursor
+    rows = list(finding.lines(asked(cursor.asker.names, text, cursor.position, cursor.selected)))
     return Look("Why", partial(explanation_lines, rows))
 
 

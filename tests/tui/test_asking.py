@@ -11,14 +11,15 @@ from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.asking import Asker
-from gviz.tui.expressions import Names, evaluated
 from gviz.tui.screens.sheet import Sheet, SheetScreen
 from gviz.tui.widgets.node import NodePanel
+from gviz.words.expressions import evaluated
+from gviz.words.names import NamedNodes
 
 
 def answer(text, n=33, timeline=None):
     timeline = demo() if timeline is None else timeline
-    return evaluated(timeline, Names(timeline), n, text)
+    return evaluated(timeline, NamedNodes(timeline), n, text)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_a_name_means_the_last_tensor_that_had_it():
     timeline = iterations(3)
     values = {answer("#2", n, timeline) if n < 5 else answer("y", n, timeline) for n in (3, len(timeline))}
     assert values == {9.0}
-    assert Names(timeline).last("y", 3) != Names(timeline).last("y", len(timeline))
+    assert NamedNodes(timeline).last("y", 3) != NamedNodes(timeline).last("y", len(timeline))
 
 
 def test_parameters_are_found_by_their_path():

@@ -16,13 +16,14 @@ from gviz.tui import stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.cursor import Cursor
-from gviz.tui.expressions import Names, evaluated
 from gviz.tui.parsing import parse
 from gviz.tui.plain import debug
 from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.widgets.rows import KeysRow
 from gviz.tui.widgets.tape import Tape
 from gviz.where import stop
+from gviz.words.expressions import evaluated
+from gviz.words.names import NamedNodes
 
 
 def cursor(timeline, *commands, at=1):
@@ -227,7 +228,7 @@ def plain_changes(timeline, text):
 
     def value(n):
         try:
-            return str(evaluated(timeline, Names(timeline), n, text))
+            return str(evaluated(timeline, NamedNodes(timeline), n, text))
         except GvizError:
             return None
 

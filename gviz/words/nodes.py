@@ -1,4 +1,4 @@
-"""Which nodes a search text means: a name, ``#4``, ``@12``, ``op:Mul``, ``nan``, ``demo.py:4``."""
+"""Which node a text means: a name, ``#4``, ``@12``, ``op:Mul``, ``nan``, ``demo.py:4``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,42 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.words.names import NamedNodes
 
 Matches = Callable[[NodeInfo], bool]
+
+
+def node_at(timeline: Timeline, text: str, start: int = 0) -> int:
+    """The node that `text` means, from node `start` onwards, which an empty text means; GvizError if there is none."""
+    if not text:
+        return start
+    text = f"#{text}" if text.isdecimal() else text
+    if not text.startswith(("#", "@")) and (named := found(timeline, exactly(text), start, itself=True)):
+        return named
+    node = found(timeline, query(timeline, text), start, itself=True)
+    if not node:
+        raise _no_node(text, NamedNodes(timeline))
+    return node
+
+
+def last(names: NamedNodes, text: str, n: int) -> int:
+    """The last node made by moment `n` that `text` means, else the first later one; GvizError if there is none."""
+    timeline, place = names.timeline, where.place(text)
+    node = place.number if place.kind == "node" and place.number in timeline else 0
+    node = node or (names.last(text, n) if place.kind == "word" else 0)
+    if not node:
+        fitting = [node for node in timeline.nodes if place.fits(timeline.info(node))]
+        made = [node for node in fitting if timeline.info(node).born <= n]
+        node = made[-1] if made else fitting[0] if fitting else 0
+    if not node:
+        raise _no_node(text, names)
+    return node
+
+
+def _no_node(text: str, names: NamedNodes) -> GvizError:
+    near = names.near(text, len(names.timeline))
+    hint = f"did you mean {near}?" if near else "the tape lists the nodes"
+    return GvizError(f"there is no {clipped(text, 40)}", hint=hint, exit_code=2)
 
 
 def query(timeline: Timeline, text: str) -> Matches:
@@ -25,7 +59,7 @@ def query(timeline: Timeline, text: str) -> Matches:
         node = timeline.at(event_number(timeline, text[1:])).node
         return lambda info: info.node == node
     if text == "nan":
-        return made_bad
+        return _made_bad
     place = where.place(text)
     if place.kind != "word":
         return place.fits
@@ -58,20 +92,14 @@ def event_number(timeline: Timeline, text: str) -> int:
     return int(text)
 
 
-def made_bad(info: NodeInfo) -> bool:
+def _made_bad(info: NodeInfo) -> bool:
     """Whether a node's value held nan or inf when it was made."""
     stats = (output.value.statistics() for output in info.created.outputs if output.value is not None)
     return any(known is not None and known.nan + known.inf > 0 for known in stats)
 
 
 def _by_number(timeline: Timeline, text: str) -> Matches:
-    number = node_number(timeline, text[1:])
-    return lambda info: info.node == number
-
-
-def node_number(timeline: Timeline, text: str) -> int:
-    """The node number `text` says, if there is such a node."""
-    number = int(text) if re.fullmatch(r"\d{1,18}", text) else 0
+    number = int(text[1:]) if re.fullmatch(r"#\d{1,18}", text) else 0
     if number not in timeline:
-        raise GvizError(f"there is no node #{clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
-    return number
+        raise GvizError(f"there is no node {clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
+    return lambda info: info.node == number

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from gviz.plain_text import clipped, told
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
-from gviz.where import CHANGES, guarded, split_aspect
+from gviz.where import CHANGES, guarded
 from gviz.where.guarded import FUNCTIONS, Numbers, bound_names
+from gviz.words.names import NamedNodes
 
 _NUMBERED = re.compile(r"""("[^"]*"|'[^']*')|#(\d{1,18})\b""")
 """A node's number, and strings, which are left as they are."""
@@ -24,39 +24,7 @@ NODE = re.compile(r"node_(\d{1,18})_$")
 _NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
 
 
-class Names:
-    """Which nodes had which names, in order of creation."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
-        self._known: dict[str, list[int]] = {}
-        self._count = 0
-        self._naming = 0
-
-    def last(self, name: str, n: int) -> int:
-        """The node that got this name last by moment `n`, 0 if none has."""
-        self._grow()
-        info = self._timeline.info
-        return next((node for node in reversed(self._known.get(name, ())) if info(node).born <= n), 0)
-
-    def near(self, name: str, n: int) -> str:
-        """The name most like this one that a node had by moment `n`, empty if none is like it."""
-        self._grow()
-        stem, aspect = split_aspect(name)
-        close = get_close_matches(stem, [known for known in self._known if self.last(known, n)], 1)
-        return close[0] + (f".{aspect}" if aspect else "") if close else ""
-
-    def _grow(self) -> None:
-        nodes, naming = self._timeline.nodes, self._timeline.last_naming
-        if naming != self._naming:  # older nodes may have got theirs
-            self._known, self._count, self._naming = {}, 0, naming
-        for node in nodes[self._count :]:
-            if name := self._timeline.info(node).name:
-                self._known.setdefault(name, []).append(node)
-        self._count = len(nodes)
-
-
-def evaluated(timeline: Timeline, names: Names, n: int, text: str) -> Any:
+def evaluated(timeline: Timeline, names: NamedNodes, n: int, text: str) -> Any:
     """What an expression that the user typed is at moment `n`: tensors are arrays, scalars numbers.
 
     Raises GvizError for a name there is not, numbers that were not stored, and whatever the expression raises.
@@ -105,7 +73,7 @@ class _Resolver(ast.NodeTransformer):
     """Puts a plain name in the place of each tensor, and its numbers into `found` under that name."""
 
     def __init__(
-        self, timeline: Timeline, names: Names, moment: Moment, found: dict[str, Any], bound: frozenset[str]
+        self, timeline: Timeline, names: NamedNodes, moment: Moment, found: dict[str, Any], bound: frozenset[str]
     ) -> None:
         self._timeline, self._names, self._moment, self._found = timeline, names, moment, found
         self._bound = bound

@@ -12,10 +12,11 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
-from gviz.tui.expressions import NODE, Names, dotted, evaluated, parsed
 from gviz.values import Array
 from gviz.where import CHANGES, Stop, guarded, place
 from gviz.where.guarded import FACTS, FUNCTIONS, METHODS
+from gviz.words.expressions import NODE, dotted, evaluated, parsed
+from gviz.words.names import NamedNodes
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
@@ -31,7 +32,7 @@ class Changes(Hits):
 
     def __init__(self, timeline: Timeline, stop: Stop) -> None:
         super().__init__(timeline, stop)
-        self._names = Names(timeline)
+        self._names = NamedNodes(timeline)
         stops = [Stop(stop.head, place(name), "", aspect) for name in _named(stop.expression) for aspect in CHANGES]
         self._parts = [Hits(timeline, one) for one in stops]
 

@@ -1,0 +1,1 @@
+"""What people write for moments, nodes and expressions, and what that means in a timeline."""

@@ -1,0 +1,40 @@
+"""The nodes of a timeline by the names they had."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from gviz.trace.timeline import Timeline
+from gviz.where import split_aspect
+
+
+class NamedNodes:
+    """Which nodes had which names, in order of creation."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self._known: dict[str, list[int]] = {}
+        self._count = 0
+        self._naming = 0
+
+    def last(self, name: str, n: int) -> int:
+        """The node that got this name last by moment `n`, 0 if none has."""
+        self._grow()
+        info = self.timeline.info
+        return next((node for node in reversed(self._known.get(name, ())) if info(node).born <= n), 0)
+
+    def near(self, name: str, n: int) -> str:
+        """The name most like this one that a node had by moment `n`, empty if none is like it."""
+        self._grow()
+        stem, aspect = split_aspect(name)
+        close = get_close_matches(stem, [known for known in self._known if self.last(known, n)], 1)
+        return close[0] + (f".{aspect}" if aspect else "") if close else ""
+
+    def _grow(self) -> None:
+        nodes, naming = self.timeline.nodes, self.timeline.last_naming
+        if naming != self._naming:  # older nodes may have got theirs
+            self._known, self._count, self._naming = {}, 0, naming
+        for node in nodes[self._count :]:
+            if name := self.timeline.info(node).name:
+                self._known.setdefault(name, []).append(node)
+        self._count = len(nodes)
