@@ -40,7 +40,7 @@ def check(
     `progress` is told the name of each kind before it is looked for.
     """
     wanted = {kind.name: kind for kind in kinds}
-    found = (level for one in _everything(Survey(timeline), progress) if one.kind in wanted and (level := _level(one)))
+    found = (level for one in findings(timeline, progress) if one.kind in wanted and (level := _level(one)))
     kept: dict[tuple[object, ...], Checked] = {}
     for one in found:
         at = one.finding.at
@@ -56,7 +56,9 @@ def _level(finding: Finding) -> Checked | None:
     return Checked(finding, "suspicion" if finding.suspected else kind.severity)
 
 
-def _everything(survey: Survey, progress: Callable[[str], object]) -> Iterator[Finding]:
+def findings(timeline: Timeline, progress: Callable[[str], object] = lambda name: None) -> Iterator[Finding]:
+    """All that is looked for in a recording, every single one; some of it may be no more than a fact."""
+    survey = Survey(timeline)
     progress("errors")
     yield from map(why_failed, troubles(survey.timeline, survey.select(BackwardFinished)))
     progress("leaves")

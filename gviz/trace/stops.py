@@ -30,10 +30,10 @@ _WORTH_ALL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A moment at which a stop fits; `trouble` says why its condition could not be told."""
+    """A moment at which a stop fits; `note` says what was found there, or why a condition could not be told."""
 
     n: int
-    trouble: str = ""
+    note: str = ""
 
 
 def stretches(timeline: Timeline, n: int, *, backward: bool = False) -> Iterator[range]:

@@ -41,6 +41,10 @@ class Breakpoint:
         first = next(islice(self.hits.after(0), self.ignored, None), None) if self.ignored else Hit(0)
         return iter(()) if first is None else (hit for hit in self.hits.before(n) if hit.n >= first.n)
 
+    def stops_at(self, n: int) -> bool:
+        """Whether moment `n` counts."""
+        return next(self.after(n - 1), Hit(0)).n == n
+
 
 @dataclass(frozen=True, slots=True)
 class Met:
@@ -144,7 +148,7 @@ class Breakpoints:
 
     def arrived(self, n: int) -> None:
         """Time stopped here: those that were to stop once are gone."""
-        self.listed = [one for one in self.listed if not (one.once and one.enabled and _hits_at(one, n))]
+        self.listed = [one for one in self.listed if not (one.once and one.enabled and one.stops_at(n))]
 
     def at_node(self, node: int) -> bool:
         """Whether a breakpoint that is switched on means this node by its place."""
@@ -157,7 +161,7 @@ class Breakpoints:
         if not found:
             return None
         hit, one = min(found, key=lambda pair: (pair[0].n, pair[1].number))
-        return Met(hit.n, f"breakpoint {one.number}" + (f": {hit.trouble}" if hit.trouble else ""))
+        return Met(hit.n, f"breakpoint {one.number}" + (f": {hit.note}" if hit.note else ""))
 
 
 def _until(hits: Iterator[Hit], end: int) -> Iterator[Hit]:
@@ -165,7 +169,3 @@ def _until(hits: Iterator[Hit], end: int) -> Iterator[Hit]:
         if hit.n > end:
             return
         yield hit
-
-
-def _hits_at(one: Breakpoint, n: int) -> bool:
-    return any(hit.n == n for hit in _until(one.after(n - 1), n))

@@ -190,7 +190,8 @@ _GRAPH = (
 
 _STOPS = (
     Spec("break", ("b",), "[PLACE]",
-         "stop at a place (x, #4, demo.py:4, Mul, net.*), on EVENT [PLACE], or at change EXPR; each: if COND",
+         "stop at a place (x, #4, demo.py:4, Mul, net.*), on EVENT [PLACE], at change EXPR, where a comparison holds "
+         "(zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: if COND",
          _sets(stopping.add)),
     Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", _sets(stopping.add_once)),
     Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop",

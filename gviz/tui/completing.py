@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gviz.errors import GvizError
+from gviz.explain.table import findable
 from gviz.tui import parsing
 from gviz.tui.commands import SPECS
 from gviz.tui.informing import PAGES
@@ -49,9 +50,11 @@ _Source = Callable[[Session, str], Iterable[str]]
 def _source(name: str, takes: str, head: str) -> _Source:
     words = head.split()
     if name in ("break", "tbreak", "until") and not words:
-        return lambda session, _: (*_places(session), "on", "change")
+        return lambda session, _: (*_places(session), "on", "change", "finding")
     if words[:1] == ["on"] and len(words) == 1:
         return lambda *_: EVENTS
+    if words == ["finding"]:
+        return lambda *_: (kind.name for kind in findable())
     if name == "set" and words:
         return lambda session, _: _values(session, words[0])
     if name == "theme":

@@ -22,7 +22,7 @@ def info(session: Session, text: str) -> Iterator[str]:
     word = _PLURALS.get(word, word)
     page = PAGES.get(word or "break")
     if page is None and (word.isdigit() or word == "."):
-        return stopping.listed(session.cursor.breakpoints, text, session.cursor.selected)
+        return _breaks(session, text)
     if page is None:
         near = get_close_matches(word, PAGES, 1)
         hint = f"did you mean {near[0]}?" if near else ", ".join(PAGES)
@@ -31,7 +31,8 @@ def info(session: Session, text: str) -> Iterator[str]:
 
 
 def _breaks(session: Session, text: str) -> Iterator[str]:
-    return stopping.listed(session.cursor.breakpoints, text, session.cursor.selected)
+    cursor = session.cursor
+    return stopping.listed(cursor.breakpoints, text, cursor.selected, cursor.position)
 
 
 def _watched(session: Session, _: str) -> Iterator[str]:

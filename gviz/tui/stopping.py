@@ -71,6 +71,8 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
     text = text or (f"#{selected}" if selected else "")
     made = breakpoints.add(stop(text), once=once)
     yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(breakpoints, made)}"
+    if made.stop.finding is not None and breakpoints.growing:
+        yield "a finding is known only of what is recorded: the running program does not stop at it by itself"
 
 
 def add_once(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
@@ -93,6 +95,8 @@ def log(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
 def _never(breakpoints: Breakpoints, made: Breakpoint) -> str:
     if made.hits.can_hit():
         return ""
+    if made.stop.finding is not None:
+        return " (nothing of that kind is found yet)" if breakpoints.growing else " (nothing of that kind is found)"
     return " (nothing fits that place yet)" if breakpoints.growing else _NEVER
 
 
@@ -130,18 +134,19 @@ def delete(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
     yield f"deleted: {', '.join(str(one.number) for one in gone)}" if gone else "there are no breakpoints"
 
 
-def listed(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
-    """``info break``."""
+def listed(breakpoints: Breakpoints, text: str, selected: int, here: int = 0) -> Iterator[str]:
+    """``info break``, and which of them fit the moment `here` (0: it is not asked)."""
     if not breakpoints.listed:
         yield "there are no breakpoints; break sets one"
     for one in breakpoints.numbered(text.removeprefix("break")):
-        yield f"{described(one)}  {_times(one)}"
+        yield f"{described(one)}  {_times(one, here)}"
 
 
-def _times(one: Breakpoint) -> str:
+def _times(one: Breakpoint, here: int) -> str:
     times = sum(1 for _ in islice(one.after(0), MOST_COUNTED + 1))
     many = f"more than {MOST_COUNTED} times" if times > MOST_COUNTED else f"{times} time{'' if times == 1 else 's'}"
-    return f"[{many} in this recording]"
+    now = ", and here" if here and one.stops_at(here) else ""
+    return f"[{many} in this recording{now}]"
 
 
 def _check_message(message: str) -> None:

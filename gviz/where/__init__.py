@@ -9,6 +9,8 @@ on accumulate                        stop whenever a gradient is accumulated
 on nan net.*                         stop where a nan appears in a module
 change x.grad                        stop when the gradient of x changes
 change norm(x.grad) > 3              stop when an expression gives something else
+zeros(h) > 0.9                       stop at every new value of h, or of its gradient, for which this holds
+finding vanishing net.*              stop where a check has found something, of this kind, about these nodes
 """
 
 from __future__ import annotations
@@ -133,7 +135,8 @@ class Stop:
     """Where to stop: at what happens to `place` (None: anywhere), of the kinds of `event`, if `condition` holds.
 
     `change` limits it to what changes a value or gradient of the place. With an `expression` it is where the value of
-    that becomes another.
+    that becomes another, or, if it is to `hold`, where one of its tensors does and it is true. With a `finding` it is
+    where a check has found something of that kind (empty: of any), which is known of what is recorded alone.
     """
 
     head: str
@@ -142,6 +145,8 @@ class Stop:
     change: Aspect | None = None
     condition: Condition | None = None
     expression: str = ""
+    holds: bool = False
+    finding: str | None = None
 
     @property
     def text(self) -> str:
@@ -150,7 +155,9 @@ class Stop:
 
     @property
     def kinds(self) -> tuple[type[e.Event], ...]:
-        """The events it may stop at."""
+        """The events it may stop at, as far as an event can tell."""
+        if self.finding is not None:
+            return ()
         if self.expression:
             return tuple(kind for kinds in CHANGES.values() for kind in kinds)
         if self.change is not None:
@@ -176,9 +183,14 @@ def place(text: str) -> Place:
 
 
 def stop(text: str) -> Stop:
-    """Read what follows ``break``: ``PLACE``, ``on EVENT [PLACE]`` or ``change EXPR``, and then ``if COND``."""
+    """Read what follows ``break``, and then ``if COND``.
+
+    That is ``PLACE``, ``on EVENT [PLACE]``, ``change EXPR``, ``finding [KIND [PLACE]]``, or a comparison.
+    """
     text = text.strip()
     head, test = _split(text)
+    if is_comparison(head):
+        return Stop(head, condition=test, expression=head, holds=True)
     if split_aspect(head)[1] == "grad" and " " not in head:
         head = f"change {head}"
     words = head.split(maxsplit=1)
@@ -189,6 +201,9 @@ def stop(text: str) -> Stop:
         return Stop(head, place(rest) if rest.strip() else None, event, None, test)
     if words and words[0] == "change":
         return changes(words[1] if len(words) > 1 else "", head, test)
+    if words and words[0] == "finding":
+        kind, _, rest = (words[1] if len(words) > 1 else "").partition(" ")
+        return Stop(head, place(rest) if rest.strip() else None, condition=test, finding=kind)
     if not head and test is None:
         raise _unreadable("a place is missing")
     return Stop(head, place(head) if head else None, "", None, test)
@@ -204,11 +219,20 @@ def changes(text: str, head: str = "", test: Condition | None = None) -> Stop:
 
 def is_expression(text: str) -> bool:
     """Whether a text computes something, so that it is no PLACE: ``x * 2``, ``w[0]``, ``#4.max()``."""
+    tree = _computed(text)
+    return tree is not None and not isinstance(tree, ast.Name | ast.Attribute | ast.Constant)
+
+
+def is_comparison(text: str) -> bool:
+    """Whether a text is true or false of some moment: ``zeros(h) > 0.9``, ``any(isinf(x.grad))``."""
+    return isinstance(_computed(text), ast.Compare | ast.BoolOp | ast.Call)
+
+
+def _computed(text: str) -> ast.expr | None:
     try:
-        tree = ast.parse(_NODE.sub("node", text.strip()), mode="eval").body
+        return ast.parse(_NODE.sub("node", text.strip()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return not isinstance(tree, ast.Name | ast.Attribute | ast.Constant)
+        return None
 
 
 def changing(text: str) -> tuple[Place, Aspect]:

@@ -51,10 +51,16 @@ class Numbers(np.ndarray[Any, Any]):
         return float(np.linalg.norm(np.asarray(self)))
 
 
+def _zeros(numbers: Any) -> float:
+    """The share of elements that are zero."""
+    array = np.asarray(numbers)
+    return 1 - np.count_nonzero(array) / array.size if array.size else 0.0
+
+
 FUNCTIONS: dict[str, Any] = {
     "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": _over(np.linalg.norm), "any": _over(np.any),
     "all": _over(np.all), "min": _over(np.min), "max": _over(np.max), "mean": _over(np.mean), "sum": _over(np.sum),
-    "abs": np.abs, "len": len, "round": _rounded, "float": float, "int": int, "bool": bool, "str": str,
+    "abs": np.abs, "len": len, "zeros": _zeros, "round": _rounded, "float": float, "int": int, "bool": bool, "str": str,
 }  # fmt: skip
 """What an expression may use besides tensors, in the place of Python's builtins."""
 

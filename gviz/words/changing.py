@@ -13,19 +13,22 @@ from gviz.plain_text import clipped
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.values import Array
-from gviz.where import CHANGES, Stop, guarded, place
+from gviz.where import Aspect, Stop, guarded, place, split_aspect
 from gviz.where.guarded import FACTS, FUNCTIONS, METHODS
 from gviz.words.expressions import NODE, dotted, evaluated, parsed
+from gviz.words.found import Found
 from gviz.words.names import NamedNodes
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """The moments at which a stop fits; GvizError for an expression that is none, or names no tensor."""
+    if stop.finding is not None:
+        return Found(timeline, stop)
     return Changes(timeline, stop) if stop.expression else Hits(timeline, stop)
 
 
 class Changes(Hits):
-    """The moments at which an expression is another value than at the moment before.
+    """The moments at which an expression is another value than at the moment before, or, if it is to hold, is true.
 
     Only what changes one of its tensors can change it, so that it is evaluated there alone.
     """
@@ -33,7 +36,7 @@ class Changes(Hits):
     def __init__(self, timeline: Timeline, stop: Stop) -> None:
         super().__init__(timeline, stop)
         self._names = NamedNodes(timeline)
-        stops = [Stop(stop.head, place(name), "", aspect) for name in _named(stop.expression) for aspect in CHANGES]
+        stops = [Stop(stop.head, place(name), "", aspect) for name, aspect in _named(stop.expression)]
         self._parts = [Hits(timeline, one) for one in stops]
 
     def can_hit(self) -> bool:
@@ -48,10 +51,16 @@ class Changes(Hits):
         stretch = range(start // STRETCH * STRETCH, end)
         moments = {hit.n for hit in chain.from_iterable(part.within(stretch) for part in self._parts)}
         for n in sorted(moments):
-            if start <= n < end and not _same(self._value(n - 1), self._value(n)):
+            if start <= n < end and self._is_met(n):
                 hit = self._tested(n, self._timeline.at(n).node, self._timeline.event(n))
                 if hit is not None:
                     yield hit
+
+    def _is_met(self, n: int) -> bool:
+        if not self._stop.holds:
+            return not _same(self._value(n - 1), self._value(n))
+        told = self._value(n)
+        return told is not None and bool(told.size) and bool(told.all())
 
     def _value(self, n: int) -> Array | None:
         """What the expression is at a moment; None where it cannot be told."""
@@ -68,8 +77,8 @@ def _same(one: Array | None, other: Array | None) -> bool:
     return np.array_equal(one, other, equal_nan=numbers)
 
 
-def _named(text: str) -> Iterable[str]:
-    """The tensors of an expression, as places; GvizError for what is no expression, or has none."""
+def _named(text: str) -> Iterable[tuple[str, Aspect]]:
+    """The tensors of an expression, as places, and which of each it reads; GvizError for what is no expression, or has none."""
     tree = parsed(text)
     tensors = _Tensors(guarded.bound_names(tree))
     try:
@@ -85,7 +94,7 @@ class _Tensors(ast.NodeTransformer):
     """Collects what an expression names, as places, and puts plain names there; some may be no tensors."""
 
     def __init__(self, bound: frozenset[str]) -> None:
-        self.named: dict[str, None] = {}
+        self.named: dict[tuple[str, Aspect], None] = {}
         self._known = bound | {"np"}
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
@@ -96,17 +105,17 @@ class _Tensors(ast.NodeTransformer):
         end = len(path)
         while end > 1 and path[end - 1] in METHODS | FACTS:
             end -= 1
-        tensor = path[: end - 1] if end > 1 and path[end - 1] in CHANGES else path[:end]
-        read = self._met(".".join(tensor))
+        name, aspect = split_aspect(".".join(path[:end]))
+        read = self._met(name, aspect or "value")
         for attribute in path[end:]:
             read = ast.Attribute(read, attribute, ast.Load())
         return read
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """A tensor's value, unless the expression binds the name itself, or it is a function."""
-        return node if node.id in self._known | FUNCTIONS.keys() else self._met(node.id)
+        return node if node.id in self._known | FUNCTIONS.keys() else self._met(node.id, "value")
 
-    def _met(self, name: str) -> ast.expr:
+    def _met(self, name: str, aspect: Aspect) -> ast.expr:
         numbered = NODE.match(name)
-        self.named[f"#{numbered.group(1)}" if numbered else name] = None
+        self.named[f"#{numbered.group(1)}" if numbered else name, aspect] = None
         return ast.Name("tensor", ast.Load())

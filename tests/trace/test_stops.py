@@ -98,9 +98,9 @@ def test_what_cannot_be_told_stops_and_says_why():
         torch.ones(1000) * 2
 
     (hit,) = Hits(recorded(program), stop("on forward if value > 1")).after(0)
-    assert "was not stored" in hit.trouble
+    assert "was not stored" in hit.note
     (hit,) = Hits(recorded(program), stop("on forward if value[0, 0] > 1")).after(0)
-    assert "value[0, 0]" in hit.trouble
+    assert "value[0, 0]" in hit.note
 
 
 def test_what_is_not_there_is_no_reason_to_stop():

@@ -2,6 +2,7 @@
 
 import io
 
+import numpy as np
 import pytest
 from driving import after, app_of, transcript
 from recording import events_of
@@ -9,6 +10,7 @@ from stories import chain, demo, failed, iterations
 
 import gviz.engine as torch
 from gviz.errors import GvizError
+from gviz.events import GradAccumulated
 from gviz.trace import navigation
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -92,7 +94,7 @@ def test_a_condition_and_its_removal():
 def test_what_cannot_be_changed_is_said(command):
     said = transcript(demo(), "break x", command, "info")
     assert "Traceback" not in said
-    assert "1  break x  [3 times in this recording]" in said
+    assert "1  break x  [3 times in this recording" in said
 
 
 def test_first_stops_can_be_passed_by_in_both_directions():
@@ -280,3 +282,62 @@ def test_what_is_no_expression_over_tensors_is_refused_and_takes_no_number(text,
     with pytest.raises(GvizError, match=why):
         list(stopping.add(breakpoints, f"change {text}", 0))
     assert breakpoints.add(stop("x")).number == 1
+
+
+LOOP = """
+w = torch.tensor([2.0, -1.0], requires_grad=True)
+for _ in range(3):
+    h = (w * torch.tensor([1.0, 1.0])).relu()
+    h.sum().backward()
+    with torch.no_grad():
+        w -= w.grad
+"""
+
+
+@pytest.fixture(scope="module")
+def forgetful():
+    """A loop that never clears its gradient; half of ``h`` is zero, then all of it."""
+    return Timeline(MemoryLog(events_of(lambda: exec(LOOP, {"torch": torch}))))
+
+
+def test_a_finding_is_a_stop_in_both_directions(forgetful):
+    (n,) = [hit.n for hit in Breakpoints(forgetful).add(stop("finding not-cleared")).after(0)]
+    assert isinstance(forgetful.event(n), GradAccumulated)
+    assert [hit.n for hit in Breakpoints(forgetful).add(stop("finding not-cleared")).before(len(forgetful))] == [n]
+    met = cursor(forgetful, "finding not-cleared").breakpoints.next(0)
+    assert met.reason.startswith("breakpoint 1: not-cleared: the .grad of #1")
+    assert stops_forward(forgetful, "finding not-cleared")[:-1] == stops_backward(forgetful, "finding")[-2::-1]
+
+
+@pytest.mark.parametrize(("text", "times"), [("finding not-cleared #1", 1), ("finding not-cleared #2", 0),
+                                             ("finding not-cleared if grad[0] > 1", 1),
+                                             ("finding not-cleared if grad[0] > 100", 0)])  # fmt: skip
+def test_a_finding_may_be_limited_to_a_place_and_a_condition(forgetful, text, times):
+    assert len(list(Breakpoints(forgetful).add(stop(text)).after(0))) == times
+
+
+def test_a_kind_of_finding_there_is_not_is_told_the_nearest():
+    said = transcript(demo(), "break finding vanish", "break finding vanishing", "break finding")
+    assert "did you mean vanishing?" in said
+    assert said.count("(nothing of that kind is found)") == 2
+
+
+def test_a_comparison_stops_wherever_it_holds(forgetful):
+    def stops(text):
+        return [hit.n for hit in Breakpoints(forgetful).add(stop(text)).after(0)]
+
+    numbers = Names(forgetful)
+    for text in ("zeros(#6) > 0.4", "#1.grad.max() > 1", "zeros(#1.grad) == 0 and zeros(#1) == 0"):
+        held = [n for n in stops(text) if not np.all(evaluated(forgetful, numbers, n, text))]
+        assert not held
+    assert [forgetful.at(n).node for n in stops("zeros(#4) == 0.5")] == [4]
+    assert not stops("zeros(#4) > 0.5")
+    assert len(stops("#1.grad.max() > 1")) == 2
+
+
+def test_a_condition_is_asked_again_at_the_same_moment(forgetful):
+    said = transcript(forgetful, "break zeros(#4) > 0.4", "continue", "info break", "print zeros(#4) > 0.9", "s",
+                      "info break")  # fmt: skip
+    assert said.count("[1 time in this recording, and here]") == 1
+    assert said.count("[1 time in this recording]") == 1
+    assert "False" in said

@@ -1,0 +1,58 @@
+"""Where a check of the recording has found something: ``break finding vanishing net.*``."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from gviz.errors import GvizError
+from gviz.explain.check import findings
+from gviz.explain.finding import Finding, whole
+from gviz.explain.table import findable
+from gviz.plain_text import clipped
+from gviz.trace.stops import Hit, Hits
+from gviz.trace.timeline import Timeline
+from gviz.where import Stop
+
+
+class Found(Hits):
+    """The moments of the findings of one kind, looked for once; again where the recording has grown.
+
+    GvizError for a kind there is not.
+    """
+
+    def __init__(self, timeline: Timeline, stop: Stop) -> None:
+        super().__init__(timeline, stop)
+        self._known_kind(stop.finding or "")
+        self._seen = -1
+        self._hits: list[Hit] = []
+
+    def can_hit(self) -> bool:
+        """Whether anything was found."""
+        return bool(self._all())
+
+    def within(self, stretch: range) -> list[Hit]:
+        """The findings that stand in a stretch."""
+        return [hit for hit in self._all() if hit.n in stretch]
+
+    def _all(self) -> list[Hit]:
+        if self._seen != len(self._timeline):
+            self._seen = len(self._timeline)
+            found = {one.event: one for one in findings(self._timeline) if one.event and self._fits(one)}
+            self._hits = [hit for n in sorted(found) if (hit := self._hit(found[n])) is not None]
+        return self._hits
+
+    def _fits(self, found: Finding) -> bool:
+        of_kind = found.kind in ((self._stop.finding,) if self._stop.finding else {kind.name for kind in findable()})
+        return of_kind and (self._meant is None or any(one.node and one.node in self._meant for one in whole(found)))
+
+    def _hit(self, found: Finding) -> Hit | None:
+        event = self._timeline.event(found.event)
+        hit = self._tested(found.event, found.node or self._timeline.at(found.event).node, event)
+        return Hit(hit.n, hit.note or f"{found.kind}: {clipped(found.text, 200)}") if hit is not None else None
+
+    def _known_kind(self, name: str) -> None:
+        known = [kind.name for kind in findable()]
+        if name and name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else ", ".join(known)
+            raise GvizError(f"there is no kind of finding {clipped(name, 30)}", hint=hint, exit_code=2)
