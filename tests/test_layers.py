@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "engine": BOTTOM | {"emit", "events"},
     "adapters": BOTTOM | {"emit", "events"},
     "trace": BOTTOM | {"emit", "events", "where", "version"},
-    "words": BOTTOM | {"explain", "trace", "events", "where"},
+    "words": BOTTOM | {"trace", "events", "where"},
     "explain": BOTTOM | {"trace", "events", "where", "words"},
     "compare": BOTTOM | {"trace", "events", "where"},
     "whatif": BOTTOM | {"engine", "trace", "events", "emit"},

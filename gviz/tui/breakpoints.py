@@ -10,8 +10,8 @@ from itertools import count, islice
 from gviz.errors import GvizError
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
+from gviz.tui.found import hits_of
 from gviz.where import Stop, condition
-from gviz.words.changing import hits_of
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ from gviz.trace.timeline import Timeline
 from gviz.tui import stopping
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.found import hits_of
 from gviz.where import stop
 from gviz.words import nodes
-from gviz.words.changing import hits_of
 from gviz.words.moments import event_at
 
 Move = Callable[[Timeline, int], int]

@@ -16,14 +16,11 @@ from gviz.values import Array
 from gviz.where import Aspect, Stop, guarded, place, split_aspect
 from gviz.where.guarded import FACTS, FUNCTIONS, METHODS
 from gviz.words.expressions import NODE, dotted, evaluated, parsed
-from gviz.words.found import Found
 from gviz.words.names import NamedNodes
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """The moments at which a stop fits; GvizError for an expression that is none, or names no tensor."""
-    if stop.finding is not None:
-        return Found(timeline, stop)
     return Changes(timeline, stop) if stop.expression else Hits(timeline, stop)
 
 
@@ -78,7 +75,7 @@ def _same(one: Array | None, other: Array | None) -> bool:
 
 
 def _named(text: str) -> Iterable[tuple[str, Aspect]]:
-    """The tensors of an expression, as places, and which of each it reads; GvizError for what is no expression, or has none."""
+    """The tensors of an expression, as places, and what of each it reads; GvizError where there are none."""
     tree = parsed(text)
     tensors = _Tensors(guarded.bound_names(tree))
     try:

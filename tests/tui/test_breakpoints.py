@@ -326,7 +326,7 @@ def test_a_comparison_stops_wherever_it_holds(forgetful):
     def stops(text):
         return [hit.n for hit in Breakpoints(forgetful).add(stop(text)).after(0)]
 
-    numbers = Names(forgetful)
+    numbers = NamedNodes(forgetful)
     for text in ("zeros(#6) > 0.4", "#1.grad.max() > 1", "zeros(#1.grad) == 0 and zeros(#1) == 0"):
         held = [n for n in stops(text) if not np.all(evaluated(forgetful, numbers, n, text))]
         assert not held
