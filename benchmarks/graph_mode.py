@@ -65,8 +65,13 @@ def _captured(x: Any, w: Any, ops: int) -> Program:
 
     graph = graphs.Graph()
     with graphs.capture(graph):
-        _chain(x, w, ops)
-    return graph.replay
+        result = _chain(x, w, ops)
+
+    def run() -> Any:
+        graph.replay()
+        return result  # held, as by whoever wants to read it
+
+    return run
 
 
 def _both(torch: Any, x: Any, w: Any, ops: int) -> Program:

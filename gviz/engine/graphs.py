@@ -81,5 +81,5 @@ def capture(graph: Graph, *_: Any, **__: Any) -> Iterator[Graph]:
     recorder = CaptureRecorder()
     with watching.recording(recorder), scope("capture", "captured graph"):
         yield graph
-    graph._captured = Captured(recorder.steps)
+    graph._captured = Captured(recorder.settled())
     graph._graph = StaticGraph("captured", tuple(recorder.nodes), ())

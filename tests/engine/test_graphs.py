@@ -186,3 +186,22 @@ def test_a_size_that_depends_on_data_is_refused_while_capturing(function):
     x = torch.tensor([1.0, 1.0, 0.0])
     with pytest.raises(RuntimeError, match="depends on data"), graphs.capture(graphs.Graph()):
         getattr(torch, function)(x)
+
+
+def test_results_that_nobody_holds_share_memory():
+    x = torch.tensor([1.0, 2.0])
+
+    def program():
+        held = x * 2
+        h = held
+        for _ in range(20):
+            h = torch.sin(h) + x
+        return held, h
+
+    graph, (held, h) = captured(program)
+    places = {tensor.data_ptr() for step in graph._captured._steps for tensor in step.outputs}
+    assert len(places) <= 4  # two that are held, two for forty in between
+    x.fill_(3)
+    graph.replay()
+    assert torch.equal(held, x * 2)
+    assert torch.equal(h, program()[1])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from random_programs import EXPRESSIONS, NAMES, WRITES
 
 import gviz.engine as torch
-from gviz.engine import jit
+from gviz.engine import graphs, jit
 
 MORE = int(os.environ.get("GVIZ_FUZZ", "0"))
 NO_OPERATIONS = ("requires_grad_()", ".detach_()", ".data = ")
@@ -150,3 +150,78 @@ def test_long_chains(shape):
     expected = [value, *torch.autograd.grad(value, [x, w], retain_graph=True)]
     value, gradients = jit.value_and_grad(chain, (x, w))(x, w)
     assert bits([value, *gradients]) == bits(expected)
+
+
+HOLD = ["held.append({x})", "held.append({x}.detach())", "held.append({x}.t())", "held.append({x}[-1:])"]
+
+
+@st.composite
+def holding_lines(draw):
+    """A line that may hold what it finds, or a view of it, beyond the program."""
+    if draw(st.integers(0, 3)):
+        return draw(lines())
+    return draw(st.sampled_from(HOLD)).format(x=draw(st.sampled_from(NAMES)))
+
+
+def capturable(written):
+    """The lines that do not fail and can be captured, as a function of three tensors that gives what it held."""
+    kept = []
+    for line in written:
+        f = holding([*kept, line])
+        try:
+            f(*inputs(0))
+            f(*inputs(1))
+            captured(f, inputs(0))
+        except (RuntimeError, IndexError, ValueError, TypeError, AttributeError):
+            continue
+        kept.append(line)
+    note("\n".join(kept))
+    return holding(kept)
+
+
+def holding(written):
+    body = "".join(f"    {line}\n" for line in written)
+    text = f"def f(a, b, c):\n    held = []\n    d = a * 1\n    e = b * 2\n{body}    return [*held, c]\n"
+    space = {"torch": torch}
+    exec(text, space)
+    return space["f"]
+
+
+def captured(f, arguments):
+    graph = graphs.Graph()
+    with graphs.capture(graph):
+        results = f(*arguments)
+    return graph, results
+
+
+@pytest.mark.filterwarnings("ignore:std")
+@tried
+@given(st.lists(holding_lines(), min_size=1, max_size=12))
+def test_captured(written):
+    f = capturable(written)
+    arguments = inputs(0)
+    memory = [argument._array for argument in arguments]
+    graph, results = captured(f, arguments)
+    places = [result.data_ptr() for result in results]
+    for seed in (1, 2):
+        fresh = inputs(seed)
+        for array, argument in zip(memory, fresh, strict=True):
+            array[...] = argument._array
+        expected = f(*fresh)
+        graph.replay()
+        assert bits(results) == bits(expected)
+        assert bits(arguments) == bits(fresh)
+    assert places == [result.data_ptr() for result in results]
+    for result, other in zip(results, expected, strict=True):
+        assert gradients(result, arguments) == gradients(other, fresh)
+
+
+def gradients(result, arguments):
+    """The bits of a result's gradients; why it has none if that is so."""
+    try:
+        found = torch.autograd.grad(
+            result.sum(), arguments[:2], retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+    except RuntimeError as error:
+        return str(error)
+    return bits(found)

@@ -1,7 +1,7 @@
 """Operations on fixed memory: recorded once, run again in the same places, as a CUDA graph is.
 
-Every tensor keeps its array for good. A replay reads the inputs as they are now and writes every result to where it was
-when it was captured; views need nothing done, because their memory changes under them.
+Every tensor that somebody holds keeps its array for good. A replay reads the inputs as they are now and writes every
+result to where it was when it was captured; views need nothing done, because their memory changes under them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from gviz.engine.jit.graph import Ref
 from gviz.engine.jit.interpreter import scope
 from gviz.engine.jit.plan import casts, place, ufunc_of
 from gviz.engine.jit.recorder import GraphRecorder
+from gviz.engine.jit.sharing import Released
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
 from gviz.engine.size import Size
@@ -49,6 +50,13 @@ class CaptureRecorder(GraphRecorder):
     def __init__(self) -> None:
         super().__init__("captured")
         self.steps: list[Step] = []
+
+    def settled(self) -> list[Step]:
+        """The steps, once nothing more is recorded: results that nobody holds share memory, see `sharing`."""
+        released = Released(self.steps)
+        self.forget()
+        released.settle()
+        return self.steps
 
     def ran(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
         super().ran(op, refs, attrs, outputs)

@@ -73,6 +73,12 @@ class GraphRecorder:
         place = self._refs.get(id(tensor._array))
         return place is not None and self.nodes[place.node].kind in ("input", "op")
 
+    def forget(self) -> None:
+        """Let all tensors go; nothing more can be recorded."""
+        self.tensors.clear()
+        self._refs.clear()
+        self._alive.clear()
+
     # What `watching.Recorder` asks for
 
     def refs(self, tensors: Sequence[Tensor]) -> tuple[Ref, ...]:

@@ -1,0 +1,148 @@
+"""Lets results of a capture that nobody holds lie in the same memory, one after the other.
+
+Whoever captured may hold any result, or a view of it, or a graph that saved it; such memory is left to it. What only
+the steps still know is needed from the step that fills it to the last one that uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any, Protocol
+from weakref import ref
+
+import numpy as np
+
+from gviz.engine.memory import address_of, owner_of
+from gviz.engine.tensor import Tensor
+from gviz.values import Array
+
+Kind = tuple[int, np.dtype[Any]]
+"""The number of elements of a memory, and their dtype."""
+
+_NOWHERE = np.empty(0)
+
+
+class Step(Protocol):
+    """What reads its operands and writes its outputs."""
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """What it reads."""
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """What it writes."""
+
+
+class Released:
+    """The memory that steps fill, which they have let go; `settle` gives it back to them.
+
+    In between their tensors lie nowhere, and memory that nobody else holds is gone.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._memories = _filled(steps)
+        for tensor in {id(t): t for step in steps for t in (*step.operands, *step.outputs)}.values():
+            memory = self._memories.get(id(owner_of(tensor._array)))
+            if memory is not None:
+                memory.parts.append(_Part.of(tensor))
+                tensor._array = _NOWHERE
+
+    def settle(self) -> None:
+        """Lay every tensor into its memory again: its own if that is still there, else some that is free meanwhile."""
+        pool = _Pool()
+        for memory in self._memories.values():
+            owner = memory.owner()
+            if owner is None:
+                owner = pool.lent(memory)
+            for part in memory.parts:
+                part.lay_in(owner)
+
+
+class _Pool:
+    """Arrays that are lent to one memory after the other, in the order in which these are filled."""
+
+    def __init__(self) -> None:
+        self._lent: list[tuple[int, int, Kind, Array]] = []  # the second tells apart what ends at the same step
+        self._idle: dict[Kind, list[Array]] = {}
+
+    def lent(self, memory: _Memory) -> Array:
+        """An array for a memory, which nobody else has until it is free."""
+        while self._lent and self._lent[0][0] <= memory.first:
+            *_, kind, array = heappop(self._lent)
+            self._idle.setdefault(kind, []).append(array)
+        idle = self._idle.get(memory.kind)
+        array = idle.pop() if idle else np.empty(*memory.kind)
+        heappush(self._lent, (memory.until, id(array), memory.kind, array))
+        return array
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A tensor, and where in its memory it lies."""
+
+    tensor: Tensor
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> _Part:
+        array = tensor._array
+        offset = address_of(array) - address_of(owner_of(array))
+        return cls(tensor, array.shape, array.dtype, offset, array.strides)
+
+    def lay_in(self, owner: Array) -> None:
+        self.tensor._array = np.ndarray(self.shape, self.dtype, _elements(owner), self.offset, self.strides)
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Memory that step `first` fills, and that is free for step `until`."""
+
+    owner: ref[Array]
+    kind: Kind
+    first: int
+    until: int
+    parts: list[_Part] = field(default_factory=list)
+
+
+def _filled(steps: Sequence[Step]) -> dict[int, _Memory]:
+    """The memory that steps fill before any uses it, by the id of its owner, in the order of those steps."""
+    found: dict[int, _Memory] = {}
+    known: set[int] = set()
+    for number, step in enumerate(steps):
+        read, written = _owners(step.operands), _owners(step.outputs)
+        known |= read
+        for tensor in step.outputs:
+            owner = owner_of(tensor._array)
+            if id(owner) not in known and _fills(tensor._array, owner):
+                found[id(owner)] = _Memory(ref(owner), (owner.size, owner.dtype), number, number)
+        known |= written
+        for key in found.keys() & (read | written):
+            in_place = key not in written and _lies_alike(step, key)
+            found[key].until = number if in_place else number + 1
+    return found
+
+
+def _owners(tensors: Sequence[Tensor]) -> set[int]:
+    return {id(owner_of(tensor._array)) for tensor in tensors}
+
+
+def _lies_alike(step: Step, memory: int) -> bool:
+    """Whether what a step reads of a memory lies as its only result does, which may then be put there."""
+    first, *others = [t._array for t in step.outputs]
+    read = [t._array for t in step.operands if id(owner_of(t._array)) == memory]
+    return not others and all((a.shape, a.strides, a.dtype) == (first.shape, first.strides, first.dtype) for a in read)
+
+
+def _fills(array: Array, owner: Array) -> bool:
+    return 0 < array.nbytes == owner.nbytes and np.shares_memory(_elements(owner), owner)
+
+
+def _elements(owner: Array) -> Array:
+    """The elements of a memory as they lie there; of one with gaps a copy."""
+    return owner.ravel("K")
