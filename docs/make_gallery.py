@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gviz.api.export import export
 from gviz.cli import lessons
 from gviz.cli.session import Program, record_program
-from gviz.pictures import export
 
 DOCS = Path(__file__).parent
 FOLDER = "gallery"

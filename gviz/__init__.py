@@ -7,56 +7,47 @@ behind a tensor, and `export` writes pictures to files. Everything is imported w
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gviz.version import __version__
 
 if TYPE_CHECKING:
-    from gviz.digraph import make_dot
-    from gviz.frameworks import attach, record
-    from gviz.pictures import export
-    from gviz.questions import check, why
-    from gviz.trace import load
-    from gviz.trace.record import mark
-    from gviz.trace.timeline import Timeline
-    from gviz.within import breakpoint, debug, post_mortem
-
-__all__ = [
-    "__version__", "attach", "breakpoint", "check", "debug", "export", "load", "make_dot", "mark", "post_mortem",
-    "record", "show", "why",
-]  # fmt: skip
+    from gviz.api.export import export as export
+    from gviz.api.make_dot import make_dot as make_dot
+    from gviz.api.questions import check as check
+    from gviz.api.questions import why as why
+    from gviz.api.show import show as show
+    from gviz.api.within import breakpoint as breakpoint
+    from gviz.api.within import debug as debug
+    from gviz.api.within import post_mortem as post_mortem
+    from gviz.frameworks import attach as attach
+    from gviz.frameworks import record as record
+    from gviz.trace import load as load
+    from gviz.trace.record import mark as mark
 
 _HOMES = {
     "attach": "gviz.frameworks",
-    "breakpoint": "gviz.within",
-    "check": "gviz.questions",
-    "debug": "gviz.within",
-    "export": "gviz.pictures",
+    "breakpoint": "gviz.api.within",
+    "check": "gviz.api.questions",
+    "debug": "gviz.api.within",
+    "export": "gviz.api.export",
     "load": "gviz.trace",
-    "make_dot": "gviz.digraph",
+    "make_dot": "gviz.api.make_dot",
     "mark": "gviz.trace.record",
-    "post_mortem": "gviz.within",
+    "post_mortem": "gviz.api.within",
     "record": "gviz.frameworks",
-    "why": "gviz.questions",
+    "show": "gviz.api.show",
+    "why": "gviz.api.questions",
 }
+"""The public names, and where each is at home; a type checker is told the same above."""
 
-
-def show(trace: str | os.PathLike[str] | Timeline | Any, *, at: int | None = None) -> None:
-    """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
-
-    A tensor stands for the graph behind it, of which only the leaves have values. Without a terminal it goes line by
-    line.
-    """
-    from gviz.cli.debugger import show as open_debugger
-
-    open_debugger(trace, at=at)
+__all__ = ["__version__", *_HOMES]
 
 
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext gviz`` in a notebook: adds the cell magic ``%%gviz``."""
-    from gviz.notebook import register
+    from gviz.integrations.notebook import register
 
     register(shell)
 

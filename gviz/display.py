@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-DRAWN_BY = "gviz.notebook"
+DRAWN_BY = "gviz.integrations.notebook"
 """It may import every room, and none of those whose objects it draws imports it."""
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import debugger, lessons, streams, terminal
+from gviz.cli import debugger, lessons, streams
 from gviz.cli.order import Engine
 from gviz.cli.picture import write_picture
 from gviz.cli.session import Program, record_program
 from gviz.cli.settings import Settings, display_options
+from gviz.tui import terminal
 
 
 @click.command("demo")
@@ -32,7 +33,7 @@ def command(settings: Settings, name: str | None, list_all: bool) -> int:
     lesson = lessons.find(name)
     engine: Engine = "torch" if lesson.needs_pytorch else "builtin"
     recorded = record_program(Program((str(lesson.path),), engine=engine))
-    piped = terminal.why_plain(settings) and not settings.plain and not sys.stdin.isatty()
+    piped = terminal.why_plain(asked=settings.plain) and not settings.plain and not sys.stdin.isatty()
     first = sys.stdin.readline() if piped else ""
     if piped and not first:
         _walk(recorded.trace)

@@ -73,7 +73,7 @@ def command(
     """
     import tempfile
 
-    from gviz.pictures import kind_of, refuse
+    from gviz.api.export import kind_of, refuse
 
     if output == "-":
         suffix_of(kind)

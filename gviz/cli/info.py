@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
-from gviz.cli import lessons, terminal
+from gviz.cli import lessons
 from gviz.cli.settings import Settings
 from gviz.cli.versions import versions
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace import places
+from gviz.tui import terminal
 
 SCHEMA = 1
 
@@ -55,7 +56,7 @@ def _terminal(settings: Settings) -> dict[str, Any]:
     import locale
     import shutil
 
-    why_plain = terminal.why_plain(settings)
+    why_plain = terminal.why_plain(asked=settings.plain)
     columns, rows = shutil.get_terminal_size()
     return {
         "size": f"{columns}x{rows}",
@@ -64,7 +65,7 @@ def _terminal(settings: Settings) -> dict[str, Any]:
         "NO_COLOR": os.environ.get("NO_COLOR", ""),
         "encoding": locale.getencoding(),
         "debugger": f"line by line ({why_plain})" if why_plain else "full screen",
-        "characters": "ASCII" if terminal.needs_ascii(settings) else "Unicode",
+        "characters": "ASCII" if terminal.needs_ascii(asked=settings.ascii) else "Unicode",
     }
 
 

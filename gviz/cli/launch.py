@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gviz.cli import outputs, streams
+from gviz.api import outputs
+from gviz.cli import streams
 from gviz.cli.recording import interpreter
 from gviz.cli.session import Program, order
 from gviz.trace import places

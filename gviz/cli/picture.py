@@ -16,7 +16,7 @@ SECONDS_OF_SILENCE = 1.0
 
 def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]:
     """Write a picture as `gviz.export` does, and say what is going on if it takes long."""
-    from gviz.pictures import export
+    from gviz.api.export import export
 
     with _patience(f"drawing {Path(output).name or output}; Ctrl-C gives up"):
         return export(trace, output, **options)

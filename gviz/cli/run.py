@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from gviz.cli import streams, terminal
+from gviz.cli import streams
 from gviz.cli.debugger import debug
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
 from gviz.cli.settings import Settings, display_options
 from gviz.cli.stops import Opening, takes_opening
+from gviz.tui import terminal
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
@@ -55,7 +56,7 @@ def _live(settings: Settings, program: Program, opening: Opening, first: Mode) -
     from gviz.tui import live_plain
 
     launch = Launcher(program)
-    plain = bool(terminal.why_plain(settings))
+    plain = bool(terminal.why_plain(asked=settings.plain))
     if plain:
         code = live_plain.debug(launch, opening.commands, sys.stdin, sys.stdout, first=first, opening=opening.breaks)
     else:
@@ -63,7 +64,7 @@ def _live(settings: Settings, program: Program, opening: Opening, first: Mode) -
             launch,
             title=" ".join(program.argv),
             first=first,
-            ascii=terminal.needs_ascii(settings),
+            ascii=terminal.needs_ascii(asked=settings.ascii),
             theme=settings.theme,
             opening=opening.breaks,
             commands=opening.commands,

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from gviz.cli import outputs, what_to_keep
+from gviz.api import outputs
+from gviz.cli import what_to_keep
 from gviz.cli.order import Engine, Order
 from gviz.cli.trace_name import TraceName
 from gviz.cli.what_to_keep import WHOLE, Keeping

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+
+from gviz.tui.terminal import asks_for_lines
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -24,7 +25,7 @@ class Settings:
     @classmethod
     def from_environment(cls) -> Settings:
         """The settings before the first option."""
-        return cls(plain=os.environ.get("GVIZ_PLAIN", "0") not in ("", "0"))
+        return cls(plain=asks_for_lines())
 
 
 def _store(context: click.Context, parameter: click.Parameter, value: Any) -> None:

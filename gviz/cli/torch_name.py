@@ -29,7 +29,7 @@ torch.xpu
 SHAPED = frozenset(_NAMES.split())
 """Modules of PyTorch: those of them that the engine has are found, its own others are not."""
 
-ANSWERED = {"torchviz": "gviz.torchviz"}
+ANSWERED = {"torchviz": "gviz.integrations.torchviz"}
 """Packages built on PyTorch that gviz answers for."""
 
 REFUSED = ("torchaudio", "torchtext", "torchvision")

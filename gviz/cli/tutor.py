@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import lessons, terminal
+from gviz.cli import lessons
 from gviz.cli.session import Program, record_program
 from gviz.cli.settings import Settings, display_options
 
@@ -29,11 +29,11 @@ def _teach(trace: Path, title: str, settings: Settings) -> None:
     from gviz import tui
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.tui import plain
+    from gviz.tui import plain, terminal
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        if terminal.why_plain(settings):
+        if terminal.why_plain(asked=settings.plain):
             plain.teach(timeline, sys.stdin, sys.stdout)
         else:
-            tui.teach(timeline, title=title, ascii=terminal.needs_ascii(settings), theme=settings.theme)
+            tui.teach(timeline, title=title, ascii=terminal.needs_ascii(asked=settings.ascii), theme=settings.theme)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gviz.cli import outputs, streams, terminal
+from gviz.api import outputs
+from gviz.cli import streams
 from gviz.cli.settings import Settings
 from gviz.errors import GvizError
 from gviz.plain_text import shown
+from gviz.tui import terminal
 
 if TYPE_CHECKING:
     from gviz.trace.state import Iteration
@@ -146,7 +148,7 @@ def _sweep(
     what = changes[0].partition("=")[0].strip()
     if output is None:
         for text, points in curves:
-            for line in text_curve(f"{text} over {what}", points, ascii=terminal.needs_ascii(settings)):
+            for line in text_curve(f"{text} over {what}", points, ascii=terminal.needs_ascii(asked=settings.ascii)):
                 click.echo(line)
         return
     outputs.write_all([(output, svg_curves(what, curves).encode())], force=force)

@@ -1,7 +1,7 @@
 """A static graph as events."""
 
 import gviz.engine as torch
-from gviz.digraph import make_dot
+from gviz.api.make_dot import make_dot
 from gviz.engine import jit
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

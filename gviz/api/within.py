@@ -106,7 +106,7 @@ def _held(why: Why) -> bool:
 
 def _show(made: Recording) -> None:
     """Open the viewer on a recording as far as it is, without recording the viewer."""
-    from gviz.cli.debugger import show
+    from gviz.api.show import show
 
     made.flush()
     with emit.silence():

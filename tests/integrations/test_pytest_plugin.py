@@ -82,7 +82,7 @@ def run(folder, text, *options):
         "-p",
         "no:gviz",
         "-p",
-        "gviz.pytest_plugin",
+        "gviz.integrations.pytest_plugin",
         "-p",
         "no:cacheprovider",
         "-q",
@@ -128,6 +128,8 @@ def test_passing_tests_are_left_alone(tmp_path):
 
 
 def test_loading_the_plug_in_imports_nothing_heavy():
-    code = "import sys, gviz.pytest_plugin; print({'numpy', 'torch', 'textual', 'click'} & set(sys.modules))"
+    code = (
+        "import sys, gviz.integrations.pytest_plugin; print({'numpy', 'torch', 'textual', 'click'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -1,73 +1,45 @@
-"""`gviz.make_dot`: a graph to be changed, shown in a notebook or written, as other tools hand theirs out."""
+"""The graph behind what the program holds, as the events of a recording that nobody made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from gviz.emit import Channel, aside
-from gviz.engine import Tensor, announce
+from gviz.engine import announce
 from gviz.engine.jit import StaticGraph, TracedFunction, TracedModule, events_of
 from gviz.engine.node import AccumulateGrad, Node
+from gviz.engine.tensor import Tensor
 from gviz.errors import GvizError
 from gviz.events import Event, Marked, Named, NodeCreated
-from gviz.render.dot import digraph
-from gviz.render.exporters import last_moment, moment_scene
-from gviz.render.graph import Graph
-from gviz.render.scene import Options
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 Drawable = StaticGraph | TracedFunction | TracedModule
 Params = Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]
 
 
-def make_dot(
-    var: Timeline | Drawable | Tensor | tuple[Tensor, ...],
-    params: Params | None = None,
-    show_attrs: bool = False,
-    show_saved: bool = False,
-    max_attr_chars: int = 50,
-    *,
-    at: int | None = None,
-    options: Options | None = None,
-) -> Graph:
-    """The graph of a recording at event `at` (else before the program took it down), the graph behind a tensor, or a
-    static graph: what ``jit.trace`` gives, or its ``graph``.
+def events_behind(thing: Any, params: Params = ()) -> list[Event]:
+    """The graph behind a tensor, several, or a traced function; GvizError for anything else.
 
-    Takes what ``torchviz.make_dot`` takes: `params` gives leaves their names, as ``model.named_parameters()`` does,
-    `show_attrs` says all that is known of every node, `show_saved` draws the tensors kept for backward. Of a tensor's
-    graph only the leaves have values.
+    `params` gives leaves of tensors their names. It ends at a moment when nothing happens.
     """
-    asked = options or Options(density="full" if show_attrs else "short", saved=show_saved)
-    if isinstance(var, Timeline):
-        return digraph(moment_scene(var, last_moment(var) if at is None else at, asked))
-    timeline = behind(var, params or ())
-    drawn = moment_scene(timeline, len(timeline), asked)
-    return digraph(replace(drawn, caption=""))  # at its end nothing happens
-
-
-def behind(var: Any, params: Params = ()) -> Timeline:
-    """The graph behind a tensor, several, or a traced function, as a recording; GvizError for anything else."""
-    if isinstance(var, Drawable):
-        return Timeline(MemoryLog(events_of(var if isinstance(var, StaticGraph) else var.graph)))
-    tensors = var if isinstance(var, tuple) else (var,)
+    if isinstance(thing, Drawable):
+        return events_of(thing if isinstance(thing, StaticGraph) else thing.graph)
+    tensors = thing if isinstance(thing, tuple) else (thing,)
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise GvizError(
                 f"gviz cannot draw a {type(tensor).__module__}.{type(tensor).__qualname__}",
-                hint="give it a tensor of gviz.engine, a traced function, or what gviz.load answers",
+                hint="give it a trace, what gviz.load answers, a tensor of gviz.engine, or a traced function",
                 exit_code=2,
             )
-    return late(tensors, params)
+    return _announced(tensors, params)
 
 
-def late(tensors: Sequence[Tensor], params: Params) -> Timeline:
-    """The graph behind tensors that nobody recorded, as a recording that ends at a moment when nothing happens."""
+def _announced(tensors: Sequence[Tensor], params: Params) -> list[Event]:
+    """What the tensors' graph says of itself."""
     events: list[Event] = []
 
     def listen(event: Event) -> None:
@@ -83,7 +55,7 @@ def late(tensors: Sequence[Tensor], params: Params) -> Timeline:
             if parameter._seen is not None and parameter._seen.channel is channel:
                 channel.say(Named(parameter._seen.node, name))
         channel.say(Marked(""))
-    return Timeline(MemoryLog(events))
+    return events
 
 
 @contextmanager

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Union
 
 from gviz import where
-from gviz.cli import outputs
+from gviz.api import outputs
 from gviz.errors import GvizError
 from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
 from gviz.render.options import DENSITIES, TENSORS, Density, Options, Tensors
@@ -23,8 +22,8 @@ from gviz.words.moments import event_at
 from gviz.words.nodes import node_at
 
 if TYPE_CHECKING:
-    from gviz.digraph import Params
-    from gviz.engine import Tensor
+    from gviz.engine.behind import Params
+    from gviz.engine.tensor import Tensor
 
 Drawable = Union[str, os.PathLike[str], Timeline, "Tensor"]
 NUMBER = re.compile(r"%0?(\d*)d")
@@ -180,22 +179,15 @@ def span(timeline: Timeline, text: str) -> tuple[int, ...]:
 def _timeline(of: Drawable, params: Params) -> Iterator[Timeline]:
     if isinstance(of, Timeline):
         yield of
-    elif (engine := sys.modules.get("gviz.engine")) is not None and isinstance(of, engine.Tensor):
-        from gviz.digraph import late
-
-        yield late((of,), params)
     elif isinstance(of, str | os.PathLike):
         from gviz.trace.reader import open_trace
 
         with open_trace(Path(of)) as log:
             yield Timeline(log)
     else:
-        kind = type(of)
-        raise GvizError(
-            f"gviz cannot draw a {kind.__module__}.{kind.__qualname__}",
-            hint="give it a trace, what gviz.load answers, or a tensor of gviz.engine",
-            exit_code=2,
-        )
+        from gviz.api.make_dot import behind
+
+        yield behind(of, params)
 
 
 def _check(given: str, known: Sequence[str], what: str) -> None:

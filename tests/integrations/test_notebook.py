@@ -8,7 +8,7 @@ import pytest
 
 import gviz
 import gviz.engine as torch
-from gviz import notebook
+from gviz.integrations import notebook
 from gviz.render.graph import Graph
 
 SVG = "image/svg+xml"

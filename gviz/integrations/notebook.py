@@ -41,9 +41,9 @@ def bundle(thing: Timeline | Tensor) -> dict[str, str]:
         return _bundle(thing, recording_text(thing))
     if thing.grad_fn is None:
         return {"text/plain": repr(thing)}
-    from gviz.digraph import late
+    from gviz.api.make_dot import behind
 
-    return _bundle(late([thing], ()), repr(thing))
+    return _bundle(behind(thing), repr(thing))
 
 
 def _bundle(timeline: Timeline, text: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
-from gviz.digraph import make_dot as draw
+from gviz.api.make_dot import make_dot as draw
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
-from gviz.cli.settings import Settings
+from gviz.tui.glyphs import wants_ascii
 
 
-def why_plain(settings: Settings) -> str:
+def asks_for_lines() -> bool:
+    """Whether ``GVIZ_PLAIN`` asks for the debugger that goes line by line."""
+    return os.environ.get("GVIZ_PLAIN", "0") not in ("", "0")
+
+
+def why_plain(*, asked: bool) -> str:
     """Why the debugger goes line by line instead of full screen; empty if the terminal can show it."""
-    if settings.plain:
+    if asked:
         return "--plain"
     if os.environ.get("TERM", "") in ("", "dumb"):
         return f"TERM={os.environ.get('TERM', '')}"
@@ -21,8 +26,6 @@ def why_plain(settings: Settings) -> str:
     return ""
 
 
-def needs_ascii(settings: Settings) -> bool:
+def needs_ascii(*, asked: bool) -> bool:
     """Whether only ASCII characters can be drawn."""
-    from gviz.tui.glyphs import wants_ascii
-
-    return settings.ascii or wants_ascii()
+    return asked or wants_ascii()

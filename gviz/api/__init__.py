@@ -1,0 +1,1 @@
+"""What a program calls: each public name of `gviz` has its home here, and nothing below imports it."""

@@ -1,0 +1,1 @@
+"""gviz inside other tools: notebooks, pytest, and what is written for torchviz."""
