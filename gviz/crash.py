@@ -1,10 +1,14 @@
-"""An error of gviz itself: a report in a file and one line on the terminal, never a traceback with values in it."""
+"""An error of gviz itself: a report in a file and one line on the terminal, never a traceback with values in it.
+
+Whoever finds fault with gviz where it has raised nothing asks for a report too.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
 import traceback
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -40,26 +44,34 @@ def reports() -> Path:
 
 def write_report(error: BaseException, folder: Path | None = None) -> Path:
     """Write versions, terminal and the traceback without locals; the last ten reports are kept."""
-    folder = folder or reports()
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in sorted(folder.glob("crash-*.txt"), key=lambda path: path.stat().st_mtime)[: -(KEPT - 1)]:
-        old.unlink(missing_ok=True)
-    with NamedTemporaryFile("w", prefix="crash-", suffix=".txt", dir=folder, delete=False, encoding="utf-8") as file:
-        file.write(report(error))
-    return Path(file.name)
+    return _written(report(error), "crash", folder or reports())
+
+
+def write_asked_for(facts: Sequence[str]) -> Path:
+    """Write versions, terminal and some facts, without an error; the last ten reports are kept."""
+    return _written("\n".join((*_surroundings(), *facts, "")), "report", reports())
 
 
 def report(error: BaseException) -> str:
     """The text of a report: no message of the error, because it may hold values of the program."""
     frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)))
+    return "\n".join((*_surroundings(), f"{type(error).__module__}.{type(error).__qualname__}", frames))
+
+
+def _surroundings() -> Iterator[str]:
     terminal = {name: os.environ.get(name, "") for name in ("TERM", "COLORTERM", "LANG", "LC_ALL", "TMUX")}
-    return "\n".join((
-        *(f"{name} {_version(name)}" for name in ("gviz", "textual", "rich", "numpy")),
-        f"python {platform.python_version()} on {platform.system()}",
-        f"terminal {terminal}",
-        f"{type(error).__module__}.{type(error).__qualname__}",
-        frames,
-    ))  # fmt: skip
+    yield from (f"{name} {_version(name)}" for name in ("gviz", "textual", "rich", "numpy"))
+    yield f"python {platform.python_version()} on {platform.system()}"
+    yield f"terminal {terminal}"
+
+
+def _written(text: str, kind: str, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in sorted(folder.glob(f"{kind}-*.txt"), key=lambda path: path.stat().st_mtime)[: -(KEPT - 1)]:
+        old.unlink(missing_ok=True)
+    with NamedTemporaryFile("w", prefix=f"{kind}-", suffix=".txt", dir=folder, delete=False, encoding="utf-8") as file:
+        file.write(text)
+    return Path(file.name)
 
 
 def _version(name: str) -> str:

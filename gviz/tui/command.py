@@ -63,7 +63,7 @@ class Asked:
 class Wish:
     """Something that only a front end can do."""
 
-    what: Literal["quit", "set", "play"]
+    what: Literal["quit", "set", "play", "copy"]
     argument: str = ""
 
 

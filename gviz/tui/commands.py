@@ -13,7 +13,19 @@ from typing import NoReturn
 from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui import asking, branching, comparing, folding, gradchecking, informing, looking, saving, stopping
+from gviz.tui import (
+    asking,
+    branching,
+    comparing,
+    copying,
+    folding,
+    gradchecking,
+    informing,
+    looking,
+    reporting,
+    saving,
+    stopping,
+)
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.command import Asked, Command, Look, Run, Said, Script, Spec, Wish
@@ -47,7 +59,7 @@ def _sets(change: Callable[[Breakpoints, str, int], Iterator[str]]) -> Run:
     )
 
 
-def _looks(look: Callable[[Session, str], Look | Said]) -> Run:
+def _looks(look: Callable[[Session, str], Look | Said | Wish]) -> Run:
     return lambda session, command: look(session, command.argument)
 
 
@@ -222,6 +234,11 @@ _WHAT_IF = (
 )  # fmt: skip
 
 _OTHER = (
+    Spec("copy", ("y",), "[EXPR]",
+         "copy a number as Python writes it: value, grad (of the selected node), x.grad * 2; or node, its line",
+         _looks(copying.copy)),
+    Spec("report", (), "", "write a report about gviz itself, without values, and say where it is",
+         _looks(reporting.report)),
     Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz", _export),
     Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
     Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first", _files(saving.load)),

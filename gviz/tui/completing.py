@@ -10,6 +10,7 @@ from gviz.errors import GvizError
 from gviz.explain.table import findable
 from gviz.tui import parsing
 from gviz.tui.commands import SPECS
+from gviz.tui.copying import OF_NODE
 from gviz.tui.informing import PAGES
 from gviz.tui.session import Session
 from gviz.tui.settings import SETTINGS
@@ -69,6 +70,8 @@ def _source(name: str, takes: str, head: str) -> _Source:
         "goto": ("start", "end", "fwd", "bwd", "nan", "error"),
         "play": ("2x", "4x", "8x", "stop"),
     }
+    if name == "copy":
+        return lambda session, _: (*OF_NODE, *_places(session))
     if name in fixed:
         places = name == "goto"
         return lambda session, _: (*fixed[name], *(_places(session) if places else ()))

@@ -77,6 +77,7 @@ ACTS: tuple[Act, ...] = (
     Act("break.edit", "B", "prompt(':', 'break ')", "breakpoint with a condition"),
     Act("act.command", "colon", "prompt(':')", "command line"),
     Act("act.menu", "M", "menu", "what can be done with the selected node"),
+    Act("act.copy", "y", "copy_value", "copy the value of the node"),
     Act("act.export", "x", "export", "export a picture"),
     Act("act.help", "question_mark,f1", "help", "help"),
     Act("act.quit", "q,ctrl+q", "quit", "quit"),

@@ -134,6 +134,8 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
             yield f"{question} y or n"
         case Wish("set", text):
             yield _set(session, text)
+        case Wish("copy", text):
+            yield session.glyphs.text(text)
         case Wish():
             raise GvizError(f"{command.name} is for the full screen", exit_code=2)
 

@@ -75,9 +75,16 @@ def _play(screen: DebuggerScreen, text: str) -> None:
         raise GvizError(f"play cannot be {clipped(text, 20)}", hint="play, play 2x, play stop", exit_code=2)
 
 
+def _copy(screen: DebuggerScreen, text: str) -> None:
+    """To the clipboard, by the escape sequence that most terminals take; nothing tells whether this one did."""
+    screen.app.copy_to_clipboard(text)
+    screen.say(f"copied {clipped(text, 60)}")
+
+
 SPEEDS = {"1x": 1, "2x": 2, "4x": 4, "8x": 8}
 _WISHES: dict[str, Callable[[DebuggerScreen, str], None]] = {
     "quit": lambda screen, _: screen.action_quit(),
     "set": _set,
     "play": _play,
+    "copy": _copy,
 }

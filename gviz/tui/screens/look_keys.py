@@ -171,6 +171,10 @@ class LookKeys(CursorKeys):
         """Why the selected node is as it is."""
         self.run_command(Command("explain"))
 
+    def action_copy_value(self) -> None:
+        """Copy the value of the selected node."""
+        self.run_command(Command("copy", 1, "value"))
+
     def action_detail(self) -> None:
         """Numbers in full, or short."""
         self.full = not self.full

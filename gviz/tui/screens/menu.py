@@ -23,6 +23,8 @@ ENTRIES = (
     ("Stop at it, or no longer", "break"),
     ("Watch its value", "watch #{node}"),
     ("Watch its gradient", "watch #{node}.grad"),
+    ("Copy its value", "copy value"),
+    ("Copy its gradient", "copy grad"),
     ("Back to the last change of its value", "last #{node}"),
     ("Back to the last change of its gradient", "last #{node}.grad"),
 )

@@ -1,0 +1,77 @@
+"""The command that copies a number, as Python writes it, or the line that tells of a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gviz.errors import GvizError
+from gviz.explain.names import label, label_at
+from gviz.numbers import grad, short
+from gviz.plain_text import clipped, shown, told
+from gviz.trace.state import OutputState
+from gviz.tui.asking import MOST_ELEMENTS
+from gviz.tui.command import Wish
+from gviz.tui.expressions import evaluated
+from gviz.tui.session import Session
+from gviz.values import Value
+
+OF_NODE = ("value", "grad", "node")
+"""What can be copied of the selected node by a word."""
+
+
+def copy(session: Session, text: str) -> Wish:
+    """``copy [value|grad|node|EXPR]``."""
+    text = text.strip() or "value"
+    if text == "node":
+        return Wish("copy", _line_of(session, _selected(session)))
+    if text in ("value", "grad"):
+        return Wish("copy", _as_python(_numbers(session, text), f"the {text}"))
+    asker, position = session.cursor.asker, session.cursor.position
+    return Wish("copy", _as_python(evaluated(session.timeline, asker.names, position, text), clipped(text, 40)))
+
+
+def _selected(session: Session) -> int:
+    if not session.cursor.selected:
+        raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+    return session.cursor.selected
+
+
+def _numbers(session: Session, what: str) -> Any:
+    """The value of the selected node, or its gradient as it is shown: its ``.grad``, else what has arrived."""
+    node = _selected(session)
+    state = session.moment.state(node)
+    value = None if state is None or not state.outputs else _held(state.outputs[0], what)
+    if value is None:
+        which = label(session.timeline, node)
+        raise GvizError(f"{which} has no {what} at event {session.cursor.position}", exit_code=2)
+    array = session.timeline.array(value)
+    if array is None:
+        hint = "record with --values BYTES to keep larger arrays"
+        raise GvizError(f"the {what} of #{node} was not stored", hint=hint, exit_code=2)
+    return array
+
+
+def _held(output: OutputState, what: str) -> Value | None:
+    return output.value if what == "value" else output.grad if output.grad is not None else output.incoming
+
+
+def _as_python(result: Any, what: str) -> str:
+    """Numbers with all their digits, so that they can be pasted into a program; anything else as it prints."""
+    if not isinstance(result, (np.ndarray, np.generic, bool, int, float)):
+        return shown(told(result))
+    array = np.asarray(result)
+    if array.size > MOST_ELEMENTS:
+        raise GvizError(f"{what} has {array.size:,} elements", hint=f"copy a part, such as {what}[0]", exit_code=2)
+    if not array.ndim:
+        return str(array[()])
+    return np.array2string(array, separator=", ", threshold=MOST_ELEMENTS, max_line_width=100, floatmode="unique")
+
+
+def _line_of(session: Session, node: int) -> str:
+    """``#4 b = Mul at demo.py:4, event 12: value -18, grad 1``."""
+    state = session.moment.state(node)
+    first = state.outputs[0] if state is not None and state.outputs else None
+    looks = f"value {short(first.value)}, grad {grad(_held(first, 'grad'))}" if first is not None else "not made yet"
+    return f"{label_at(session.timeline, node)}, event {session.cursor.position}: {looks}"
