@@ -5,13 +5,17 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from typing import TextIO
 
 from gviz.plain_text import shown
 from gviz.tui.reading import Reader
 
 PROMPT = "(gviz) "
+WORD_ENDS = " (,"
+
+Complete = Callable[[str], list[str]]
+"""Whole lines that a line may become, the likeliest first."""
 
 
 def echoed(commands: Iterable[str], output: TextIO) -> Iterator[str]:
@@ -21,14 +25,20 @@ def echoed(commands: Iterable[str], output: TextIO) -> Iterator[str]:
         yield text
 
 
-def typed(input: TextIO, output: TextIO, reader: Reader | None = None) -> Iterator[str]:
-    """Lines as they are typed, with history and editing where it is a terminal; a `reader` may ask for other signs."""
+def typed(
+    input: TextIO, output: TextIO, reader: Reader | None = None, complete: Complete | None = None
+) -> Iterator[str]:
+    """Lines as they are typed; a `reader` may ask for other signs.
+
+    Where it is a terminal there are history and editing, and Tab goes on as `complete` says.
+    """
 
     def prompt() -> str:
         return f"{reader.sign} " if reader is not None and reader.sign else PROMPT
 
     if _interactive(input):
-        yield from _edited(output, prompt)
+        with _completed_by(complete):
+            yield from _edited(output, prompt)
         return
     while True:
         output.write(prompt())
@@ -43,8 +53,6 @@ def typed(input: TextIO, output: TextIO, reader: Reader | None = None) -> Iterat
 
 
 def _edited(output: TextIO, prompt: Callable[[], str]) -> Iterator[str]:
-    with suppress(ImportError):  # Windows has none; input() works without it
-        import readline  # noqa: F401  # gives input() its line editing
     while True:
         try:
             yield builtins.input(prompt())
@@ -53,6 +61,38 @@ def _edited(output: TextIO, prompt: Callable[[], str]) -> Iterator[str]:
             return
         except KeyboardInterrupt:
             output.write("\n")  # an unfinished line is dropped
+
+
+@contextmanager
+def _completed_by(complete: Complete | None) -> Iterator[None]:
+    """Let Tab complete the last word of a line, where Python has readline (Windows has none)."""
+    try:
+        import readline  # its import alone gives input() history and editing
+    except ImportError:
+        yield
+        return
+    before = readline.get_completer(), readline.get_completer_delims()
+    readline.set_completer(_tab(complete, readline.get_line_buffer) if complete is not None else None)
+    readline.set_completer_delims(WORD_ENDS)
+    readline.parse_and_bind("bind ^I rl_complete" if "libedit" in (readline.__doc__ or "") else "tab: complete")
+    try:
+        yield
+    finally:
+        readline.set_completer(before[0])
+        readline.set_completer_delims(before[1])
+
+
+def _tab(complete: Complete, line: Callable[[], str]) -> Callable[[str, int], str | None]:
+    """What readline asks again and again: how the word may go on, for the first, second … time."""
+    found: list[str] = []
+
+    def goes_on(word: str, nth: int) -> str | None:
+        if nth == 0:
+            text = line().lstrip()
+            found[:] = [whole[len(text) - len(word) :] for whole in complete(text)]
+        return found[nth] if nth < len(found) else None
+
+    return goes_on
 
 
 def _interactive(input: TextIO) -> bool:

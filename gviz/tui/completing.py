@@ -9,6 +9,7 @@ from typing import TypeVar
 from gviz.errors import GvizError
 from gviz.explain.table import findable
 from gviz.tui import parsing
+from gviz.tui.command_lines import WORD_ENDS
 from gviz.tui.commands import SPECS
 from gviz.tui.copying import OF_NODE
 from gviz.tui.informing import PAGES
@@ -40,7 +41,7 @@ def completions(session: Session, text: str) -> list[str]:
 
 def _split(rest: str) -> tuple[str, str]:
     """What stands before the last word, and the word: names end at blanks and brackets."""
-    at = max(rest.rfind(sign) for sign in " (,") + 1
+    at = max(rest.rfind(sign) for sign in WORD_ENDS) + 1
     return rest[:at], rest[at:]
 
 

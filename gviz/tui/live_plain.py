@@ -14,6 +14,7 @@ from gviz.plain_text import shown
 from gviz.tui import plain
 from gviz.tui.command import Command
 from gviz.tui.command_lines import echoed, typed
+from gviz.tui.completing import completions
 from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.live import Launch, Live, code_of, kept
@@ -48,7 +49,7 @@ def debug(
         told = talk(texts=echoed(commands, output))
         refused, left = refused + told.refused, told.left
         if not left:
-            told = talk(texts=typed(input, output, conversation.reader))
+            told = talk(texts=typed(input, output, conversation.reader, conversation.completions))
             refused, left = refused + (0 if input.isatty() else told.refused), told.left
         conversation.leave(asked=left, ask=lambda: _asked(input, output))
     finally:
@@ -74,6 +75,10 @@ class _Conversation:
         self._output = output
         self.reader = Reader()
         self._start()
+
+    def completions(self, text: str) -> list[str]:
+        """How a line may go on."""
+        return completions(self._session, text)
 
     def begin(self) -> None:
         """Let the program begin."""

@@ -21,6 +21,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui import lines, stopping
 from gviz.tui.command import Asked, Command, Look, Said, Wish
 from gviz.tui.command_lines import echoed, typed
+from gviz.tui.completing import completions
 from gviz.tui.cursor import Arrival, Cursor, start_of
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -64,7 +65,9 @@ def debug(
     for text in (*(_lesson(session) if lesson else ()), *_greeting(session)):
         print(text, file=output)
     reader = Reader(session.cursor.breakpoints)
-    given = typed(input, output, reader) if commands is None else echoed(commands, output)
+    given = (
+        typed(input, output, reader, partial(completions, session)) if commands is None else echoed(commands, output)
+    )
     return converse(reader, partial(answers, session, reader), chain(echoed(opening, output), given), output)
 
 
@@ -81,7 +84,7 @@ def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:
             yield f"(the lesson waits for: {tutor.wanted(plain=True)})"
 
     print(*_greeting(session), "", session.glyphs.text(tutor.text(plain=True)), sep="\n", file=output)
-    converse(reader, answer, typed(input, output, reader), output)
+    converse(reader, answer, typed(input, output, reader, partial(completions, session)), output)
 
 
 def converse(

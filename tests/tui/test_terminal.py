@@ -22,6 +22,13 @@ import stories
 from gviz.tui import debug
 debug(stories.demo(), title="demo.py")
 """
+LINE_BY_LINE = """
+import sys
+sys.path[:0] = {path!r}
+import stories
+from gviz.tui import plain
+plain.debug(stories.demo(), None, sys.stdin, sys.stdout)
+"""
 PATHS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 PATIENCE = 30
 
@@ -29,9 +36,9 @@ PATIENCE = 30
 class Terminal:
     """One tmux session that runs the debugger and says its exit code."""
 
-    def __init__(self, tmp_path, environment=""):
+    def __init__(self, tmp_path, environment="", text=PROGRAM):
         program = tmp_path / "debug.py"
-        program.write_text(PROGRAM.format(path=PATHS))
+        program.write_text(text.format(path=PATHS))
         self.socket = f"gviz-{uuid.uuid4().hex}"
         command = f"env -u COLUMNS -u LINES {environment} {sys.executable} {program}; echo exit=$?; sleep 60"
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", command)
@@ -61,8 +68,8 @@ class Terminal:
 def terminal(tmp_path):
     made = []
 
-    def start(environment="TERM=tmux-256color LC_ALL=C.UTF-8"):
-        made.append(Terminal(tmp_path, environment))
+    def start(environment="TERM=tmux-256color LC_ALL=C.UTF-8", text=PROGRAM):
+        made.append(Terminal(tmp_path, environment, text))
         return made[-1]
 
     yield start
@@ -91,6 +98,15 @@ def test_no_colour_means_no_colour_codes(terminal):
     screen = session.until("event 1", colours=True)
     assert "38;" not in screen
     assert "48;" not in screen
+
+
+def test_tab_completes_commands_and_names_line_by_line(terminal):
+    session = terminal(text=LINE_BY_LINE)
+    session.until("(gviz)")
+    session.keys("brea", "Tab", " lo", "Tab", "Enter")
+    session.until("(gviz) break loss", "breakpoint 1: loss")
+    session.keys("p norm(w", "Tab", ") + 1", "Enter")
+    session.until("w.grad is None here")
 
 
 def test_what_is_typed_in_one_go_is_completed_and_carried_out(terminal):
