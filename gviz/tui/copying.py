@@ -13,9 +13,9 @@ from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import OutputState
 from gviz.tui.asking import MOST_ELEMENTS
 from gviz.tui.command import Wish
-from gviz.tui.expressions import evaluated
 from gviz.tui.session import Session
 from gviz.values import Value
+from gviz.words.expressions import evaluated
 
 OF_NODE = ("value", "grad", "node")
 """What can be copied of the selected node by a word."""

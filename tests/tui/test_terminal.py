@@ -105,8 +105,8 @@ def test_tab_completes_commands_and_names_line_by_line(terminal):
     session.until("(gviz)")
     session.keys("brea", "Tab", " lo", "Tab", "Enter")
     session.until("(gviz) break loss", "breakpoint 1: loss")
-    session.keys("p norm(w", "Tab", ") + 1", "Enter")
-    session.until("w.grad is None here")
+    session.keys("p norm(x", "Tab", ") + 1", "Enter")
+    session.until("x.grad is None here")
 
 
 def test_what_is_typed_in_one_go_is_completed_and_carried_out(terminal):
