@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 import gviz.engine as torch
-from gviz.cli.torch_name import exists
 from gviz.engine.lacking import offers
 from gviz.engine.op import REGISTRY, Op
+from gviz.program.torch_name import exists
 
 PATH = Path(__file__).with_name("operations.md")
 _HEAD = """\

@@ -33,9 +33,10 @@ MAY_IMPORT = {
     "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where", "words"},
     "api": BOTTOM | {"engine", "emit", "frameworks", "trace", "where", "words", "explain", "live", "render", "tui"},
     "integrations": BOTTOM | {"api", "engine", "frameworks", "trace", "where", "explain", "render"},
+    "program": BOTTOM | {"engine", "frameworks", "graphify", "live", "trace"},
     "cli": BOTTOM
-    | {"api", "compare", "crash", "emit", "engine", "events", "explain", "frameworks", "graphify", "live", "render"}
-    | {"trace", "tui", "version", "whatif", "where", "words", "__file__"},
+    | {"api", "compare", "crash", "emit", "engine", "events", "explain", "frameworks", "graphify", "live", "program"}
+    | {"render", "trace", "tui", "version", "whatif", "where", "words", "__file__"},
     "__init__": {"api", "frameworks", "integrations", "trace", "version"},
     "__main__": {"cli"},
 }

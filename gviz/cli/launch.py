@@ -11,8 +11,8 @@ import click
 
 from gviz.api import outputs
 from gviz.cli import streams
-from gviz.cli.recording import interpreter
 from gviz.cli.session import Program, order
+from gviz.program.order import command
 from gviz.trace import places
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ class Launcher:
             )
 
     def _command(self, address: str) -> list[str]:
-        text = order(self._program, self.trace, live=address, again=bool(self._runs)).text()
-        return [*interpreter(), text, *self._program.argv]
+        return command(order(self._program, self.trace, live=address, again=bool(self._runs)), self._program.argv)
 
 
 def _print(session: Session) -> None:

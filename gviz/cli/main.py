@@ -31,7 +31,7 @@ COMMANDS = (
     "info",
     "keys",
 )
-"""Every command, in the order of the help; each is the file of its name beside this one."""
+"""Every command, in the order of the help; each is the file of its name in ``commands``."""
 
 _INTERRUPTED, _CLOSED_PIPE = 130, 141
 
@@ -55,7 +55,7 @@ class Commands(click.Group):
         # Imported when asked for: all of them together take as long as click itself.
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"gviz.cli.{cmd_name}").command
+        command: click.Command = import_module(f"gviz.cli.commands.{cmd_name}").command
         return command
 
     def list_commands(self, ctx: click.Context) -> list[str]:

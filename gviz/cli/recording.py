@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gviz.cli import streams
-from gviz.cli.order import Order
+from gviz.program.order import Order, command
 from gviz.trace.places import trace_size
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -22,18 +22,12 @@ def run_recorded(order: Order, argv: Sequence[str]) -> int:
     if sys.stderr.isatty():
         streams.say(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded")
     with _signals_passed_on() as to:
-        process = subprocess.Popen([*interpreter(), order.text(), *argv])
+        process = subprocess.Popen(command(order, argv))
         to.append(process)
         code = _wait(process, Path(order.trace))
     if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
         streams.say("the program was killed; its last moments may be missing")
     return 128 - code if code < 0 else code
-
-
-def interpreter() -> list[str]:
-    """This interpreter with its flags, and what it is to start."""
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-    return [sys.executable, *flags, str(Path(__file__).with_name("start_child.py"))]
 
 
 @contextmanager

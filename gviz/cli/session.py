@@ -13,11 +13,11 @@ import click
 
 from gviz.api import outputs
 from gviz.cli import what_to_keep
-from gviz.cli.order import Engine, Order
 from gviz.cli.trace_name import TraceName
 from gviz.cli.what_to_keep import WHOLE, Keeping
 from gviz.errors import GvizError
 from gviz.plain_text import shown
+from gviz.program.order import Engine, Order
 from gviz.trace import places
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

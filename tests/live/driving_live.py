@@ -4,10 +4,9 @@ import os
 import queue
 from pathlib import Path
 
-from gviz.cli.order import Order
-from gviz.cli.recording import interpreter
 from gviz.live.protocol import Held, Wish
 from gviz.live.session import Ended, Output, Session
+from gviz.program.order import Order, command
 from gviz.trace.reader import open_trace
 from gviz.trace.timeline import Timeline
 
@@ -28,7 +27,7 @@ class Driver:
 
     def command(self, arguments):
         order = lambda address: Order(str(self.trace), parent=os.getpid(), live=address)  # noqa: E731
-        return lambda address: [*interpreter(), order(address).text(), str(self.program), *arguments]
+        return lambda address: command(order(address), [str(self.program), *arguments])
 
     def next(self):
         """The next report but for output, which is collected."""

@@ -10,7 +10,7 @@ from render.logs import LOGS, Script, recurrent, two_shares
 from render.pictures import groups, words
 
 from gviz import events as e
-from gviz.cli.export import command as export_command
+from gviz.cli.commands.export import command as export_command
 from gviz.errors import GvizError
 from gviz.render import exporters, picture
 from gviz.render.exporters import EXPORTERS, Exporter, ExportOptions, exporter_for, last_moment, moment_scene

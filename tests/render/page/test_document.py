@@ -14,7 +14,7 @@ from render.logs import two_shares
 from stories import iterations
 
 import gviz.engine as torch
-from gviz.cli.export import command
+from gviz.cli.commands.export import command
 from gviz.errors import GvizError
 from gviz.render.exporters import ExportOptions, exporter_for
 from gviz.render.page import extent

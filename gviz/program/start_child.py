@@ -9,6 +9,6 @@ root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 if root not in sys.path:
     sys.path.append(root)
 
-from gviz.cli.child import main  # noqa: E402  # only now can it be found
+from gviz.program.child import main  # noqa: E402  # only now can it be found
 
 main()

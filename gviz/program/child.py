@@ -15,9 +15,9 @@ from types import CodeType
 from typing import TYPE_CHECKING, NoReturn
 
 from gviz import frameworks
-from gviz.cli import order, parent, runner, torch_name
 from gviz.errors import GvizError
 from gviz.plain_text import shown
+from gviz.program import order, parent, runner, torch_name
 from gviz.trace.record import Recording, record  # now, while the program's own folder is not on the path yet
 from gviz.trace.window import Window
 

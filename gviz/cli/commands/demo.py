@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from gviz.cli import debugger, lessons, streams
-from gviz.cli.order import Engine
 from gviz.cli.picture import write_picture
 from gviz.cli.session import Program, record_program
 from gviz.cli.settings import Settings, display_options
+from gviz.program.order import Engine
 from gviz.tui import terminal
 
 

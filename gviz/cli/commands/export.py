@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from gviz.cli import streams
-from gviz.cli.order import Engine
 from gviz.cli.picture import print_picture, suffix_of, write_picture
 from gviz.cli.session import Program, engine_option, is_trace, record_program
+from gviz.program.order import Engine
 
 
 class Export(click.Command):

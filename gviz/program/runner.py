@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
 
-from gviz.cli.undecodable import as_python_says
 from gviz.errors import GvizError
+from gviz.program.undecodable import as_python_says
 from gviz.site import is_hidden
 
 _ADAPTERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "adapters", "")

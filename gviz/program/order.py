@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -41,9 +44,14 @@ class Order:
     live: str = ""
     graph_breaks: bool = False
 
-    def text(self) -> str:
-        """The order as one argument."""
-        return json.dumps(asdict(self))
+
+def command(order: Order, argv: Sequence[str]) -> list[str]:
+    """What starts the recording process: this interpreter with its flags, the order, the program and its arguments."""
+    import subprocess  # the recording process, which only reads orders, is spared it
+
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
+    start = Path(__file__).with_name("start_child.py")
+    return [sys.executable, *flags, str(start), json.dumps(asdict(order)), *argv]
 
 
 def parse(text: str) -> Order:

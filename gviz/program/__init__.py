@@ -1,0 +1,1 @@
+"""Somebody's program, run and recorded in a process of its own."""
