@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
 from gviz.trace.checks import LARGEST_NUMBER
 
@@ -34,27 +35,36 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     size: Number
 
 
-@dataclass(frozen=True, slots=True)
 class Batch:
-    """Events that reached the file together, the first of them number `first`."""
+    """Events that reached the file together, the first of them number `first`.
 
-    first: int
-    rows: list[Row]
-    bodies: bytes
+    Raises ValueError if a row of the file does not hold the events `first` to `last`. A single row is decoded when
+    somebody asks for it: then a jump to one event is not a look at a thousand.
+    """
 
-    @classmethod
-    def of(cls, first: int, last: int, events: object, bodies: object) -> Batch:
-        """The batch in a row of the file. ValueError if it does not hold the events `first` to `last`."""
+    def __init__(self, first: int, last: int, events: object, bodies: object) -> None:
         if not isinstance(events, str) or not isinstance(bodies, bytes) or len(events) > _LONGEST_TEXT:
             raise ValueError("they are not of the right types, or too long")
-        rows = _decode(events)
-        if len(rows) != last - first + 1:
-            raise ValueError(f"they are {len(rows)} events")
-        return cls(first, rows, bodies)
+        self.first = first
+        self.bodies = bodies
+        self._text = events.encode()
+        openings = np.flatnonzero(np.frombuffer(self._text, np.uint8) == ord("["))
+        self._ends = np.append(openings[1:] - 1, len(self._text) - 1)
+        if len(openings) != last - first + 2:
+            raise ValueError(f"they are {len(openings) - 1} events")
 
-    def part(self, start: int, stop: int) -> Sequence[Row]:
-        """The rows of the events ``start <= seq < stop``."""
-        return self.rows[max(start - self.first, 0) : max(stop - self.first, 0)]
+    def row(self, seq: int) -> Row:
+        """The row of event `seq`; ValueError if it is none."""
+        before, end = self._ends[seq - self.first : seq - self.first + 2].tolist()
+        return _decode_row(self._text[before + 1 : end])
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """All rows; ValueError if they cannot be read."""
+        rows = _decode_rows(self._text)
+        if len(rows) != len(self._ends) - 1:
+            raise ValueError(f"they are {len(rows)} events")
+        return rows
 
     def body(self, row: Row) -> bytes:
         """The body of one of its events."""
@@ -67,4 +77,5 @@ def encode_rows(rows: Iterable[RowFields]) -> str:
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(list[Row]).decode
+_decode_row = msgspec.json.Decoder(Row).decode
+_decode_rows = msgspec.json.Decoder(list[Row]).decode

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.trace.batch import MOST_EVENTS, Batch
+from gviz.trace.batch import MOST_EVENTS, Batch, Row
 from gviz.trace.checks import LARGEST_NUMBER
 from gviz.trace.connection import Connection, damaged
 
@@ -55,14 +55,23 @@ class Batches:
             return GvizError(what, hint="open the trace again to see what it holds now", exit_code=3)
         return damaged(path, f"event {seq} is missing")
 
-    def of(self, seq: int) -> Batch:
-        """The batch that holds event `seq`."""
-        return self._batch(bisect_right(self._firsts, seq) - 1)
+    def of(self, seq: int) -> tuple[Batch, Row]:
+        """The batch that holds event `seq`, and the event's row."""
+        batch = self._batch(bisect_right(self._firsts, seq) - 1)
+        try:
+            return batch, batch.row(seq)
+        except ValueError as trouble:
+            raise self._unreadable(f"event {seq}", trouble) from trouble
 
-    def between(self, start: int, stop: int) -> Iterator[Batch]:
-        """The batches that hold the events ``start <= seq < stop``."""
-        places = range(max(bisect_right(self._firsts, start) - 1, 0), bisect_right(self._firsts, stop - 1))
-        return map(self._batch, places)
+    def between(self, start: int, stop: int) -> Iterator[tuple[Batch, list[Row]]]:
+        """The batches that hold the events ``start <= seq < stop``, each with all its rows."""
+        for place in range(max(bisect_right(self._firsts, start) - 1, 0), bisect_right(self._firsts, stop - 1)):
+            batch = self._batch(place)
+            try:
+                rows = batch.rows
+            except (ValueError, RecursionError) as trouble:
+                raise self._unreadable(f"the events from {batch.first} on", trouble) from trouble
+            yield batch, rows
 
     def _batch(self, place: int) -> Batch:
         batch = self._kept.get(place)
@@ -79,6 +88,9 @@ class Batches:
         if not rows:
             raise self._missing(first)
         try:
-            return Batch.of(first, last, *rows[0])
-        except (ValueError, RecursionError) as trouble:
-            raise damaged(self._connection.path, f"events {first} to {last} cannot be read: {trouble}") from trouble
+            return Batch(first, last, *rows[0])
+        except ValueError as trouble:
+            raise self._unreadable(f"the events from {first} on", trouble) from trouble
+
+    def _unreadable(self, what: str, trouble: Exception) -> GvizError:
+        return damaged(self._connection.path, f"{what} cannot be read: {trouble}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +19,17 @@ class Run:
     keys: Array
     starts: Array
     seqs: Array
+    _views: tuple[memoryview, memoryview, memoryview] = field(init=False, repr=False, compare=False)
+    """The same for a search for one number, which is cheaper by `bisect`: numpy would copy what is of another type."""
+
+    _gap: int = field(init=False, repr=False, compare=False)
+    """What a key is more than its place, if no key is left out between the first and the last; else -1."""
+
+    def __post_init__(self) -> None:
+        keys = self.keys
+        dense = len(keys) and int(keys[-1]) - int(keys[0]) + 1 == len(keys)
+        object.__setattr__(self, "_views", (memoryview(keys), memoryview(self.starts), memoryview(self.seqs)))
+        object.__setattr__(self, "_gap", int(keys[0]) if dense else -1)
 
     @classmethod
     def of(cls, keys: Array, seqs: Array) -> Run:
@@ -27,13 +39,36 @@ class Run:
         first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))) if len(keys) else EMPTY
         return cls(keys[first], np.append(first, len(keys)).astype(np.uint32), seqs[order].astype(np.uint32))
 
+    def places(self, key: int) -> tuple[int, int]:
+        """Where the events of one key begin and end in `seqs`."""
+        keys, starts, _ = self._views
+        at = bisect_left(keys, key) if self._gap < 0 else key - self._gap
+        if not 0 <= at < len(keys) or keys[at] != key:
+            return 0, 0
+        return starts[at], starts[at + 1]
+
     def of_key(self, key: int) -> Array:
         """All events of one key."""
-        keys = self.keys
-        at = int(keys.searchsorted(key))
-        if at == len(keys) or keys[at] != key:
-            return EMPTY
-        return self.seqs[self.starts[at] : self.starts[at + 1]]
+        low, high = self.places(key)
+        return self.seqs[low:high]
+
+    def last(self, key: int, upto: int) -> int:
+        """The last event of one key up to event `upto`, or 0."""
+        low, high = self.places(key)
+        seqs = self._views[2]
+        at = bisect_right(seqs, upto, low, high)
+        return int(seqs[at - 1]) if at > low else 0
+
+    def count(self, key: int, upto: int) -> int:
+        """How many events up to `upto` one key has."""
+        low, high = self.places(key)
+        return bisect_right(self._views[2], upto, low, high) - low
+
+    def stretch(self, key: int, start: int, stop: int) -> Array:
+        """The events of one key in ``start <= seq < stop``."""
+        low, high = self.places(key)
+        seqs = self._views[2]
+        return self.seqs[bisect_left(seqs, start, low, high) : bisect_left(seqs, stop, low, high)]
 
     def join(self, later: Run) -> Run:
         """This stretch and the next as one."""
@@ -92,9 +127,9 @@ class ChangeList:
     def last(self, key: int, upto: int) -> int:
         """The last event of `key` up to event `upto`, or 0."""
         for run in reversed(self.runs):
-            seqs = run.of_key(key)
-            if len(seqs) and (count := int(seqs.searchsorted(upto, "right"))):
-                return int(seqs[count - 1])
+            found = run.last(key, upto)
+            if found:
+                return found
         return 0
 
     def between(self, key: int, start: int, stop: int) -> list[int]:
@@ -104,11 +139,7 @@ class ChangeList:
 
     def stretch(self, key: int, start: int, stop: int) -> Array:
         """The same, if there is one run without a copy."""
-        found = []
-        for run in self.runs:
-            seqs = run.of_key(key)
-            if len(seqs):
-                found.append(seqs[seqs.searchsorted(start) : seqs.searchsorted(stop)])
+        found = [run.stretch(key, start, stop) for run in self.runs]
         return found[0] if len(found) == 1 else np.concatenate([EMPTY, *found])
 
     def keys_between(self, start: int, stop: int) -> Array:
@@ -125,7 +156,7 @@ class ChangeList:
 
     def count(self, key: int, upto: int) -> int:
         """How many events up to `upto` one key has: for a few keys cheaper than `counts`."""
-        return sum(int(run.of_key(key).searchsorted(upto, "right")) for run in self.runs)
+        return sum(run.count(key, upto) for run in self.runs)
 
     def counts(self, keys: Array, upto: int) -> Array:
         """How many events up to `upto` each of many keys has."""

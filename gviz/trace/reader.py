@@ -16,7 +16,7 @@ import numpy as np
 from gviz.events import KINDS, Event, OpSeen, SourceSeen, StackSeen
 from gviz.site import Frame
 from gviz.trace import file_format
-from gviz.trace.batch import Batch
+from gviz.trace.batch import Batch, Row
 from gviz.trace.batches import Batches
 from gviz.trace.checks import check
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
@@ -112,7 +112,7 @@ class Trace:
             raise IndexError(seq)
         if len(self._kept) >= _KEPT_EVENTS:
             self._kept.clear()
-        self._kept[seq] = event = self._event(self._batches.of(seq), seq)
+        self._kept[seq] = event = self._event(*self._batches.of(seq), seq)
         return event
 
     def prefetch(self, seqs: Iterable[int]) -> None:
@@ -122,14 +122,16 @@ class Trace:
 
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
         """The events ``start <= seq < stop`` of these kinds, in order."""
-        for batch in self._batches.between(start, stop):
-            for seq, row in enumerate(batch.rows, batch.first):
+        for batch, rows in self._batches.between(start, stop):
+            for seq, row in enumerate(rows, batch.first):
                 if row.kind in kinds and start <= seq < stop:
-                    yield seq, self._kept.get(seq) or self._event(batch, seq)
+                    yield seq, self._kept.get(seq) or self._event(batch, row, seq)
 
     def columns(self, start: int, stop: int) -> Columns:
         """What the events ``start <= seq < stop`` concern."""
-        rows = [row for batch in self._batches.between(start, stop) for row in batch.part(start, stop)]
+        rows: list[Row] = []
+        for batch, held in self._batches.between(start, stop):
+            rows += held[max(start - batch.first, 0) : max(stop - batch.first, 0)]
         table = np.fromiter(chain.from_iterable(map(_SUBJECT, rows)), np.int64, 4 * len(rows))
         return Columns(*table.reshape(-1, 4).T)
 
@@ -161,8 +163,7 @@ class Trace:
         """Let go of the file."""
         self._connection.close()
 
-    def _event(self, batch: Batch, seq: int) -> Event:
-        row = batch.rows[seq - batch.first]
+    def _event(self, batch: Batch, row: Row, seq: int) -> Event:
         if row.kind in DEFINITION_KINDS:
             raise damaged(self.path, f"event {seq} is of no known kind")
         event = self._decoded(f"event {seq}", row.kind, batch.body(row))

@@ -147,7 +147,7 @@ class Ring:
     def _drop(self, first: int) -> frozenset[bytes]:
         sql = "SELECT first, last, events, bodies FROM batch WHERE first > ? AND first < ? ORDER BY first"
         time = 0
-        for batch in starmap(Batch.of, self._connection.execute(sql, (self.cut, first))):
+        for batch in starmap(Batch, self._connection.execute(sql, (self.cut, first))):
             time = batch.rows[-1].time
             for row in batch.rows:
                 if row.kind in _MATTERING:

@@ -132,7 +132,7 @@ class TraceWriter:
     def _backwards(self) -> Iterator[Event]:
         """The events of `_PASS_KINDS` in the file, the last first."""
         sql = "SELECT first, last, events, bodies FROM batch ORDER BY first DESC"
-        for batch in starmap(Batch.of, self._connection.execute(sql)):
+        for batch in starmap(Batch, self._connection.execute(sql)):
             for row in reversed(batch.rows):
                 if row.kind in _PASS_KINDS:
                     yield decode(row.kind, batch.body(row))
