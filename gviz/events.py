@@ -18,7 +18,7 @@ a leaf's ``.grad`` *across* passes (`GradAccumulated`).
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -28,7 +28,13 @@ from gviz.values import Value
 Attr = Any
 """A non-tensor argument: None, bool, int, float, str, or tuples of those (lists once read back from a file)."""
 
-Edge = tuple[int, int]
+COUNTS = 1 << 32
+"""What is counted stays below this."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=COUNTS)]
+"""A number that counts something, or names what was counted; events that come from a file are held to its bounds."""
+
+Edge = tuple[Count, Count]
 """``(node, output_nr)``: one output of one node."""
 
 NodeKind = Literal["leaf", "parameter", "constant", "op"]
@@ -48,10 +54,10 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """
 
     value: Value | None
-    storage: int
-    version: int = 0
-    view_of: int = 0
-    offset: int = 0
+    storage: Count
+    version: Count = 0
+    view_of: Count = 0
+    offset: Count = 0
     strides: tuple[int, ...] | None = None
 
 
@@ -68,17 +74,17 @@ class NodeCreated(Event, frozen=True):
     some leaf's ``.grad`` has ``grad_of``, that leaf.
     """
 
-    node: int
-    op: int
+    node: Count
+    op: Count
     kind: NodeKind
     inputs: tuple[Edge, ...]
     outputs: tuple[Output, ...]
     attrs: tuple[tuple[str, Attr], ...]
     requires_grad: bool
     untracked: str
-    stack: int
-    scope: int
-    during: tuple[int, int] = (0, 0)
+    stack: Count
+    scope: Count
+    during: Edge = (0, 0)
 
 
 class StorageWritten(Event, frozen=True):
@@ -88,43 +94,43 @@ class StorageWritten(Event, frozen=True):
     One event per write, through whichever alias; every view of the storage derives its new value from it.
     """
 
-    storage: int
-    node: int
-    version: int
+    storage: Count
+    node: Count
+    version: Count
     value: Value
 
 
 class RequiresGradSet(Event, frozen=True):
     """``requires_grad`` of a leaf was switched after it was made."""
 
-    node: int
+    node: Count
     requires_grad: bool
 
 
 class BackwardStarted(Event, frozen=True):
     """A backward pass begins at `roots` with the gradients `seeds`; `inputs` as given to ``backward`` or ``grad``."""
 
-    pass_nr: int
+    pass_nr: Count
     roots: tuple[Edge, ...]
     seeds: tuple[Value, ...]
     retain_graph: bool
     create_graph: bool
     inputs: tuple[Edge, ...]
-    stack: int
+    stack: Count
 
 
 class BackwardFinished(Event, frozen=True):
     """The pass is over; `error` is the message of the exception that ended it, else empty."""
 
-    pass_nr: int
+    pass_nr: Count
     error: str = ""
 
 
 class StepStarted(Event, frozen=True):
     """A node's incoming gradient is complete, one entry per output (None: nothing arrived), and its rule runs now."""
 
-    pass_nr: int
-    node: int
+    pass_nr: Count
+    node: Count
     grads: tuple[Value | None, ...]
 
 
@@ -134,11 +140,11 @@ class GradFlowed(Event, frozen=True):
     `total` is the sum at its target so far; None when this is the first contribution, so that the total is `part`.
     """
 
-    pass_nr: int
-    source: int
-    slot: int
-    node: int
-    output_nr: int
+    pass_nr: Count
+    source: Count
+    slot: Count
+    node: Count
+    output_nr: Count
     part: Value
     total: Value | None = None
 
@@ -146,15 +152,15 @@ class GradFlowed(Event, frozen=True):
 class StepFinished(Event, frozen=True):
     """The node's rule has run and all its contributions (the `GradFlowed` since `StepStarted`) have arrived."""
 
-    pass_nr: int
-    node: int
+    pass_nr: Count
+    node: Count
 
 
 class GradAccumulated(Event, frozen=True):
     """`part` was added to a leaf's ``.grad``, which is now `value` (None: there was none before, so it is `part`)."""
 
-    pass_nr: int
-    node: int
+    pass_nr: Count
+    node: Count
     part: Value
     value: Value | None = None
 
@@ -162,26 +168,26 @@ class GradAccumulated(Event, frozen=True):
 class GradRetained(Event, frozen=True):
     """A non-leaf that asked for it (``retain_grad``) has its ``.grad`` now."""
 
-    pass_nr: int
-    node: int
-    output_nr: int
+    pass_nr: Count
+    node: Count
+    output_nr: Count
     value: Value
 
 
 class GradCaptured(Event, frozen=True):
     """``autograd.grad`` took this gradient as a result instead of accumulating it."""
 
-    pass_nr: int
-    node: int
-    output_nr: int
+    pass_nr: Count
+    node: Count
+    output_nr: Count
     value: Value
 
 
 class GradSet(Event, frozen=True):
     """A ``.grad`` was changed outside a pass: `how` is ``none``, ``zero``, ``assigned`` or ``in place``."""
 
-    node: int
-    output_nr: int
+    node: Count
+    output_nr: Count
     how: str
     value: Value | None
 
@@ -189,20 +195,20 @@ class GradSet(Event, frozen=True):
 class SavedFreed(Event, frozen=True):
     """The tensors a node had saved for its backward rule were released."""
 
-    node: int
+    node: Count
 
 
 class NodeFreed(Event, frozen=True):
     """Nothing in the program refers to the node any more."""
 
-    node: int
+    node: Count
 
 
 class ScopeEntered(Event, frozen=True):
     """A module's forward begins: `name` is its path in the model (``net.fc1``), `kind` its class."""
 
-    scope: int
-    parent: int
+    scope: Count
+    parent: Count
     name: str
     kind: str
 
@@ -210,15 +216,15 @@ class ScopeEntered(Event, frozen=True):
 class ScopeLeft(Event, frozen=True):
     """A module's forward ended."""
 
-    scope: int
+    scope: Count
 
 
 class OptimizerStepped(Event, frozen=True):
     """An optimizer has updated `parameters`; the new values came before it as `StorageWritten`."""
 
     kind: str
-    parameters: tuple[int, ...]
-    stack: int
+    parameters: tuple[Count, ...]
+    stack: Count
 
 
 class HookRan(Event, frozen=True):
@@ -229,9 +235,9 @@ class HookRan(Event, frozen=True):
     ``post`` hook gives goes on, and `output_nr` then counts the inputs that can have a gradient.
     """
 
-    pass_nr: int
-    node: int
-    output_nr: int
+    pass_nr: Count
+    node: Count
+    output_nr: Count
     when: str
     name: str
     value: Value | None
@@ -251,7 +257,7 @@ class OpSeen(Event, frozen=True):
     `result` or an attribute, `saved` the names it keeps for backward, `formula` the value as text in the same names.
     """
 
-    op: int
+    op: Count
     name: str
     grad_fn: str
     slots: tuple[str, ...]
@@ -263,7 +269,7 @@ class OpSeen(Event, frozen=True):
 class StackSeen(Event, frozen=True):
     """A call stack of the user's program, innermost frame first, said once before something refers to it."""
 
-    stack: int
+    stack: Count
     frames: tuple[Frame, ...]
 
 
@@ -277,7 +283,7 @@ class SourceSeen(Event, frozen=True):
 class Named(Event, frozen=True):
     """A node got a name of its own: a parameter's path in its model."""
 
-    node: int
+    node: Count
     name: str
 
 
@@ -297,7 +303,7 @@ class Warned(Event, frozen=True):
 
     category: str
     message: str
-    stack: int
+    stack: Count
 
 
 class Failed(Event, frozen=True):
@@ -305,8 +311,8 @@ class Failed(Event, frozen=True):
 
     error: str
     message: str
-    node: int
-    stack: int
+    node: Count
+    stack: Count
     traceback: str
 
 

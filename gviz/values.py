@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isfinite, prod, sqrt
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -43,6 +43,9 @@ _LEAST_SQUARE, _LARGEST_SQUARE = 1e-140, 1e140
 _NAMES = {np.dtype(code): name for name, code in NUMPY_DTYPES.items()}
 
 
+Shape = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(max_length=64)]
+
+
 class Stats(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Statistics of one array: over finite elements `min`, `max`, `mean`, `rms` (all nan if none is), and counts."""
 
@@ -64,7 +67,7 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """
 
     dtype: str
-    shape: tuple[int, ...]
+    shape: Shape
     data: bytes | None = None
     stats: Stats | None = None
     blob: bytes | None = None

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from gviz.trace.checks import LARGEST_NUMBER
+from gviz.events import Count
 
 MOST_EVENTS = 1000
 LARGEST_BODIES = 1 << 18
@@ -17,7 +17,6 @@ LARGEST_BODIES = 1 << 18
 
 _LONGEST_TEXT = 1 << 20
 
-Number = Annotated[int, msgspec.Meta(ge=0, lt=LARGEST_NUMBER)]
 RowFields = tuple[int, int, int, int, int, int, int, int]
 """The fields of a `Row`, as they are written."""
 
@@ -25,14 +24,14 @@ RowFields = tuple[int, int, int, int, int, int, int, int]
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One event: its kind, what it concerns, when and by which thread it was said, and which bytes are its body."""
 
-    kind: Number
-    node: Number
-    output_nr: Number
-    pass_nr: Number
+    kind: Count
+    node: Count
+    output_nr: Count
+    pass_nr: Count
     time: Annotated[int, msgspec.Meta(ge=0)]
-    thread: Number
-    start: Number
-    size: Number
+    thread: Count
+    start: Count
+    size: Count
 
 
 class Batch:

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from gviz.errors import GvizError
+from gviz.events import COUNTS
 from gviz.plain_text import shown
 from gviz.trace.batch import MOST_EVENTS, Batch, Row
-from gviz.trace.checks import LARGEST_NUMBER
 from gviz.trace.connection import Connection, damaged
 
 _KEPT_BATCHES = 80
@@ -37,7 +37,7 @@ class Batches:
             expected = self.base + self.count + 1
             if first != expected or not isinstance(last, int) or not first <= last < first + MOST_EVENTS:
                 raise self._missing(self.count + 1)
-            if last >= LARGEST_NUMBER:
+            if last >= COUNTS:
                 raise damaged(self._connection.path, f"it cannot hold {last} events")
             self._firsts.append(first - self.base)
             self.count = last - self.base

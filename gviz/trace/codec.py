@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from operator import attrgetter
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 import numpy as np
 
 from gviz.events import DEFINITIONS, KINDS, BackwardStarted, Event, Output
-from gviz.values import Value
+from gviz.values import ITEM_SIZES, Value
 
 KIND_NUMBERS: dict[type[Event], int] = {kind: number for number, kind in enumerate(KINDS)}
 DEFINITION_KINDS = frozenset(KIND_NUMBERS[kind] for kind in DEFINITIONS)
@@ -31,8 +32,12 @@ def encode(event: Event) -> bytes:
 
 
 def decode(kind: int, body: bytes) -> Event:
-    """The event of a row; `msgspec.ValidationError` or `msgspec.DecodeError` if the body is not such an event."""
-    return _decoders[kind].decode(body)
+    """The event of a row; ValueError if the body is not such an event, or holds a value that no recording can."""
+    event = _decoders[kind].decode(body)
+    for value in values(event):
+        if value.data is not None and prod(value.shape) * ITEM_SIZES.get(value.dtype, -1) != len(value.data):
+            raise ValueError(f"{len(value.data)} bytes do not make an array of shape {str(value.shape)[:60]}")
+    return event
 
 
 def kind_rows() -> Iterator[tuple[int, str, str]]:

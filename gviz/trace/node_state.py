@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from gviz import events as e
-from gviz.events import Edge, Output
+from gviz.events import Output
 from gviz.trace.changes import EMPTY
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index import Index, output_key
 from gviz.trace.log import EventLog, expect
-from gviz.trace.passes import Reach, reach, standing
+from gviz.trace.passes import Reach, standing
 from gviz.trace.progress import Arrivals, Progress, pass_of
 from gviz.trace.references import References
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.storage import value_after
+from gviz.trace.sweep import swept
 from gviz.values import Value
 
 Stamp = tuple[int, int, tuple[int, ...], tuple[int, ...]]
@@ -193,37 +193,7 @@ class NodeStates:
         start = self._index.lists["pass_started"].last(pass_nr, self._index.count)
         if not start:
             return Reach({})
-        started = expect(self._events, start, e.BackwardStarted)
-        return reach(started.roots, started.inputs, _Edges(self._index, start).of)
-
-
-class _Edges:
-    """Where the rules of nodes send gradients in a pass that begins at event `before`.
-
-    The edges of its iteration are taken at once, because it will want nearly all of them; older ones one by one.
-    """
-
-    def __init__(self, index: Index, before: int) -> None:
-        self._index = index
-        starts = index.tables["iterations"][0]
-        self._seqs, _, self._targets, self._output_nrs, self._carries = index.tables["edges"]
-        first, self._end = self._seqs.searchsorted((starts[starts.searchsorted(before) - 1], before)).tolist()
-        _, sources, targets, output_nrs, carries = index.tables["edges"][:, first : self._end].tolist()
-        self._recent: defaultdict[int, list[Edge]] = defaultdict(list)
-        for source, target, output_nr, carried in zip(sources, targets, output_nrs, carries, strict=True):
-            if carried:
-                self._recent[source].append((target, output_nr))
-
-    def of(self, node: int) -> list[Edge]:
-        """The outputs that get a gradient from the node's rule, one entry per input."""
-        if node in self._recent:
-            return self._recent[node]
-        rows = (self._index.lists["edges_from"].of_key(node).astype(np.int64) - 1).tolist()
-        return [
-            (int(self._targets[row]), int(self._output_nrs[row]))
-            for row in rows
-            if row < self._end and self._carries[row]
-        ]
+        return swept(self._index, start, expect(self._events, start, e.BackwardStarted))
 
 
 def _grad(event: e.Event) -> Value | None:

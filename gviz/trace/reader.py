@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from gviz.events import KINDS, Event, OpSeen, SourceSeen, StackSeen
@@ -18,7 +17,6 @@ from gviz.site import Frame
 from gviz.trace import file_format
 from gviz.trace.batch import Batch, Row
 from gviz.trace.batches import Batches
-from gviz.trace.checks import check
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.connection import Connection, damaged
 from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped
@@ -175,11 +173,9 @@ class Trace:
         if not isinstance(kind, int) or not 0 <= kind < len(KINDS) or not isinstance(body, bytes):
             raise damaged(self.path, f"{what} is of no known kind")
         try:
-            event = decode(kind, body)
-            check(event)
-        except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as trouble:
+            return decode(kind, body)
+        except (ValueError, RecursionError, OverflowError) as trouble:
             raise damaged(self.path, f"{what} cannot be read: {trouble}") from trouble
-        return event
 
     def _chunks(self, value: Value) -> Iterator[bytes]:
         blob, size = value.blob or b"", file_format.HASH_BYTES

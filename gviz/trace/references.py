@@ -36,14 +36,23 @@ class References:
             if node and len(self._made(node, seq).outputs) <= output_nr:
                 raise damaged(f"event {seq} speaks of output {output_nr} of node {node}, which has fewer")
         match event:
-            case e.GradFlowed(source=source, slot=slot) if source and len(self._made(source, seq).inputs) <= slot:
+            case e.GradFlowed(source=source, slot=slot) if source and self._inputs(source, seq) <= slot:
                 raise damaged(f"event {seq} speaks of input {slot} of node {source}, which has fewer")
 
     def _made(self, node: int, seq: int) -> e.NodeCreated:
+        return expect(self._log, self._birth(node, seq), e.NodeCreated)
+
+    def _inputs(self, node: int, seq: int) -> int:
+        """How many inputs a node has, without a look at the event that made it."""
+        born = self._birth(node, seq)
+        low, high = self._index.tables["edges"][0].searchsorted((born, born + 1))
+        return int(high - low)
+
+    def _birth(self, node: int, seq: int) -> int:
         born = self._index.lists["created"].last(node, seq)
         if not born:
             raise damaged(f"event {seq} speaks of node {node}, which was not made before")
-        return expect(self._log, born, e.NodeCreated)
+        return born
 
 
 def _outputs(event: e.Event) -> Iterator[Edge]:

@@ -1,0 +1,64 @@
+"""Which nodes a backward pass will reach, found in the columns of an index."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from gviz.events import BackwardStarted
+from gviz.trace.index import Index
+from gviz.trace.passes import Reach
+from gviz.values import Array
+
+
+def swept(index: Index, start: int, started: BackwardStarted) -> Reach:
+    """What the pass that event `start` begins will reach: the same as `passes.reach` finds by walking.
+
+    The inputs of a node were made before it, so a sweep over the edges, from the newest on, meets every node after all
+    that use it. The edges of the pass's own iteration are swept, because it will want nearly all of them; older ones
+    are walked.
+    """
+    seqs, sources, targets, output_nrs, carries = index.tables["edges"]
+    iterations = index.tables["iterations"][0]
+    first, end = seqs.searchsorted((iterations[iterations.searchsorted(start) - 1], start)).tolist()
+    recent = np.flatnonzero(carries[first:end])[::-1] + first
+    from_nodes = sources[recent].tolist()
+    reached = {node for node, _ in started.roots}
+    rows = []
+    for row, source, target in zip(recent.tolist(), from_nodes, targets[recent].tolist(), strict=True):
+        if source in reached:
+            reached.add(target)
+            rows.append(row)
+    rows += _walked(index, reached.difference(from_nodes), reached, end)
+    taken = np.array(rows, np.int64)
+    if started.inputs:
+        reached = _leading_to({node for node, _ in started.inputs} & reached, index, np.sort(taken))
+        taken = taken[np.isin(sources[taken], list(reached)) & np.isin(targets[taken], list(reached))]
+    expected = Counter(edge for edge in started.roots if edge[0] in reached)
+    expected.update(zip(targets[taken].tolist(), output_nrs[taken].tolist(), strict=True))
+    return Reach(expected)
+
+
+def _walked(index: Index, nodes: set[int], reached: set[int], end: int) -> Iterator[int]:
+    """The rows of the edges before row `end` that lead on from these nodes; adds what they lead to."""
+    targets, carries = index.tables["edges"][2], index.tables["edges"][4]
+    todo = list(nodes)
+    while todo:
+        for row in (index.lists["edges_from"].of_key(todo.pop()).astype(np.int64) - 1).tolist():
+            if row < end and carries[row]:
+                yield row
+                target = int(targets[row])
+                if target not in reached:
+                    reached.add(target)
+                    todo.append(target)
+
+
+def _leading_to(wanted: set[int], index: Index, rows: Array) -> set[int]:
+    """The nodes on a way to those wanted over these edges, which are in order of time."""
+    _, sources, targets = index.tables["edges"][:3, rows].tolist()
+    for source, target in zip(sources, targets, strict=True):
+        if target in wanted:
+            wanted.add(source)
+    return wanted
