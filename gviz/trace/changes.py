@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from gviz.values import Array
 
 EMPTY = np.empty(0, np.uint32)
 
+_SEQ_BITS = 32
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Run:
     """One stretch of time: ``seqs[starts[i]:starts[i + 1]]`` are the events of ``keys[i]``, both ascending."""
 
@@ -28,7 +31,7 @@ class Run:
     def __post_init__(self) -> None:
         keys = self.keys
         dense = len(keys) and int(keys[-1]) - int(keys[0]) + 1 == len(keys)
-        object.__setattr__(self, "_views", (memoryview(keys), memoryview(self.starts), memoryview(self.seqs)))
+        object.__setattr__(self, "_views", (keys.data, self.starts.data, self.seqs.data))
         object.__setattr__(self, "_gap", int(keys[0]) if dense else -1)
 
     @classmethod
@@ -88,16 +91,14 @@ class Run:
         if not len(self.keys):
             return np.zeros(len(keys), np.int64)
         at = np.minimum(self.keys.searchsorted(keys), len(self.keys) - 1)
-        known = self.keys[at] == keys
-        low = np.where(known, self.starts[at], 0).astype(np.int64)
-        high = np.where(known, self.starts[at + 1], 0).astype(np.int64)
-        first = low.copy()
-        while (searching := low < high).any():
-            middle = (low + high) >> 1
-            before = searching & (self.seqs[np.minimum(middle, len(self.seqs) - 1)] <= upto)
-            low = np.where(before, middle + 1, low)
-            high = np.where(searching & ~before, middle, high)
-        return low - first
+        counts = self._placed.searchsorted((at << _SEQ_BITS) + upto, "right") - self.starts[at]
+        return np.where(self.keys[at] == keys, counts, 0)
+
+    @cached_property
+    def _placed(self) -> Array:
+        """The events, each with the place of its key before it: all in one ascending order."""
+        places = np.repeat(np.arange(len(self.keys)) << _SEQ_BITS, np.diff(self.starts))
+        return places + self.seqs
 
 
 class ChangeList:
@@ -139,8 +140,7 @@ class ChangeList:
 
     def stretch(self, key: int, start: int, stop: int) -> Array:
         """The same, if there is one run without a copy."""
-        found = [run.stretch(key, start, stop) for run in self.runs]
-        return found[0] if len(found) == 1 else np.concatenate([EMPTY, *found])
+        return _joined([run.stretch(key, start, stop) for run in self.runs])
 
     def keys_between(self, start: int, stop: int) -> Array:
         """The keys that have an event in ``start <= seq < stop``, maybe several times."""
@@ -152,7 +152,7 @@ class ChangeList:
 
     def of_key(self, key: int) -> Array:
         """All events of `key`."""
-        return np.concatenate([EMPTY, *(run.of_key(key) for run in self.runs)])
+        return _joined([run.of_key(key) for run in self.runs])
 
     def count(self, key: int, upto: int) -> int:
         """How many events up to `upto` one key has: for a few keys cheaper than `counts`."""
@@ -164,3 +164,7 @@ class ChangeList:
         for run in self.runs:
             total += run.counts(keys, upto)
         return total
+
+
+def _joined(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate([EMPTY, *parts])

@@ -41,6 +41,7 @@ class NodeStates:
         self._kept: dict[Stamp, NodeState] = {}
         self._births: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.reach = lru_cache(maxsize=64)(self._reach)
+        self.is_alone = lru_cache(maxsize=64)(self._is_alone)
 
     def many(self, nodes: Sequence[int], n: int, running: tuple[int, ...]) -> list[NodeState | None]:
         """Nodes after event `n`, None if not born yet, while these passes run (innermost first).
@@ -53,22 +54,23 @@ class NodeStates:
         else:
             ranks = own.counts(np.asarray(nodes, np.int64), n).tolist()
         self._look_up_births(nodes)
-        covers = [(pass_nr, self.reach(pass_nr).nodes) for pass_nr in running]
-        written = self._index.lists["written"]
-        stamps: list[Stamp | None] = []
+        if len(self._kept) + len(nodes) > _KEPT_STATES:
+            self._kept.clear()
+        covering = self._covering(nodes, running)
+        births, kept, written = self._births, self._kept, self._index.lists["written"]
+        states: list[NodeState | None] = []
         for node, rank in zip(nodes, ranks, strict=True):
-            born, storages = self._births[node]
-            if rank and 0 < born <= n:
-                covering = tuple([nr for nr, covered in covers if node in covered])
-                writes = tuple([written.last(storage, n) for storage in storages])
-                stamps.append((node, rank, covering, writes))
-            else:
-                stamps.append(None)
-        wanted = [stamp for stamp in stamps if stamp is not None]
-        if len(self._kept) + len(wanted) > _KEPT_STATES:
-            self._kept = {stamp: self._kept[stamp] for stamp in wanted if stamp in self._kept}
-        self._find([stamp for stamp in wanted if stamp not in self._kept], n, running)
-        return [None if stamp is None else self._kept[stamp] for stamp in stamps]
+            born, storages = births[node]
+            if not rank or not 0 < born <= n:
+                states.append(None)
+                continue
+            covers = covering.get(node, ())
+            writes = tuple([written.last(storage, n) for storage in storages]) if storages else ()
+            state = kept.get(stamp := (node, rank, covers, writes))
+            if state is None:
+                state = kept[stamp] = self._found(node, born, n, covers[0] if covers else 0)
+            states.append(state)
+        return states
 
     def held(self, node: int, output_nr: int, born: int, n: int) -> Value | None:
         """What the memory of an output (of the last for a higher number) holds after `n`, of a node made at `born`."""
@@ -79,39 +81,36 @@ class NodeStates:
         """The log has grown: look again at which memory was written to."""
         self._births.clear()
 
+    def _covering(self, nodes: Sequence[int], running: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+        """The running passes that cover each of these nodes, innermost first; those that none covers are left out."""
+        covering: dict[int, tuple[int, ...]] = {}
+        for pass_nr in running:
+            for node in self.reach(pass_nr).nodes.intersection(nodes):
+                covering[node] = (*covering.get(node, ()), pass_nr)
+        return covering
+
     def _look_up_births(self, nodes: Sequence[int]) -> None:
         """Note when nodes were made, and the memory they live in as far as it was ever written to again."""
         created, written = self._index.lists["created"], self._index.lists["written"]
-        births = {node: created.last(node, self._index.count) for node in nodes if node not in self._births}
+        count = self._index.count
+        births = {node: created.last(node, count) for node in nodes if node not in self._births}
+        if not births:
+            return
         self._log.prefetch(filter(None, births.values()))
         for node, born in births.items():
             outputs = expect(self._events, born, e.NodeCreated).outputs if born else ()
             storages = {output.storage for output in outputs} - {0}
-            self._births[node] = born, tuple([storage for storage in storages if len(written.of_key(storage))])
+            self._births[node] = born, tuple([storage for storage in storages if written.last(storage, count)])
 
-    def _find(self, stamps: list[Stamp], n: int, running: tuple[int, ...]) -> None:
-        if not stamps:
-            return
-        lists = self._index.lists
-        latest_pass = lists["kind"].last(KIND_NUMBERS[e.BackwardStarted], n)
-        since = min([latest_pass, *(lists["pass_started"].last(pass_nr, n) for pass_nr in running)])
-        wanted = [seq for node, *_ in stamps for seq in lists["progress"].between(node, since, n + 1)]
-        for name in ("arrived", "grad"):
-            wanted += [lists[name].last(output_key(node, 0), n) for node, *_ in stamps]
-        wanted += [seq for *_, writes in stamps for seq in writes]
-        wanted += [self._births[node][0] for node, *_ in stamps]
-        self._log.prefetch(filter(None, wanted))
-        for stamp in stamps:
-            self._kept[stamp] = self._found(stamp[0], self._births[stamp[0]][0], n, running)
-
-    def _found(self, node: int, born: int, n: int, running: tuple[int, ...]) -> NodeState:
+    def _found(self, node: int, born: int, n: int, covering: int) -> NodeState:
+        """The node after `n`, while the pass `covering` (0: none) is the innermost running that covers it."""
         created = expect(self._events, born, e.NodeCreated)
         lists = self._index.lists
         switched = lists["requires"].last(node, n)
         op = self._log.ops.get(created.op)
         saves = created.kind == "op" and not created.untracked and op is not None and bool(op.saved)
         saved_freed = lists["saved_freed"].last(node, n)
-        progress = self._progress(node, len(created.outputs), n, running)
+        progress = self._progress(node, len(created.outputs), n, covering)
         outputs = tuple(self._output(node, nr, out, born, n, progress) for nr, out in enumerate(created.outputs))
         return NodeState(
             node=node,
@@ -138,7 +137,7 @@ class NodeStates:
             incoming=incoming,
             parts=parts,
             expected=max(len(parts), 0 if progress.complete else progress.reach.expected.get((node, nr), 0)),
-            grad=_grad(self._events.event(grad_seq)) if grad_seq else None,
+            grad=_grad(self._log.event(grad_seq)) if grad_seq else None,
             grad_seq=grad_seq,
         )
 
@@ -150,21 +149,18 @@ class NodeStates:
         write = expect(self._events, written, e.StorageWritten)
         return value_after(made, write.value, self._log.array), written, write.version, write.node
 
-    def _progress(self, node: int, outputs: int, n: int, running: tuple[int, ...]) -> Progress:
-        """What the pass that counts has done at the node: the innermost running that covers it, else the latest."""
-        for pass_nr in running:
-            if node in self.reach(pass_nr).nodes:
-                return self._in_pass(node, pass_nr, n)
-        arrived = self._index.lists["arrived"]
-        arrivals = [arrived.last(output_key(node, nr), n) for nr in range(outputs)]
-        latest = max(self._index.lists["progress"].last(node, n), *arrivals, 0)
-        return self._in_pass(node, pass_of(self._events.event(latest)), n) if latest else Progress(0, Reach({}), 0)
-
-    def _in_pass(self, node: int, pass_nr: int, n: int) -> Progress:
-        start = self._index.lists["pass_started"].last(pass_nr, n)
-        progress = Progress(pass_nr, self.reach(pass_nr), start)
-        for seq in self._index.lists["progress"].between(node, start, n + 1):
-            progress.happen(seq, node, self._events.event(seq), self._log)
+    def _progress(self, node: int, outputs: int, n: int, covering: int) -> Progress:
+        """What the pass that counts has done at the node: the one that covers it, else the latest that reached it."""
+        if not covering:
+            arrived = self._index.lists["arrived"]
+            arrivals = [arrived.last(output_key(node, nr), n) for nr in range(outputs)]
+            latest = max(self._index.lists["progress"].last(node, n), *arrivals, 0)
+            covering = pass_of(self._log.event(latest)) if latest else 0
+        start = self._index.lists["pass_started"].last(covering, n) if covering else 0
+        progress = Progress(covering, self.reach(covering), start)
+        if covering:
+            for seq in self._index.lists["progress"].between(node, start, n + 1):
+                progress.happen(seq, node, self._log.event(seq), self._log)
         return progress
 
     def _arrived(self, progress: Progress, node: int, nr: int, n: int) -> tuple[Arrivals, Value | None]:
@@ -172,7 +168,7 @@ class NodeStates:
         seqs = EMPTY
         if progress.pass_nr:
             seqs = self._index.lists["arrived"].stretch(output_key(node, nr), progress.start, n + 1)
-            if len(seqs) and not self._is_alone(progress.start, n):
+            if len(seqs) and not self.is_alone(progress.start, n):
                 self._log.prefetch(seqs.tolist())
                 own = [pass_of(self._events.event(seq)) == progress.pass_nr for seq in seqs.tolist()]
                 seqs = seqs[np.array(own)]

@@ -46,7 +46,8 @@ def _walked(index: Index, nodes: set[int], reached: set[int], end: int) -> Itera
     targets, carries = index.tables["edges"][2], index.tables["edges"][4]
     todo = list(nodes)
     while todo:
-        for row in (index.lists["edges_from"].of_key(todo.pop()).astype(np.int64) - 1).tolist():
+        for number in index.lists["edges_from"].of_key(todo.pop()).tolist():
+            row = number - 1
             if row < end and carries[row]:
                 yield row
                 target = int(targets[row])

@@ -107,7 +107,7 @@ def essence(state, begun):
 
 def assert_alike(whole, kept, shift, start):
     """From event `start` of `kept` on, both show the same of what is there; it is number `shift` more in `whole`."""
-    begun = max((phase.pass_nr for phase in whole.phases if phase.start <= start + shift), default=0)
+    begun = max((event.pass_nr for _, event in whole.select([e.BackwardStarted], 1, start + shift + 1)), default=0)
     for n in range(start, len(kept) + 1):
         now, then = kept.at(n), whole.at(n + shift)
         there = [node for node, state in zip(whole.nodes, then.states(whole.nodes), strict=True) if state]
