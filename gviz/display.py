@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import Any
 
 DRAWN_BY = "gviz.integrations.notebook"
-"""It may import every room, and none of those whose objects it draws imports it."""
+ANSWERED_BY = "gviz.api.questions"
+"""They may import every room, and none of those whose objects they draw, or answer for, imports them."""
 
 
 class Displayed:
@@ -20,10 +21,18 @@ class Displayed:
 
 
 class Played(Displayed):
-    """A recording, which can also be stepped through."""
+    """A recording, which can also be asked and stepped through."""
 
     __slots__ = ()
 
     def player(self, at: int | None = None) -> Any:
         """For a notebook: the page that steps through the recording, opened at event `at` (else where it ended)."""
         return import_module(DRAWN_BY).player(self, at)
+
+    def explain(self, place: str, at: int | None = None) -> Any:
+        """Why ``w.grad``, ``loss`` or ``#4`` is as it is at event `at` (else at the end), as `gviz.why` says it."""
+        return import_module(ANSWERED_BY).why(self, place, at=at)
+
+    def check(self) -> Any:
+        """What is wrong or suspicious in the recording, as `gviz.check` lists it."""
+        return import_module(ANSWERED_BY).check(self)

@@ -31,6 +31,13 @@ class Checked:
     level: Level
     more: int = 0
 
+    def __str__(self) -> str:
+        """Where, how grave, what, and the facts below."""
+        first, _, rest = str(self.finding).partition("\n")
+        where = f"{self.finding.where}: " if self.finding.where else ""
+        more = f" (and {self.more} more on this line)" if self.more else ""
+        return f"{where}{self.level}: {first} [{self.finding.kind}]{more}" + (f"\n{rest}" if rest else "")
+
 
 def check(
     timeline: Timeline, kinds: Iterable[Kind] = KINDS, progress: Callable[[str], object] = lambda name: None

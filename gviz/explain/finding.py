@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from gviz.display import Displayed
 from gviz.plain_text import shown
 from gviz.site import Frame
 
@@ -20,7 +21,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Displayed):
     """One fact: its kind (a word for programs), what it says, the event that shows it and the node it is about.
 
     `event` and `node` are 0 where there is none; `parts` are the facts it rests on; `fix` says what to write instead.
@@ -41,6 +42,10 @@ class Finding:
     def where(self) -> str:
         """The place in the program as ``demo.py:4``, empty if it is not known."""
         return f"{shown(PurePath(self.at.path).name)}:{self.at.line}" if self.at is not None else ""
+
+    def __str__(self) -> str:
+        """The explanation as a person reads it, a line for each fact."""
+        return "\n".join("  " * depth + text for depth, text, _ in lines(self))
 
 
 def lines(finding: Finding, depth: int = 0) -> Iterator[tuple[int, str, int]]:

@@ -20,6 +20,7 @@ from gviz.errors import GvizError
 
 if TYPE_CHECKING:
     from gviz.engine import Tensor
+    from gviz.explain.finding import Finding
     from gviz.render.request import ExportOptions
     from gviz.trace.timeline import Timeline
 
@@ -33,10 +34,13 @@ MACHINERY = ("IPython", "ipykernel", "ipykernel_launcher", "traitlets", "tornado
 """Who runs a cell: no part of the program."""
 
 
-def bundle(thing: Timeline | Tensor) -> dict[str, str]:
-    """A tensor or a recording in the forms a notebook chooses from: text always, a picture if there is a graph."""
+def bundle(thing: Timeline | Finding | Tensor) -> dict[str, str]:
+    """What a notebook chooses from: text always, a picture if there is a graph, a list for what was found."""
+    from gviz.explain.finding import Finding
     from gviz.trace.timeline import Timeline
 
+    if isinstance(thing, Finding):
+        return {"text/plain": str(thing), "text/html": _answer(thing)}
     if isinstance(thing, Timeline):
         return _bundle(thing, recording_text(thing))
     if thing.grad_fn is None:
@@ -44,6 +48,18 @@ def bundle(thing: Timeline | Tensor) -> dict[str, str]:
     from gviz.api.make_dot import behind
 
     return _bundle(behind(thing), repr(thing))
+
+
+def _answer(found: Finding) -> str:
+    """An explanation as a list: what was found, and below it what that rests on, each with its event."""
+    from gviz.explain.finding import lines
+
+    (_, first, _), *rest = lines(found)
+    items = "".join(
+        f'<li style="margin-left:{2 * depth - 2}em">{escape(text)}{f" <small>event {n}</small>" if n else ""}</li>'
+        for depth, text, n in rest
+    )
+    return f"<p><b>{escape(first)}</b></p><ul>{items}</ul>"
 
 
 def _bundle(timeline: Timeline, text: str) -> dict[str, str]:

@@ -85,7 +85,7 @@ class TestRecording:
         recording, self._recording = self._recording, None
         recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
         if error is not None and not self.explanation:
-            self.explanation = "\n".join(_told(one) for one in _wrong(self._timeline()))
+            self.explanation = "\n".join(str(one) for one in _wrong(self._timeline()))
 
     def draw(self) -> Path | None:
         """Draw the graph at its last moment beside the trace; None if there is nothing to draw."""
@@ -109,13 +109,13 @@ class TestRecording:
         found = check(self._timeline(), [BY_NAME[name] for name in kinds])
         grave = [one.finding for one in found if one.level == "error"]
         if grave:
-            self.explanation = _told(grave[0])
+            self.explanation = str(grave[0])
             pytest.fail(grave[0].text, pytrace=True)
 
     def _fail(self, tensor: Any, aspect: Aspect, what: str) -> None:
         __tracebackhide__ = True
         found = self._why(tensor, aspect)
-        self.explanation = "\n".join(map(_told, [found] if found is not None else _wrong(self._timeline())))
+        self.explanation = "\n".join(map(str, [found] if found is not None else _wrong(self._timeline())))
         pytest.fail(f"a tensor of shape {tuple(tensor.shape)} {what}", pytrace=True)
 
     def _why(self, tensor: Any, aspect: Aspect) -> Finding | None:
@@ -168,12 +168,6 @@ def _wrong(timeline: Timeline) -> list[Finding]:
     from gviz.explain.check import check
 
     return [one.finding for one in check(timeline) if one.level != "suspicion"]
-
-
-def _told(finding: Finding) -> str:
-    from gviz.explain.finding import lines
-
-    return "\n".join("  " * depth + text for depth, text, _ in lines(finding))
 
 
 def _framework_of(tensor: Any) -> Any:

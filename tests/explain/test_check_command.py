@@ -8,6 +8,7 @@ from explain.programs import HERE, line_of
 
 import gviz as library
 from gviz.cli.main import run_command
+from gviz.errors import GvizError
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"
 
@@ -84,3 +85,16 @@ def test_explain_without_a_place_says_what_is_wrong(trace, capsys):
 def test_in_code(trace):
     assert library.why(trace, "w.grad").kind == "rebound"
     assert [one.finding.kind for one in library.check(trace)] == ["rebound"]
+
+
+def test_a_trace_is_asked_in_code(trace):
+    timeline = library.load(trace)
+    found = timeline.explain("w.grad")
+    assert found == library.why(trace, "w.grad")
+    assert str(found).splitlines()[0] == found.text
+    assert f"  {found.parts[0].text}" in str(found).splitlines()
+    assert timeline.explain("w", at=1).kind != found.kind
+    (checked,) = timeline.check()
+    assert str(checked).startswith(f"{checked.finding.where}: {checked.level}: ")
+    with pytest.raises(GvizError, match="nowhere"):
+        timeline.explain("nowhere.grad")

@@ -102,6 +102,27 @@ def mse_broadcast():
     return w
 
 
+def trained(loss, rate=0.1, rows=32, steps=2):
+    def program():
+        model, x = torch.nn.Linear(2, 1), torch.randn(rows, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss(model(x), torch.ones(rows, 1)).backward()
+            optimizer.step()
+        return model, optimizer
+
+    return program
+
+
+def summed(output, target):
+    return F.mse_loss(output, target, reduction="sum")
+
+
+def squares(output, target):
+    return (output - target).pow(2).sum()
+
+
 def bad_seed():
     w = torch.ones(2, requires_grad=True)
     (w * 2).backward(torch.tensor([float("nan"), 1.0]))
@@ -122,6 +143,11 @@ def bad_seed():
         (dropout_in_evaluation, "dropout-in-evaluation", "suspicion", "model.eval()"),
         (shared_layer, "shared", "suspicion", "one parameter in 2 modules"),
         (never_stepped, "never-stepped", "suspicion", "no optimizer has updated it"),
+        (trained(summed), "summed-loss", "suspicion", "adds up 32 rows: every gradient is 32 times"),
+        (trained(squares), "summed-loss", "suspicion", "a learning rate 32 times smaller"),
+        (trained(F.mse_loss, rate=0.0), "unchanged", "warning", "after 2 steps of the optimizer what it was before"),
+        (trained(F.mse_loss, rate=1e-30), "unchanged", "warning", "rounded away"),
+        (trained(F.mse_loss, rate=0.0, steps=1), "unchanged", "suspicion", "after a step of the optimizer"),
         (bad_seed, "nan-seed", "error", "backward started with"),
     ],
 )
@@ -167,6 +193,25 @@ def test_a_dead_layer_is_found_behind_what_it_multiplies():
     assert one.finding.kind == "dead-units"
     assert one.more == 1  # of w, and of v, which h multiplies
     assert timeline.info(one.finding.node).op.name == "relu"
+
+
+@pytest.mark.parametrize("program", [trained(F.mse_loss), trained(summed, rows=8)])
+def test_a_mean_and_a_sum_of_few_are_no_mistake(program):
+    assert found(program) == {}
+
+
+def test_a_parameter_that_moved_once_is_not_called_unchanged():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.0)
+        for rate in (0.0, 0.1, 0.0):  # a schedule that begins and ends with nothing
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+        return w, optimizer
+
+    assert found(program) == {}
 
 
 def test_a_sum_is_not_called_a_mistake_before_it_is_used():

@@ -49,6 +49,16 @@ def test_a_recording_shows_its_end_and_says_what_is_in_it(timeline):
     assert ".grad" in shown[SVG]
 
 
+def test_an_explanation_shows_its_facts_as_a_list(timeline):
+    found = timeline.explain("#1.grad")
+    shown = found._repr_mimebundle_()
+    assert shown["text/plain"] == str(found)
+    page = ElementTree.fromstring(f"<div>{shown['text/html']}</div>")
+    assert page.find("p/b").text == found.text
+    assert len(page.findall("ul/li")) == len(str(found).splitlines()) - 1
+    assert any("event" in small.text for small in page.iter("small"))
+
+
 def test_a_graph_shows_itself():
     graph = gviz.make_dot(product()[1])
     shown = graph._repr_mimebundle_()

@@ -1,0 +1,74 @@
+"""A parameter that its optimizer has left as it was, though it had a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gviz.events import GradAccumulated, OptimizerStepped, StorageWritten
+from gviz.explain.finding import Finding, Number
+from gviz.explain.kind import Kind
+from gviz.explain.names import innermost, label
+from gviz.explain.survey import Survey
+from gviz.numbers import norm, number
+
+
+@dataclass(slots=True)
+class _Parameter:
+    """What the steps did to one parameter: the length of its gradient, the event of the first step, and how many."""
+
+    gradient: float = 0.0
+    filled: int = 0
+    first: int = 0
+    steps: int = 0
+    moved: bool = False
+
+
+def found(survey: Survey) -> Iterator[Finding]:
+    """Parameters that were written by every step, always with the numbers they had before."""
+    known: dict[int, _Parameter] = {}
+    for seq, node in _updates(survey, known):
+        one = known[node]
+        one.first = one.first or seq
+        one.steps += 1
+    for node, one in known.items():
+        if one.steps and not one.moved:
+            yield _finding(survey, node, one)
+
+
+def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, int]]:
+    """The steps by which a parameter with a gradient was written, noting in `known` what became of it."""
+    holds: dict[int, Value | None] = {}
+    written: set[int] = set()
+    storages = {
+        node: survey.nodes[node].created.outputs[0].storage for node in survey.optimized if node in survey.nodes
+    }
+    owners = {storage: node for node, storage in storages.items()}
+    holds.update((storage, survey.nodes[node].value) for storage, node in owners.items())
+    for seq, event in survey.select(StorageWritten, GradAccumulated, OptimizerStepped):
+        match event:
+            case StorageWritten(storage=storage, value=value) if storage in owners:
+                one = known.setdefault(owners[storage], _Parameter())
+                one.moved |= value != holds[storage]
+                holds[storage] = value
+                written.add(owners[storage])
+            case GradAccumulated(node=node, part=part):
+                one = known.setdefault(node, _Parameter())
+                one.gradient, one.filled = norm(part) or 0.0, seq
+            case OptimizerStepped(parameters=stepped):
+                yield from ((seq, node) for node in stepped if node in written and known[node].gradient)
+                written.difference_update(stepped)
+
+
+def _finding(survey: Survey, node: int, one: _Parameter) -> Finding:
+    timeline = survey.timeline
+    often = f"{one.steps} steps" if one.steps > 1 else "a step"
+    text = f"{label(timeline, node)} is after {often} of the optimizer what it was before"
+    part = Finding("gradient", f"its gradient was |g| {number(one.gradient)}", one.filled, node)
+    fix = "a larger learning rate: it is 0, or so small that the change is rounded away"
+    numbers = (Number("length of the gradient", one.gradient, one.filled),)
+    at, suspected = innermost(timeline.info(node)), one.steps == 1
+    return Finding("unchanged", text, one.first, node, (part,), fix, at, numbers, suspected)
+
+
+UNCHANGED = Kind("unchanged", "warning", "a parameter that steps with a gradient have not moved", find=found)
