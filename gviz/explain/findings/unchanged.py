@@ -38,13 +38,10 @@ def found(survey: Survey) -> Iterator[Finding]:
 
 def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, int]]:
     """The steps by which a parameter with a gradient was written, noting in `known` what became of it."""
-    holds: dict[int, Value | None] = {}
+    parameters = [survey.nodes[node] for node in survey.optimized if node in survey.nodes]
+    owners = {made.created.outputs[0].storage: made.node for made in parameters}
+    holds = {made.created.outputs[0].storage: made.value for made in parameters}
     written: set[int] = set()
-    storages = {
-        node: survey.nodes[node].created.outputs[0].storage for node in survey.optimized if node in survey.nodes
-    }
-    owners = {storage: node for node, storage in storages.items()}
-    holds.update((storage, survey.nodes[node].value) for storage, node in owners.items())
     for seq, event in survey.select(StorageWritten, GradAccumulated, OptimizerStepped):
         match event:
             case StorageWritten(storage=storage, value=value) if storage in owners:
