@@ -8,6 +8,11 @@ Rules of this file:
 4. `KINDS` gives each class its number in trace files. It is only ever appended to, and so are the fields of a class
    (with defaults), because old traces stay readable.
 
+A new event is a class here, last in `KINDS`, that declares in `changes` what of a node is something else after it.
+Codec, checks, breakpoints and the lists by which a timeline searches follow from its fields and from that. What remains
+is to say what it does (a case in `gviz.trace.replay`, and in `gviz.trace.node_state` for something new), what a reader
+is told (`gviz.explain.happening`) and where it is said; ``tests/trace/test_vocabulary.py`` names what is missing.
+
 Numbers: nodes, storages, ops, stacks, scopes and passes are counted from 1 within a recording, in the order in which
 they are first spoken of; 0 means "none". A **node** is anything that gets a box: a leaf, a constant, or one operation
 with its outputs, tracked by autograd or not. ``output_nr`` counts a node's outputs from 0, as PyTorch does.
@@ -18,7 +23,7 @@ a leaf's ``.grad`` *across* passes (`GradAccumulated`).
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -40,8 +45,15 @@ Edge = tuple[Count, Count]
 NodeKind = Literal["leaf", "parameter", "constant", "op"]
 
 
+Change = Literal["life", "value", "requires_grad", "grad", "incoming", "progress", "saved"]
+"""What an event can change of nodes: whether they are there, what they hold, whether they take part, their ``.grad``, a
+gradient on its way, how far a pass is, their saved tensors."""
+
+
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Base of the vocabulary; never instantiated."""
+
+    changes: ClassVar[tuple[Change, ...]] = ()
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -74,6 +86,8 @@ class NodeCreated(Event, frozen=True):
     some leaf's ``.grad`` has ``grad_of``, that leaf.
     """
 
+    changes = ("life", "value")
+
     node: Count
     op: Count
     kind: NodeKind
@@ -94,6 +108,8 @@ class StorageWritten(Event, frozen=True):
     One event per write, through whichever alias; every view of the storage derives its new value from it.
     """
 
+    changes = ("value",)
+
     storage: Count
     node: Count
     version: Count
@@ -103,12 +119,16 @@ class StorageWritten(Event, frozen=True):
 class RequiresGradSet(Event, frozen=True):
     """``requires_grad`` of a leaf was switched after it was made."""
 
+    changes = ("requires_grad",)
+
     node: Count
     requires_grad: bool
 
 
 class BackwardStarted(Event, frozen=True):
     """A backward pass begins at `roots` with the gradients `seeds`; `inputs` as given to ``backward`` or ``grad``."""
+
+    changes = ("progress",)
 
     pass_nr: Count
     roots: tuple[Edge, ...]
@@ -122,12 +142,16 @@ class BackwardStarted(Event, frozen=True):
 class BackwardFinished(Event, frozen=True):
     """The pass is over; `error` is the message of the exception that ended it, else empty."""
 
+    changes = ("progress",)
+
     pass_nr: Count
     error: str = ""
 
 
 class StepStarted(Event, frozen=True):
     """A node's incoming gradient is complete, one entry per output (None: nothing arrived), and its rule runs now."""
+
+    changes = ("progress",)
 
     pass_nr: Count
     node: Count
@@ -139,6 +163,8 @@ class GradFlowed(Event, frozen=True):
 
     `total` is the sum at its target so far; None when this is the first contribution, so that the total is `part`.
     """
+
+    changes = ("incoming",)
 
     pass_nr: Count
     source: Count
@@ -152,12 +178,16 @@ class GradFlowed(Event, frozen=True):
 class StepFinished(Event, frozen=True):
     """The node's rule has run and all its contributions (the `GradFlowed` since `StepStarted`) have arrived."""
 
+    changes = ("progress",)
+
     pass_nr: Count
     node: Count
 
 
 class GradAccumulated(Event, frozen=True):
     """`part` was added to a leaf's ``.grad``, which is now `value` (None: there was none before, so it is `part`)."""
+
+    changes = ("grad", "progress")
 
     pass_nr: Count
     node: Count
@@ -168,6 +198,8 @@ class GradAccumulated(Event, frozen=True):
 class GradRetained(Event, frozen=True):
     """A non-leaf that asked for it (``retain_grad``) has its ``.grad`` now."""
 
+    changes = ("grad",)
+
     pass_nr: Count
     node: Count
     output_nr: Count
@@ -176,6 +208,8 @@ class GradRetained(Event, frozen=True):
 
 class GradCaptured(Event, frozen=True):
     """``autograd.grad`` took this gradient as a result instead of accumulating it."""
+
+    changes = ("progress",)
 
     pass_nr: Count
     node: Count
@@ -186,6 +220,8 @@ class GradCaptured(Event, frozen=True):
 class GradSet(Event, frozen=True):
     """A ``.grad`` was changed outside a pass: `how` is ``none``, ``zero``, ``assigned`` or ``in place``."""
 
+    changes = ("grad",)
+
     node: Count
     output_nr: Count
     how: str
@@ -195,11 +231,15 @@ class GradSet(Event, frozen=True):
 class SavedFreed(Event, frozen=True):
     """The tensors a node had saved for its backward rule were released."""
 
+    changes = ("saved",)
+
     node: Count
 
 
 class NodeFreed(Event, frozen=True):
     """Nothing in the program refers to the node any more."""
+
+    changes = ("life",)
 
     node: Count
 
@@ -234,6 +274,8 @@ class HookRan(Event, frozen=True):
     accumulate`` for a leaf's. What a ``tensor`` or ``pre`` hook gives replaces the gradient that has arrived; what a
     ``post`` hook gives goes on, and `output_nr` then counts the inputs that can have a gradient.
     """
+
+    changes = ("progress",)
 
     pass_nr: Count
     node: Count
@@ -325,3 +367,8 @@ KINDS: tuple[type[Event], ...] = (
 
 DEFINITIONS = (OpSeen, StackSeen, SourceSeen)
 """Events that only introduce a number; a debugger does not stop at them."""
+
+
+def changing(*what: Change) -> tuple[type[Event], ...]:
+    """The events that change one of these."""
+    return tuple(kind for kind in KINDS if not set(what).isdisjoint(kind.changes))

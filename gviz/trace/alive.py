@@ -11,6 +11,7 @@ import msgspec
 
 from gviz import events as e
 from gviz.events import Event, Output
+from gviz.trace.passes import grad_left
 
 Said = tuple[int, Event]
 """An event and its place in the order in which such events were said."""
@@ -39,12 +40,11 @@ class Alive:
                 self._nodes.pop(node, None)
             case e.StorageWritten(storage=storage):
                 self._written[storage] = said
-            case e.GradAccumulated(node=node, part=part, value=value):
-                self._set_grad(said[0], e.GradSet(node, 0, "assigned", part if value is None else value))
-            case e.GradRetained(node=node, output_nr=output_nr, value=value):
-                self._set_grad(said[0], e.GradSet(node, output_nr, "assigned", value))
             case e.GradSet():
                 self._set_grad(said[0], event)
+            case e.GradAccumulated(node=node) | e.GradRetained(node=node):
+                nr = getattr(event, "output_nr", 0)
+                self._set_grad(said[0], e.GradSet(node, nr, "assigned", grad_left(event)))
             case e.RequiresGradSet(node=node):
                 self._note(node, (e.RequiresGradSet, said[0]), said)
             case e.Named(node=node) | e.SavedFreed(node=node):
@@ -131,8 +131,7 @@ class Alive:
 
 _BIRTH = e.NodeCreated
 MATTERING: frozenset[type[Event]] = frozenset((
-    e.NodeCreated, e.NodeFreed, e.StorageWritten, e.GradAccumulated, e.GradRetained, e.GradSet, e.RequiresGradSet,
-    e.Named, e.SavedFreed, e.ScopeEntered, e.ScopeLeft,
+    *e.changing("life", "value", "requires_grad", "grad", "saved"), e.Named, e.ScopeEntered, e.ScopeLeft,
 ))  # fmt: skip
 """The events on which what is there depends."""
 

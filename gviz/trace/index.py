@@ -46,15 +46,15 @@ stray a contribution of another pass than the one that runs innermost (several t
 
 _BY_NODE = {
     "created": kinds(e.NodeCreated),
-    "requires": kinds(e.RequiresGradSet),
-    "saved_freed": kinds(e.SavedFreed),
+    "requires": kinds(*e.changing("requires_grad")),
+    "saved_freed": kinds(*e.changing("saved")),
     "freed": kinds(e.NodeFreed),
-    "progress": kinds(e.HookRan, e.StepStarted, e.StepFinished, e.GradAccumulated, e.GradCaptured),
+    "progress": kinds(*(kind for kind in e.changing("progress") if "node" in kind.__struct_fields__)),
     "named": kinds(e.Named),
 }
 _FREQUENT = kinds(e.StepStarted, e.StepFinished, e.GradFlowed, e.SavedFreed, e.NodeFreed)
-_BY_OUTPUT = {"grad": kinds(e.GradAccumulated, e.GradRetained, e.GradSet), "arrived": kinds(e.GradFlowed)}
-_DECODED = frozenset(kinds(*DECIDING, e.RequiresGradSet, e.ScopeLeft))
+_BY_OUTPUT = {"grad": kinds(*e.changing("grad")), "arrived": kinds(*e.changing("incoming"))}
+_DECODED = frozenset(kinds(*DECIDING, *e.changing("requires_grad"), e.ScopeLeft))
 _CONTEXT = kinds(*CONTEXT)
 _BATCH = 1 << 16
 _SMALL_BATCH = 1 << 12

@@ -13,7 +13,7 @@ from gviz.trace.changes import EMPTY
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index import Index, output_key
 from gviz.trace.log import EventLog, expect
-from gviz.trace.passes import Reach, standing
+from gviz.trace.passes import Reach, grad_left, standing
 from gviz.trace.progress import Arrivals, Progress, pass_of
 from gviz.trace.references import References
 from gviz.trace.state import NodeState, OutputState
@@ -137,7 +137,7 @@ class NodeStates:
             incoming=incoming,
             parts=parts,
             expected=max(len(parts), 0 if progress.complete else progress.reach.expected.get((node, nr), 0)),
-            grad=_grad(self._log.event(grad_seq)) if grad_seq else None,
+            grad=grad_left(self._log.event(grad_seq)) if grad_seq else None,
             grad_seq=grad_seq,
         )
 
@@ -190,13 +190,3 @@ class NodeStates:
         if not start:
             return Reach({})
         return swept(self._index, start, expect(self._events, start, e.BackwardStarted))
-
-
-def _grad(event: e.Event) -> Value | None:
-    """The ``.grad`` an event left behind."""
-    match event:
-        case e.GradAccumulated(part=part, value=value):
-            return part if value is None else value
-        case e.GradRetained(value=value) | e.GradSet(value=value):
-            return value
-    return None

@@ -7,6 +7,7 @@ from typing import Any
 
 from gviz import events as e
 from gviz.events import Event
+from gviz.trace.passes import grad_left
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
@@ -71,11 +72,7 @@ class Situation(dict[str, Any]):
                 return None
             case e.StepStarted(grads=grads):
                 return grads[0] if grads else None
-            case e.GradAccumulated(part=part, value=value):
-                return part if value is None else value
-            case e.GradRetained(value=value) | e.GradSet(value=Value() as value):
-                return value
-        return self._of_state()
+        return grad_left(self._event) or self._of_state()
 
     def _of_state(self) -> Value | None:
         state = self._timeline.at(self._n).state(self._node) if self._node else None
@@ -86,7 +83,7 @@ class Situation(dict[str, Any]):
 
     def _output_nr(self) -> int:
         event = self._event
-        return event.output_nr if isinstance(event, e.GradFlowed | e.GradSet | e.GradRetained) else 0
+        return getattr(event, "output_nr", 0) if "incoming" in event.changes or "grad" in event.changes else 0
 
     def _numbers(self, value: Value | None, what: str) -> Any:
         if value is None:

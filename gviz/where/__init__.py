@@ -50,8 +50,8 @@ AT_A_NODE = (e.NodeCreated, e.StepStarted, e.GradAccumulated)
 
 Aspect = Literal["value", "grad"]
 CHANGES: dict[Aspect, tuple[type[e.Event], ...]] = {
-    "value": (e.NodeCreated, e.StorageWritten),
-    "grad": (e.GradAccumulated, e.GradRetained, e.GradSet),
+    "value": e.changing("value"),
+    "grad": e.changing("grad"),
 }
 """What may change a value or a ``.grad``."""
 

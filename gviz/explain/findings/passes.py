@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gviz.events import BackwardStarted, GradAccumulated, GradRetained, GradSet
+from gviz.events import BackwardStarted, GradSet, changing
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at
 
-_CHANGES = (GradSet, GradAccumulated, GradRetained)
+_CHANGES = changing("grad")
 
 
 def passes_before(asked: Question) -> list[tuple[int, BackwardStarted]]:

@@ -29,7 +29,7 @@ Change = tuple[int, Cell, str]
 FAR_REACHING = (e.BackwardStarted, e.BackwardFinished, e.RequiresGradSet)
 """Events after which any node may look different."""
 
-OF_PASSES = (e.StepStarted, e.GradFlowed, e.StepFinished, e.GradAccumulated, e.GradRetained, e.GradCaptured, e.HookRan)
+OF_PASSES = tuple(kind for kind in e.KINDS if {"node", "pass_nr"} <= {*kind.__struct_fields__})
 """Events by which a pass may reach a node: what an earlier one has sent there is then over."""
 
 
