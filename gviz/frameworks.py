@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from gviz import emit
 from gviz.adapters.on_import import when_imported
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -42,8 +41,9 @@ def record(
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
     Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the text
-    of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`. Of a program
-    that has imported PyTorch, its operations are recorded; `model` gives its parameters their names from the start.
+    of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`. Where PyTorch is
+    imported, before or within the block, its operations are recorded; `model` gives its parameters their names from the
+    start.
     Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size`
     bytes (``"500M"``) of the newest.
     """
@@ -54,6 +54,8 @@ def record(
     )  # fmt: skip
     if uses_torch or model is not None:
         made.along_with(lambda began: _attached(began, model, compiled))
+    elif "torch" not in sys.modules:
+        made.along_with(lambda began: _when_torch_is_imported(began, compiled))
     return made
 
 
@@ -66,9 +68,12 @@ def attach(
 
 def follow_torch(began: Recording, compiled: str = "opaque") -> None:
     """From the moment the program imports PyTorch, record that too; a program without it pays nothing."""
+    began.join(_when_torch_is_imported(began, compiled))
 
+
+def _when_torch_is_imported(began: Recording, compiled: str) -> AbstractContextManager[None]:
     def join() -> None:
-        if emit.channel is None and not began.is_open:
+        if not began.is_open:
             return
         try:
             began.tell("framework", "torch")
@@ -79,7 +84,7 @@ def follow_torch(began: Recording, compiled: str = "opaque") -> None:
                 with suppress(OSError):
                     print(shown(text), file=sys.__stderr__, flush=True)
 
-    when_imported("torch", join)
+    return when_imported("torch", join)
 
 
 @contextmanager

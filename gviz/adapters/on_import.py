@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
 
-def when_imported(package: str, then: Callable[[], None]) -> None:
-    """Call `then` once, as soon as a package has been imported; now, if it is already."""
+@contextmanager
+def when_imported(package: str, then: Callable[[], None]) -> Iterator[None]:
+    """Call `then` once, as soon as a package has been imported within the block; at once, if it is already."""
     if package in sys.modules:
         then()
-    else:
-        sys.meta_path.insert(0, _Waiting(package, then))
+        yield
+        return
+    waiting = _Waiting(package, then)
+    sys.meta_path.insert(0, waiting)
+    try:
+        yield
+    finally:
+        if waiting in sys.meta_path:
+            sys.meta_path.remove(waiting)
 
 
 class _Waiting(MetaPathFinder):

@@ -141,6 +141,13 @@ def player(timeline: Timeline, at: int | None = None) -> Player:
     return Player(page.render(timeline, n, ExportOptions(note=lambda note: None)), recording_text(timeline))
 
 
+class Nothing:
+    """What a cell without tensors has to show."""
+
+    def __repr__(self) -> str:
+        return "gviz: this cell computed with no tensor of PyTorch or gviz.engine, so there is nothing to step through"
+
+
 def hide_machinery() -> None:
     """Leave the frames of whoever runs the cells out of recordings, the line with the magic included."""
     for name in MACHINERY:
@@ -183,14 +190,17 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
     with _place(asked.output) as path:
         failed = _recorded(shell, cell, path)
         with open_trace(path) as log:
-            display(player(Timeline(log), asked.at))  # type: ignore[no-untyped-call]  # IPython has no types here
+            timeline = Timeline(log)
+            shown = player(timeline, asked.at) if timeline.nodes else Nothing()
+            display(shown)  # type: ignore[no-untyped-call]  # IPython has no types here
     if failed:
-        raise CellFailed("the cell failed, see above; the player shows how it came to that")
+        how = "; the player shows how it came to that" if timeline.nodes else ""
+        raise CellFailed(f"the cell failed, see above{how}")
 
 
 def _recorded(shell: Any, cell: str, path: Path) -> bool:
     """Run a cell with its recording going to `path`; whether it failed, which it has then shown itself."""
-    from gviz.trace.record import record
+    from gviz.frameworks import record
 
     result: Any = None
     try:

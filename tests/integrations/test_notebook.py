@@ -101,19 +101,29 @@ CELLS = (
     "[trace.source(frame.path) for frame in trace.info(1).frames]",
     "%%gviz\nz = torch.tensor([1.0, 2.0], requires_grad=True)\nz.backward()",
     "%%gviz --at x\n1",
+    "%%gviz\n1",
+    "%%gviz\n1/0",
 )
+TORCH_CELLS = (
+    "%load_ext gviz",
+    "%%gviz\nimport torch\nw = torch.ones(3, requires_grad=True)\n(w * w).sum().backward()",
+    "%%gviz\n(w * 3).sum().backward()",
+)
+
+
+def execute(cells, folder):
+    """The notebook of some cells after a kernel has run it."""
+    import nbformat
+    from nbconvert.preprocessors import ExecutePreprocessor
+
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    ExecutePreprocessor(timeout=300, allow_errors=True).preprocess(book, {"metadata": {"path": str(folder)}})
+    return book
 
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory):
-    """The notebook of `CELLS` after a kernel has run it."""
-    import nbformat
-    from nbconvert.preprocessors import ExecutePreprocessor
-
-    folder = tmp_path_factory.mktemp("notebook")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    ExecutePreprocessor(timeout=120, allow_errors=True).preprocess(book, {"metadata": {"path": str(folder)}})
-    return book
+    return execute(CELLS, tmp_path_factory.mktemp("notebook"))
 
 
 def forms(cell):
@@ -147,6 +157,23 @@ def test_a_cell_that_fails_shows_its_error_once_and_the_player(executed):
     assert outputs[2].ename == "CellFailed"
     assert len("".join(outputs[2].traceback)) < 200
     assert "--at EVENT" in "".join(executed.cells[8].outputs[0].traceback)
+
+
+@pytest.mark.notebook
+def test_a_cell_without_tensors_says_so(executed):
+    (_, nothing), failed = executed.cells[9].outputs, executed.cells[10].outputs
+    assert "no tensor" in nothing.data["text/plain"]
+    assert [output.output_type for output in failed] == ["error", "display_data", "error"]
+    assert "".join(failed[2].traceback) == "the cell failed, see above"
+
+
+@pytest.mark.notebook
+@pytest.mark.torch
+def test_cells_of_pytorch_are_recorded_from_its_import_on(tmp_path):
+    book = execute(TORCH_CELLS, tmp_path)
+    assert [forms(cell) for cell in book.cells] == [[], [{"text/html", "text/plain"}], [{"text/html", "text/plain"}]]
+    texts = [cell.outputs[0].data["text/plain"] for cell in book.cells[1:]]
+    assert all("1 backward pass" in text for text in texts)
 
 
 @pytest.mark.notebook
