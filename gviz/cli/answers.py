@@ -19,16 +19,16 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
     return answers(timeline, place, event_at(timeline, at) if at else None)
 
 
-def say(found: list[Finding], kind: str) -> None:
-    """Print findings as text, each line with its event, or as JSON."""
+def say(found: list[Finding], kind: str, *, whole: bool) -> None:
+    """Print findings as text, each line with its event; without `whole` the first few. JSON has everything."""
     from gviz.cli import json_form
-    from gviz.explain.finding import lines
+    from gviz.explain.finding import brief, lines
 
     if kind == "json":
         click.echo(json_form.text(finding=found[0] if found else None, findings=found))
         return
     for one in found:
-        for depth, text, event in lines(one):
+        for depth, text, event in lines(one) if whole else brief(one):
             click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
     if not found:
         click.echo("nothing is wrong with this recording, as far as it tells; ask about a place, such as w.grad")

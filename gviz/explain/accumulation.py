@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gviz.events import GradAccumulated
+from gviz.events import GradAccumulated, GradSet
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
@@ -32,3 +32,20 @@ def accumulation(timeline: Timeline, node: int, output: OutputState) -> Accumula
     setter = timeline.event(old.grad_seq) if old.grad_seq else None
     since = setter.pass_nr if isinstance(setter, GradAccumulated) else 0
     return Accumulation(old.grad, event.part, since, old.grad_seq)
+
+
+def passes_added(timeline: Timeline, node: int, seq: int) -> list[tuple[int, GradAccumulated]]:
+    """The passes whose gradients make up the ``.grad`` of event `seq`, the first first; none if it is more than these.
+
+    A program may have set or changed it in between.
+    """
+    added: list[tuple[int, GradAccumulated]] = []
+    for earlier in reversed([n for n in timeline.events_of(node) if n <= seq]):
+        event = timeline.event(earlier)
+        if isinstance(event, GradAccumulated):
+            added.insert(0, (earlier, event))
+            if event.value is None:
+                return added
+        elif isinstance(event, GradSet):
+            return []
+    return []

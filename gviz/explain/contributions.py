@@ -11,6 +11,7 @@ from gviz.events import StepStarted
 from gviz.explain.arithmetic import Share, shares, step_event
 from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, label, made_at
+from gviz.explain.steps import Step, steps, unrolled
 from gviz.numbers import bad_text, norm, number, share
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
@@ -21,7 +22,8 @@ MOST_PARTS = 50
 
 def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Value | None = None) -> tuple[Finding, ...]:
     """What came over every edge, and how far each agrees with the `total` they have made; of very many the first."""
-    shown = tuple(contribution(timeline, part) for part in parts[:MOST_PARTS])
+    known = steps(timeline, (part.source for part in parts))
+    shown = tuple(contribution(timeline, part, known.get(part.source)) for part in parts[:MOST_PARTS])
     if total is not None and len(parts) > 1:
         pairs = zip(shown, parts, strict=False)
         shown = tuple(agreeing(timeline, found, part.value, total) for found, part in pairs)
@@ -30,24 +32,28 @@ def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Valu
             shown = (*shown, Finding("not-stored", unknown))
     if len(parts) > MOST_PARTS:
         shown = (*shown, Finding("more", f"and {len(parts) - MOST_PARTS} more contributions"))
-    return shown
+    loop = unrolled(timeline, parts)
+    return (loop, *shown) if loop is not None else shown
 
 
-def contribution(timeline: Timeline, part: Contribution) -> Finding:
-    """What came over one edge, and the rule that made it, with its numbers."""
+def contribution(timeline: Timeline, part: Contribution, step: Step | None = None) -> Finding:
+    """What came over one edge, and the rule that made it, with its numbers; from which step of a loop."""
     if not part.source:
         return Finding("seed", f"{share(part.value)} is what backward started with", part.seq)
     info = timeline.info(part.source)
     sent = sent_by(timeline, part)
     arithmetic = f": {_arithmetic(sent, share(part.value))}" if sent is not None and sent.rule else ""
-    text = f"+= {share(part.value)} from {label(timeline, part.source)}{made_at(info.frames)}{arithmetic}"
-    return Finding("contribution", text, part.seq, part.source, at=innermost(info))
+    which = f"step {step.nth} of {step.count}, " if step is not None else ""
+    text = f"+= {share(part.value)} from {which}{label(timeline, part.source)}{made_at(info.frames)}{arithmetic}"
+    numbers = (Number("step", step.nth, part.seq),) if step is not None else ()
+    return Finding("contribution", text, part.seq, part.source, at=innermost(info), numbers=numbers)
 
 
 def _arithmetic(sent: Share, result: str) -> str:
-    """``g * x = 1 * 4 = 4``, each form once."""
-    text = " = ".join(dict.fromkeys((sent.rule, sent.numbers, result)))
-    return text + (f", summed over {sent.reduced}" if sent.reduced else "")
+    """``g * x = 1 * 4 = 4``, each form once; of arrays too large to be written out only what is computed."""
+    written_out = result.startswith(("[", "-")) or result[:1].isdigit()
+    forms = (sent.rule, sent.numbers, result) if written_out else (sent.rule,)
+    return " = ".join(dict.fromkeys(forms)) + (f", summed over {sent.reduced}" if sent.reduced else "")
 
 
 def sent_by(timeline: Timeline, part: Contribution) -> Share | None:
@@ -62,7 +68,7 @@ def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> F
     size = norm(part)
     if size is None or part.size < 2:
         return found
-    numbers: tuple[Number, ...] = (Number("norm", size, found.event),)
+    numbers = (*found.numbers, Number("norm", size, found.event))
     if one is None or whole is None or one.shape != whole.shape or one.dtype.kind != "f" or bad_text(part):
         return replace(found, numbers=numbers)
     cosine, same = _alike(one, whole)

@@ -48,6 +48,10 @@ class Finding(Displayed):
         return "\n".join("  " * depth + text for depth, text, _ in lines(self))
 
 
+MOST_LINES = 6
+"""Lines of an answer that nobody asked for in full."""
+
+
 def lines(finding: Finding, depth: int = 0) -> Iterator[tuple[int, str, int]]:
     """An explanation as rows: how deep, what, and the event to go to (0: none)."""
     yield depth, finding.text, finding.event
@@ -55,6 +59,17 @@ def lines(finding: Finding, depth: int = 0) -> Iterator[tuple[int, str, int]]:
         yield from lines(part, depth + 1)
     if finding.fix:
         yield depth + 1, f"try: {finding.fix}", 0
+
+
+def brief(finding: Finding) -> list[tuple[int, str, int]]:
+    """The first of the `lines`, how many are left out, and what to try."""
+    rows = list(lines(finding))
+    if len(rows) <= MOST_LINES:
+        return rows
+    end = rows[-1:] if finding.fix else []
+    kept = rows[: MOST_LINES - 1 - len(end)]
+    left_out = len(rows) - len(kept) - len(end)
+    return [*kept, (1, f"and {left_out} more lines with --all", 0), *end]
 
 
 def whole(finding: Finding) -> Iterator[Finding]:

@@ -1,10 +1,13 @@
 """Why a value, a gradient, or none: real programs with the classic mistakes, asked at their end."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.explain.finding import lines
+from gviz.explain.finding import brief, lines
 from gviz.explain.why import why
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -353,3 +356,79 @@ def test_where_the_program_failed_the_question_is_why():
     moment = timeline.at(len(timeline))
     assert why(timeline, moment, moment.event.node).kind == "second-backward"
     assert why(timeline, moment, moment.event.node, "value").kind == "computed"
+
+
+def recurrent(steps):
+    def program():
+        torch.manual_seed(0)
+        w, h = torch.randn(3, 3, requires_grad=True), torch.ones(4, 3)
+        for _ in range(steps):
+            h = torch.tanh(h @ w)
+        h.pow(2).mean().backward()
+        return w
+
+    return program
+
+
+def test_a_gradient_is_taken_apart_by_time_step():
+    timeline = recorded(recurrent(5))
+    found = checked(timeline, asked(timeline, "w", "grad"))
+    summary, *parts = found.parts
+    assert summary.kind == "steps"
+    assert summary.text.startswith("5 steps of a loop at test_why.py:")
+    assert [number.value for part in parts for number in part.numbers if number.name == "step"] == [5, 4, 3, 2, 1]
+    assert "from step 5 of 5, " in parts[0].text
+    norms = {part.event: number.value for part in parts for number in part.numbers if number.name == "norm"}
+    most, least = summary.numbers
+    assert (most.value, least.value) == (max(norms.values()), min(norms.values()))
+    assert norms[most.event] == most.value
+    w = timeline.nodes[0]
+    state = timeline.at(len(timeline)).state(w).outputs[0]
+    total = sum(part.value.array().astype("float64") for part in state.parts)
+    assert np.allclose(total, state.grad.array())
+
+
+def test_two_uses_on_two_lines_are_no_steps():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = w * 2
+        (y + w * 3 + w * 4).sum().backward()
+        return w
+
+    timeline = recorded(program)
+    found = asked(timeline, "w", "grad")
+    assert [part.kind for part in found.parts] == ["contribution"] * 3
+    assert "step" not in told(found)
+
+
+def test_a_gradient_is_taken_apart_by_loss():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        fit, size = (w * 3).sum(), (w * w).sum()
+        smooth = (w * 5).sum()
+        fit.backward()
+        size.backward()
+        smooth.backward()
+        return w
+
+    timeline = recorded(program)
+    found = checked(timeline, asked(timeline, "w", "grad"))
+    assert [part.kind for part in found.parts] == ["accumulated", "accumulated", "contribution"]
+    first, second, last = (part.text for part in found.parts)
+    assert first.startswith("[3 3] was there before, from backward pass 1 of #")
+    assert "fit = Sum" in first
+    assert second.startswith("[2 4] was there before, from backward pass 2 of #")
+    assert last.startswith("+= [5 5]")
+    assert "[10 12]" in found.text
+
+
+def test_a_long_answer_is_cut_to_six_lines_and_keeps_the_fix():
+    timeline = recorded(recurrent(9))
+    found = asked(timeline, "w", "grad")
+    rows = brief(found)
+    assert len(rows) == 6
+    assert rows[-1][1] == f"and {len(list(lines(found))) - 5} more lines with --all"
+    fixed = replace(found, fix="less")
+    left_out = len(list(lines(fixed))) - 5
+    assert [text for _, text, _ in brief(fixed)][-2:] == [f"and {left_out} more lines with --all", "try: less"]
+    assert brief(replace(found, parts=())) == list(lines(replace(found, parts=())))

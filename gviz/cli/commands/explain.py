@@ -13,8 +13,9 @@ from gviz.cli import answers
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("place", metavar="[PLACE[.grad|.value]]", required=False)
 @click.option("--at", metavar="MOMENT", help="An event number, start, end (unless given), nan, error, fwd or bwd.")
+@click.option("--all", "whole", is_flag=True, help="Print every line of a long answer.")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
-def command(trace: Path, place: str | None, at: str | None, kind: str) -> None:
+def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: str) -> None:
     """Say why a node has the value or gradient it has, or none: the facts, the lines, the fix.
 
     PLACE is a node as #4, a name, an operation or demo.py:4, of its nodes the last one made; `error` asks why the
@@ -24,4 +25,4 @@ def command(trace: Path, place: str | None, at: str | None, kind: str) -> None:
     from gviz.trace.timeline import Timeline
 
     with open_trace(trace) as log:
-        answers.say(answers.answer(Timeline(log), place, at), kind)
+        answers.say(answers.answer(Timeline(log), place, at), kind, whole=whole)

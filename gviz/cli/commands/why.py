@@ -12,13 +12,14 @@ from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
 @click.command("why", context_settings=SCRIPT_CONTEXT)
 @click.argument("place", metavar="PLACE[.grad|.value]")
 @click.option("--at", metavar="MOMENT", help="An event number, start, end (unless given), nan, error, fwd or bwd.")
+@click.option("--all", "whole", is_flag=True, help="Print every line of a long answer.")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 @takes_program
-def command(program: Program, place: str, at: str | None, kind: str) -> None:
+def command(program: Program, place: str, at: str | None, whole: bool, kind: str) -> None:
     """Run a script and say why a node has the value or gradient it has, or none: gviz why w.grad train.py.
 
     PLACE is as in gviz explain; `error` asks why the program failed. SCRIPT may be a trace. What the program prints
     goes to standard error, so that the answer stands alone.
     """
     with recorded(program) as timeline:
-        answers.say(answers.answer(timeline, place, at), kind)
+        answers.say(answers.answer(timeline, place, at), kind, whole=whole)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from gviz.events import GradFlowed
-from gviz.explain.accumulation import accumulation
+from collections.abc import Iterator
+
+from gviz.events import BackwardStarted, GradFlowed
+from gviz.explain.accumulation import Accumulation, accumulation, passes_added
 from gviz.explain.contributions import agreeing, contribution, contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
-from gviz.explain.names import innermost, label
+from gviz.explain.names import innermost, label, label_at
 from gviz.numbers import grad, short
 from gviz.trace.state import Contribution
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+MOST_PASSES = 20
+"""So many earlier passes are told one by one, the latest."""
 
 
 def sent(asked: Question) -> Finding:
@@ -51,12 +58,28 @@ def gradient(asked: Question) -> Finding | None:
     before = accumulation(timeline, node, output)
     if before is None:
         return Finding("gradient", text, output.grad_seq, node, parts, at=at)
-    since = f", from backward pass {before.since}" if before.since else ""
-    had = f"{grad(before.before)} was there before{since}, and nothing has cleared it"
-    earlier = Finding("accumulated", had, before.event, node)
-    parts = (agreeing(timeline, earlier, before.before, output.grad), *parts)
+    parts = (*_earlier(timeline, node, output.grad, output.grad_seq, before), *parts)
     fix = "zero_grad() before each backward, if the passes should not add up"
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
+
+
+def _earlier(timeline: Timeline, node: int, total: Value, seq: int, before: Accumulation) -> Iterator[Finding]:
+    """What was there before the last pass, by pass where that is known."""
+    passes = [(n, event.part, event.pass_nr) for n, event in passes_added(timeline, node, seq)[:-1]]
+    for n, part, pass_nr in passes[-MOST_PASSES:] or [(before.event, before.before, before.since)]:
+        since = f", {_from_pass(timeline, pass_nr)}" if pass_nr else ""
+        had = f"{grad(part)} was there before{since}, and nothing has cleared it"
+        yield agreeing(timeline, Finding("accumulated", had, n, node), part, total)
+    if len(passes) > MOST_PASSES:
+        yield Finding("more", f"and from {len(passes) - MOST_PASSES} more passes before these")
+
+
+def _from_pass(timeline: Timeline, pass_nr: int) -> str:
+    """``from backward pass 1 of #7 loss = Mean at train.py:9``."""
+    start = next((phase.start for phase in timeline.phases if phase.pass_nr == pass_nr), 0)
+    started = timeline.event(start) if start else None
+    roots = started.roots if isinstance(started, BackwardStarted) else ()
+    return f"from backward pass {pass_nr}" + (f" of {label_at(timeline, roots[0][0])}" if roots and roots[0][0] else "")
 
 
 SENT = Kind("contribution", "fact", "what went over one edge, and the rule that made it", ("sent",), sent)
