@@ -39,6 +39,7 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
         ("current" in states, "►: this event"),
         ("error" in states, "eight corners: where it went wrong"),
         ("nan" in states, "!: holds nan or inf"),
+        ("backward" in states, "made in pass 1: by a backward pass, a graph of gradients"),
         ("pending" in states, "dashed: not run yet"),
         ("freed" in paints, "dashed and empty: freed"),
         ("inplace" in paints, "thick border: writes in place"),

@@ -9,9 +9,11 @@ from gviz.trace.timeline import Timeline
 
 
 def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
-    """What a reader should know about how the node was made: untracked and why, in place, from an older iteration."""
+    """What a reader should know about how the node was made: by a pass, untracked, in place, in an older iteration."""
     if info.created.kind != "op":
         return ""
+    if info.created.during[0]:
+        return f"made in pass {info.created.during[0]}"
     if info.iteration != iteration.index:
         return f"from iteration {info.iteration + 1}"
     if info.created.untracked:

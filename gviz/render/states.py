@@ -12,10 +12,11 @@ from gviz.trace.state import NodeInfo, NodeState
 
 State = Literal[
     "pending", "current", "running", "waiting", "done", "released", "freed", "nan", "error", "inplace", "view",
-    "saved", "untracked",
+    "saved", "untracked", "backward",
 ]  # fmt: skip
 """Not made yet; concerned by this event; its rule runs; some contributions arrived; through; saved tensors released;
-gone; holds nan or inf; where it first went wrong; wrote in place; shares memory; has saved tensors; not tracked."""
+gone; holds nan or inf; where it first went wrong; wrote in place; shares memory; has saved tensors; not tracked; made
+by a backward pass, in a graph of gradients."""
 
 WORDS: tuple[tuple[State, str], ...] = (
     ("error", "! error"),
@@ -49,6 +50,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         "inplace": writes_in_place(now.timeline, info.created),
         "view": any(output.view_of for output in info.created.outputs),
         "untracked": bool(info.created.untracked),
+        "backward": bool(info.created.during[0]),
     }
     return tuple(name for name, holds in facts.items() if holds)
 

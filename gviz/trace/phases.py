@@ -28,7 +28,8 @@ class Chapters:
 
     After a pass nothing is decided until something happens: what changes memory or gradients, or makes nodes that
     autograd does not track, is the optimizer's; the first tracked node, or new data, begins the next forward and the
-    next iteration.
+    next iteration. A pass that made a graph itself (``create_graph``) has only begun something: the iteration goes on,
+    unless memory is written before the next forward.
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,7 @@ class Chapters:
         self._running: list[int] = []
         self._current: PhaseKind | None = None
         self._pass_over = False  # a pass has finished, and no tracked node was made since
+        self._goes_on = False  # that pass made a graph, and nothing was written since
         self._stepped = False  # the optimizer has finished its step, and no forward began since
 
     def happen(self, seq: int, event: e.Event) -> None:
@@ -49,6 +51,7 @@ class Chapters:
             case e.BackwardStarted(pass_nr=pass_nr):
                 if not self._running:
                     self._begin("backward", seq, pass_nr)
+                    self._goes_on = event.create_graph
                 self._running.append(pass_nr)
             case e.BackwardFinished(pass_nr=pass_nr):
                 self._finish_pass(seq, pass_nr)
@@ -68,12 +71,15 @@ class Chapters:
         begins = isinstance(event, e.NodeCreated) and (
             (event.requires_grad and not event.untracked) or (event.kind == "constant" and not event.attrs)
         )
+        if isinstance(event, e.StorageWritten | e.OptimizerStepped):
+            self._goes_on = False
         if begins and self._pass_over:
-            self.iterations.append(seq)
             self._pass_over = False
-        made = isinstance(event, e.NodeCreated)
+            if not self._goes_on:
+                self.iterations.append(seq)
+        goes_on = isinstance(event, e.NodeCreated) and (self._stepped or self._goes_on)
         if self._current != "forward":
-            forward = begins or isinstance(event, e.ScopeEntered) or (made and self._stepped) or not self.rows
+            forward = begins or isinstance(event, e.ScopeEntered) or goes_on or not self.rows
             self._begin("forward" if forward else "optimizer", seq)
         self._stepped = self._current == "optimizer" and (self._stepped or isinstance(event, e.OptimizerStepped))
 

@@ -74,7 +74,7 @@ def test_the_panel_in_full_gives_every_digit():
 
 def test_the_tape_tells_where_every_node_stands():
     assert tape_rows(demo(), 19) == [
-        "    1 x          leaf 3       ·      1 of 2",
+        "    1 x          leaf 3       (-6)   1 of 2",
         "    2 w          leaf -2      ·      waiting",
         "    3 a = Mul    1 2  -6      4      1 += 3",
         "►   4 b = Mul    1 3  -18     1      <- now",

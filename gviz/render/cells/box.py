@@ -1,7 +1,7 @@
 """One box as lines of text: a border that tells its kind and state, a title in the border, rows of text.
 
-Every state shows without colour: the current box has double lines, pending and freed boxes dashed ones, an error a
-``!`` and the selected box brackets around its title.
+Every state shows without colour: the current box has double lines, pending and freed boxes dashed ones, one that a
+backward pass made heavy ones, an error a ``!`` and the selected box brackets around its title.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ SQUARE = Border("┌┐└┘", "─", "│", "─", "┬", "├")
 ROUND = Border("╭╮╰╯", "─", "│", "─", "┬", "├")
 ROOT = Border("┌┐╘╛", "─", "│", "═", "╤", "├")
 DOUBLE = Border("╔╗╚╝", "═", "║", "═", "╤", "╟")
+HEAVY = Border("┏┓┗┛", "━", "┃", "━", "┯", "┠")
 DASHED = Border("┌┐└┘", "╌", "╎", "╌", "┬", "├")
 DASHED_ROUND = Border("╭╮╰╯", "╌", "╎", "╌", "┬", "├")
 
@@ -36,6 +37,7 @@ ASCII_SQUARE = Border("++++", "-", "|", "-", "+", "+")
 ASCII_ROUND = Border("..''", "-", "|", "-", "+", "+")
 ASCII_ROOT = Border("++++", "-", "|", "=", "+", "+")
 ASCII_DOUBLE = Border("####", "=", "#", "=", "#", "#")
+ASCII_HEAVY = Border("@@@@", "-", "|", "-", "+", "+")
 ASCII_DASHED = Border("++++", "~", ":", "~", "+", "+")
 ASCII_DASHED_ROUND = Border("..''", "~", ":", "~", "+", "+")
 
@@ -63,6 +65,8 @@ def border(face: Face, *, ascii: bool) -> Border:
         if rounded:
             return ASCII_DASHED_ROUND if ascii else DASHED_ROUND
         return ASCII_DASHED if ascii else DASHED
+    if "backward" in face.states:
+        return ASCII_HEAVY if ascii else HEAVY
     if rounded:
         return ASCII_ROUND if ascii else ROUND
     if face.role == "root":
@@ -78,7 +82,9 @@ def border_style(face: Face, *, selected: bool) -> str:
         return "current"
     if selected:
         return "selected"
-    return "muted" if face.states & {"pending", "freed"} else face.role
+    if face.states & {"pending", "freed"}:
+        return "muted"
+    return "gradient" if "backward" in face.states else face.role
 
 
 @lru_cache(maxsize=8192)

@@ -28,7 +28,7 @@ class Face(NamedTuple):
     """How a box looks: its title and a note about its state stand in the upper border, its rows below it.
 
     `role` is leaf, parameter, constant, op, root, chip or module; `states` are among current, running, pending, freed,
-    error. `stop` marks a breakpoint.
+    error, backward (made by a backward pass). `stop` marks a breakpoint.
     """
 
     title: str

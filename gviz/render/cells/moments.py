@@ -20,7 +20,14 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 
 STYLES = {"bad": "error", "text": ""}
-STATES = {"current": "current", "running": "running", "pending": "pending", "released": "freed", "freed": "freed"}
+STATES = {
+    "current": "current",
+    "running": "running",
+    "pending": "pending",
+    "released": "freed",
+    "freed": "freed",
+    "backward": "backward",
+}
 BAD = frozenset({"nan", "error"})
 
 

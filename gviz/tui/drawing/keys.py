@@ -101,7 +101,7 @@ _RIGHT = (
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
     (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"),
      " bad   in: the numbers of its inputs"),
-    ("(2 of 2): so many of its contributions have arrived",),
+    ("(2 of 2): so many contributions have arrived; (-6): and are not in .grad yet",),
     ("v4, ↻4: its memory was written in place, and is version 4 now",),
     ("freed: what it had saved for backward is released",),
     ("gone: nothing refers to it any more",),

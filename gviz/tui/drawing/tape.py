@@ -89,7 +89,7 @@ def note(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | 
         return happening
     if info.node == moment.actor:
         return "<- now"
-    standing = _standing(info, state)
+    standing = _standing(info, state, width)
     return standing if standing != "done" else _accumulated(timeline, state, info.node, width) or standing
 
 
@@ -126,11 +126,15 @@ def _value_style(state: NodeState | None) -> str:
 
 
 def _grad(info: NodeInfo, state: NodeState | None, width: int) -> str:
-    """``.grad`` of a leaf; what has arrived at any other node in the latest pass."""
+    """``.grad`` of a leaf, in brackets what arrives for it; what has arrived at any other node in the latest pass."""
     if state is None or not state.outputs:
         return "…" if state is None else "·"
     output = state.outputs[0]
-    return grad(output.grad if info.created.kind != "op" else output.incoming, width)
+    if info.created.kind == "op":
+        return grad(output.incoming, width)
+    if output.incoming is not None and state.step in ("waiting", "running"):
+        return f"({share(output.incoming, width - 2)})"
+    return grad(output.grad, width)
 
 
 def _arriving(timeline: Timeline, moment: Moment, node: int, width: int) -> str:
@@ -168,7 +172,7 @@ def _failing(moment: Moment, node: int) -> str:
     return "! error" if moment.failed is not None and moment.failed.node == node else ""
 
 
-def _standing(info: NodeInfo, state: NodeState) -> str:
+def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
     """Where the node stands in its pass."""
     arrived = state.outputs[0] if state.outputs else None
     if arrived is not None and bad_text(arrived.value):
@@ -189,5 +193,5 @@ def _standing(info: NodeInfo, state: NodeState) -> str:
     if arrived is not None and arrived.written_by:
         return f"↻{arrived.version}"
     if info.created.during[0] and state.step == "none":
-        return f"made in pass {info.created.during[0]}"
+        return f"made in pass {info.created.during[0]}" if width > 12 else f"pass {info.created.during[0]}"
     return "done" if state.step == "done" else ""
