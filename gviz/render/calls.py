@@ -1,30 +1,65 @@
-"""What folding needs to know of a timeline: which node uses which, and in which module calls each was made."""
+"""What folding needs to know of a timeline: which node uses which, and in which module calls each was made.
+
+What a backward pass made lies in the pass, what an optimizer computed in its step, not in a module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 
+from gviz.events import OptimizerStepped
 from gviz.render.fold import Call, Graph
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
+OPTIMIZER = "optimizer step"
+"""The path that the steps of all optimizers have."""
 
-def graph_of(timeline: Timeline, infos: Iterable[NodeInfo]) -> Graph:
-    """The graph of some nodes, which come in order of creation. What a pass made lies in the pass, not in a module."""
+
+def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], steps: Sequence[int] = ()) -> Graph:
+    """The graph of some nodes, which come in order of creation; `steps` are the events of optimizers that count."""
     known: dict[int, tuple[Call, ...]] = {}
+    stepped = Steps(timeline, steps)
     nodes, inputs, calls, loose = [], {}, {}, set()
     for info in infos:
         nodes.append(info.node)
         inputs[info.node] = tuple(node for node, _ in info.created.inputs)
-        pass_nr = info.created.during[0]
-        calls[info.node] = (_made_by(pass_nr),) if pass_nr else _calls(timeline, info.created.scope, known)
+        apart = stepped.call(info) or _made_by(info.created.during[0])
+        calls[info.node] = (apart,) if apart else _calls(timeline, info.created.scope, known)
         if info.created.kind == "parameter":
             loose.add(info.node)
     return Graph(nodes, inputs, calls, loose)
 
 
-def _made_by(pass_nr: int) -> Call:
-    return Call(-pass_nr, f"backward pass {pass_nr}", "")
+class Steps:
+    """Some steps of optimizers: which of them computed a node, as far as the place where they were called tells."""
+
+    def __init__(self, timeline: Timeline, steps: Sequence[int]) -> None:
+        self._kinds: dict[int, str] = {}
+        self._by_stack: dict[int, list[int]] = {}
+        for seq in steps:
+            event = timeline.event(seq)
+            if isinstance(event, OptimizerStepped):
+                self._kinds[seq] = event.kind
+                self._by_stack.setdefault(event.stack, []).append(seq)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any."""
+        return bool(self._kinds)
+
+    def call(self, info: NodeInfo) -> Call | None:
+        """The first step after the node was made where it was made, the last one there if none is."""
+        seqs = self._by_stack.get(info.created.stack)
+        if not seqs or info.created.requires_grad:
+            return None
+        seq = seqs[min(bisect_left(seqs, info.born), len(seqs) - 1)]
+        return Call(-2 * seq - 1, OPTIMIZER, self._kinds[seq])
+
+
+def _made_by(pass_nr: int) -> Call | None:
+    return Call(-2 * pass_nr, f"backward pass {pass_nr}", "") if pass_nr else None
 
 
 def _calls(timeline: Timeline, scope: int, known: dict[int, tuple[Call, ...]]) -> tuple[Call, ...]:

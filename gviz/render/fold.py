@@ -15,12 +15,18 @@ from dataclasses import dataclass
 class Call:
     """One call of a module: the number of its scope, the module's path (``Net.blocks.0``) and class.
 
-    What a backward pass made counts as called by it: `scope` is then minus the number of the pass, `kind` empty.
+    What a backward pass made counts as called by it, and what an optimizer computed as called by its step: `scope` is
+    then less than 0.
     """
 
     scope: int
     path: str
     kind: str
+
+    @property
+    def of_module(self) -> bool:
+        """Whether the program called a module."""
+        return self.scope > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +142,16 @@ def closed_to_fit(graph: Graph, most: int) -> frozenset[str]:
 
 
 def _owners(graph: Graph, kept: Collection[int], homes: Mapping[int, Call]) -> dict[int, set[int]]:
-    """The closed calls that hold a loose node: those of its users, if all of them lie in calls of one module."""
+    """The closed calls that hold a loose node: those of its users, if all of them lie in calls of one module.
+
+    That a closed pass or optimizer uses it, too, does not count.
+    """
     users: dict[int, set[Call | None]] = {}
     for node in kept:
+        home = homes.get(node)
         for source in graph.inputs.get(node, ()):
-            if source in graph.loose:
-                users.setdefault(source, set()).add(homes.get(node))
+            if source in graph.loose and (home is None or home.of_module):
+                users.setdefault(source, set()).add(home)
     owners = {}
     for node, calls in users.items():
         scopes = {call.scope for call in calls if call is not None}

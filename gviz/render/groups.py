@@ -22,10 +22,12 @@ def group_rows(place: Place, group: Group, now: Now) -> tuple[Row, ...]:
     state = now.states[place.node]
     made = sum(now.states[node] is not None for node in group.inner)
     some = f"{made} of " if 0 < made < len(group.inner) else ""
-    rows = [Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"), _gives(place, state)]
-    if place.height > 3:
-        rows.append(_gradient(group, now))
-    return tuple(rows)
+    rows = (
+        Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"),
+        _gives(place, state),
+        _gradient(group, now),
+    )
+    return rows[: place.height - 1]
 
 
 def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) -> float | None:

@@ -36,12 +36,14 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class Boxes:
     """Which box each node has. A use that is a key of `chips` comes from a chip of the leaf, not from its own box; the
-    uses in one closed module have one chip, that of the use in `shared`."""
+    uses in one closed module have one chip, that of the use in `shared`. No line leads to a box that stands `apart`: a
+    closed optimizer uses every parameter."""
 
     of: Mapping[int, str]
     chips: Mapping[Output, int]
     shared: Mapping[Output, Output] = field(default_factory=dict)
     groups: Container[str] = frozenset()
+    apart: Container[str] = frozenset()
 
     def source(self, node: int, user: int, slot: int) -> str:
         """The box that a line to a use begins at."""
@@ -87,7 +89,7 @@ def links(
     """The lines to the boxes of the nodes `own`; with `backward` a gradient beside each that carries one."""
     for info in own:
         target = boxes.of.get(info.node)
-        if target is None:
+        if target is None or target in boxes.apart:
             continue
         bases = {output.view_of for output in info.created.outputs} - {0, info.node}
         for slot, (node, output_nr) in enumerate(info.created.inputs):

@@ -13,7 +13,7 @@ from gviz.render.calls import graph_of
 from gviz.render.fold import ALL, Filter, Graph, closed_below, closed_to_fit, fold, modules
 from gviz.render.options import Options
 from gviz.render.scene import Scene, scene
-from gviz.render.selection import shown_nodes
+from gviz.render.selection import optimizer_steps, shown_nodes
 from gviz.render.structure import Structure, structure
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
@@ -76,7 +76,7 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
     infos, _ = shown_nodes(timeline, iteration, optimizer=words.optimizer)
     if part.node and part.node not in infos:
         raise GvizError(f"node #{part.node} is not in the graph of event {n}", exit_code=2)
-    graph = graph_of(timeline, infos.values())
+    graph = graph_of(timeline, infos.values(), optimizer_steps(timeline, iteration) if words.optimizer else ())
     words = replace(words, wanted=Filter(_closed(graph, options), part.node, part.ancestors, part.radius))
     folded = fold(graph, words.wanted)
     if len(folded.shown) + len(folded.groups) > NAMED and words.density != "min":

@@ -8,6 +8,7 @@ from typing import Literal
 from gviz.explain.names import MAX_TITLE, called, constant_value, title
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped, shown
+from gviz.render.calls import OPTIMIZER
 from gviz.render.details import DETAIL_WIDTH, detail_count
 from gviz.render.fold import Call, Group
 from gviz.render.links import box_key, chip_key
@@ -87,7 +88,8 @@ class Rooms:
             return Place(key, last.node, "module", text, len(text), 1, group=group)
         grads = self.backward and bool(group.parameters)
         width = max(len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
-        return Place(key, last.node, "module", text, width, 3 + grads, group=group)
+        gives = group.call.path != OPTIMIZER  # it changes parameters, and makes nothing
+        return Place(key, last.node, "module", text, width, 2 + gives + grads, group=group)
 
     def _role(self, info: NodeInfo) -> Role:
         if info.created.kind == "op":

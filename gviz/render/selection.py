@@ -6,10 +6,10 @@ Of a very large graph it is one part, so that it can be laid out while somebody 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gviz.events import OptimizerStepped
+from gviz.render.calls import Steps
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -41,7 +41,7 @@ Extent = tuple[tuple[int, ...], tuple[int, ...]]
 
 def extent(timeline: Timeline, iteration: Iteration) -> Extent:
     """The nodes of an iteration and where optimizers stepped in it, as far as both are recorded."""
-    return timeline.nodes_of(iteration), _steps(timeline, iteration)
+    return timeline.nodes_of(iteration), optimizer_steps(timeline, iteration)
 
 
 def shown_nodes(
@@ -54,27 +54,17 @@ def shown_nodes(
     """
     infos = {node: timeline.info(node) for node in (timeline.nodes_of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
-    stacks = set() if optimizer else _optimizer_stacks(timeline, iteration)
-    if part is None and not stacks:
+    steps = Steps(timeline, () if optimizer else optimizer_steps(timeline, iteration))
+    if part is None and not steps.known:
         return infos, own
-    own = [info for info in own if not _inside(info, stacks)]
+    own = [info for info in own if not steps.call(info)]
     kept = {info.node for info in own}.union(node for info in own for node, _ in info.created.inputs)
     kept |= {output.view_of for info in own for output in info.created.outputs}
     kept.discard(0)
     return {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}, own
 
 
-def _inside(info: NodeInfo, stacks: Collection[int]) -> bool:
-    return info.created.stack in stacks and not info.created.requires_grad
-
-
-def _optimizer_stacks(timeline: Timeline, iteration: Iteration) -> set[int]:
-    """Where the program called the optimizers that stepped in the iteration."""
-    events = map(timeline.event, _steps(timeline, iteration))
-    return {event.stack for event in events if isinstance(event, OptimizerStepped)}
-
-
-def _steps(timeline: Timeline, iteration: Iteration) -> tuple[int, ...]:
+def optimizer_steps(timeline: Timeline, iteration: Iteration) -> tuple[int, ...]:
     """The events of an iteration that say that an optimizer has stepped."""
     steps = timeline.optimizer_steps
     return steps[bisect_left(steps, iteration.start) : bisect_right(steps, iteration.end)]

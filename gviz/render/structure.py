@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from gviz.events import BackwardStarted
 from gviz.explain.kinds import as_in
-from gviz.render.calls import graph_of
+from gviz.render.calls import OPTIMIZER, graph_of
 from gviz.render.clusters import within
 from gviz.render.fold import Folded, fold
 from gviz.render.links import Boxes, Link, Output, box_key, links, merged, other_ways
 from gviz.render.options import Options
 from gviz.render.room import Place, Rooms, chip_place, module_key, saved_key, saved_place
-from gviz.render.selection import PART, Extent, extent, shown_nodes
+from gviz.render.selection import PART, Extent, extent, optimizer_steps, shown_nodes
 from gviz.trace.state import Iteration, NodeInfo, Phase
 from gviz.trace.timeline import Timeline
 
@@ -54,7 +54,7 @@ def structure(
     infos, own = shown_nodes(timeline, iteration, part, optimizer=options.optimizer)
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
-    graph = graph_of(timeline, infos.values())
+    graph = graph_of(timeline, infos.values(), optimizer_steps(timeline, iteration) if options.optimizer else ())
     folded = fold(graph, options.wanted)
     roots, backward = _roots(timeline, iteration, own)
     boxes = _boxes(folded, infos, own, options)
@@ -88,7 +88,9 @@ def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo
     for group in folded.groups:
         alone = (node for node in group.parameters if count[node] == 1)
         of |= dict.fromkeys((*group.inner, *alone), module_key(group.call))
-    boxes = Boxes(of, {}, groups=frozenset(module_key(group.call) for group in folded.groups))
+    groups = frozenset(module_key(group.call) for group in folded.groups)
+    apart = frozenset(module_key(group.call) for group in folded.groups if group.call.path == OPTIMIZER)
+    boxes = Boxes(of, {}, groups=groups, apart=apart)
     many = len(folded.shown) + len(folded.groups) > options.split_above
     return _split(boxes, {node: infos[node] for node in folded.shown}, own) if many else boxes
 
@@ -122,7 +124,7 @@ def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo])
     for info in own:
         box = boxes.of.get(info.node, "")
         for slot, (node, _) in enumerate(info.created.inputs):
-            if not box or node not in shown or shown[node].created.kind == "op":
+            if not box or box in boxes.apart or node not in shown or shown[node].created.kind == "op":
                 continue
             use = info.node, slot
             if box in boxes.groups and modules.setdefault((node, box), use) != use:

@@ -29,7 +29,8 @@ class Chapters:
     After a pass nothing is decided until something happens: what changes memory or gradients, or makes nodes that
     autograd does not track, is the optimizer's; the first tracked node, or new data, begins the next forward and the
     next iteration. A pass that made a graph itself (``create_graph``) has only begun something: the iteration goes on,
-    unless memory is written before the next forward.
+    unless memory is written before the next forward. Data that an optimizer turns out to have made, when it has stepped
+    before any tracked node came, began nothing: it is the optimizer's state.
     """
 
     def __init__(self) -> None:
@@ -38,12 +39,13 @@ class Chapters:
         self._running: list[int] = []
         self._current: PhaseKind | None = None
         self._pass_over = False  # a pass has finished, and no tracked node was made since
+        self._by_data = False  # the iteration began with new data, and no tracked node was made since
         self._goes_on = False  # that pass made a graph, and nothing was written since
         self._stepped = False  # the optimizer has finished its step, and no forward began since
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event, one of `DECIDING`."""
-        if event.__class__ is e.NodeCreated and self._current == "forward" and not self._pass_over:
+        if event.__class__ is e.NodeCreated and self._current == "forward" and not (self._pass_over or self._by_data):
             return  # what almost every event is
         match event:
             case e.Failed():
@@ -68,20 +70,30 @@ class Chapters:
                 self._current = None
 
     def _outside_a_pass(self, seq: int, event: e.Event) -> None:
-        begins = isinstance(event, e.NodeCreated) and (
-            (event.requires_grad and not event.untracked) or (event.kind == "constant" and not event.attrs)
-        )
+        tracked = isinstance(event, e.NodeCreated) and event.requires_grad and not event.untracked
+        begins = tracked or (isinstance(event, e.NodeCreated) and event.kind == "constant" and not event.attrs)
+        if isinstance(event, e.OptimizerStepped) and self._by_data:
+            self._take_back()
         if isinstance(event, e.StorageWritten | e.OptimizerStepped):
             self._goes_on = False
+        if tracked:
+            self._by_data = False
         if begins and self._pass_over:
             self._pass_over = False
             if not self._goes_on:
                 self.iterations.append(seq)
+                self._by_data = not tracked
         goes_on = isinstance(event, e.NodeCreated) and (self._stepped or self._goes_on)
         if self._current != "forward":
             forward = begins or isinstance(event, e.ScopeEntered) or goes_on or not self.rows
             self._begin("forward" if forward else "optimizer", seq)
         self._stepped = self._current == "optimizer" and (self._stepped or isinstance(event, e.OptimizerStepped))
+
+    def _take_back(self) -> None:
+        """What the new data began was the step of an optimizer."""
+        self.iterations.pop()
+        self.rows[-1] = (PHASE_KINDS.index("optimizer"), *self.rows[-1][1:])
+        self._current, self._pass_over, self._by_data = "optimizer", True, False
 
     def _begin(self, kind: PhaseKind, seq: int, pass_nr: int = 0) -> None:
         if kind == self._current and kind != "backward":

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
-from gviz.render.calls import graph_of
+from gviz.render.calls import OPTIMIZER, graph_of
 from gviz.render.fold import Filter, Folded, Graph, around, closed_to_fit, fold, modules
-from gviz.render.selection import Extent, extent, shown_nodes
+from gviz.render.selection import Extent, extent, optimizer_steps, shown_nodes
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 
@@ -33,11 +33,12 @@ class _Known:
 
 
 class Folds:
-    """What is closed, for all iterations alike. Until somebody opens or closes a module, large graphs close theirs."""
+    """What is closed, for all iterations alike: at first the steps of optimizers. Until somebody opens or closes a
+    module, large graphs close theirs."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self._wanted = Filter()
+        self._wanted = Filter(frozenset({OPTIMIZER}))
         self._seen: set[int] = set()
         self._graph: _Known | None = None
         self._folded: tuple[Graph, frozenset[str], dict[int, int]] | None = None
@@ -60,8 +61,13 @@ class Folds:
         return known.graph
 
     def _built(self, iteration: Iteration) -> Graph:
-        infos, _ = shown_nodes(self.timeline, iteration, optimizer=False)
-        return graph_of(self.timeline, infos.values())
+        infos, _ = shown_nodes(self.timeline, iteration, optimizer=True)
+        return graph_of(self.timeline, infos.values(), optimizer_steps(self.timeline, iteration))
+
+    def hides(self, iteration: Iteration) -> bool:
+        """Whether a node of an iteration may have no box of its own."""
+        wanted = self.wanted(iteration)
+        return bool(wanted.focus or wanted.closed - {OPTIMIZER} or optimizer_steps(self.timeline, iteration))
 
     def folded(self, iteration: Iteration) -> Folded:
         """The boxes of an iteration."""
@@ -139,9 +145,9 @@ class Folds:
 
     def _groups(self, n: int) -> dict[int, int]:
         """The closed call of every node that is in one, in the iteration of a moment."""
-        if not self._wanted.closed and len(self.timeline.nodes) < LARGE:
-            return {}
         iteration = self.timeline.iteration_at(n)
+        if not self.hides(iteration):
+            return {}
         closed, graph = self.wanted(iteration).closed, self.graph(iteration)
         if self._folded is None or self._folded[0] is not graph or self._folded[1] != closed:
             groups = fold(graph, Filter(closed)).groups

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textual.geometry import Region
 
 from gviz.render.cells.moments import Moments
-from gviz.render.fold import ALL, Filter
+from gviz.render.fold import Filter
 from gviz.render.layout import Place
 from gviz.render.options import Options
 from gviz.render.selection import PART, Parts
@@ -52,7 +52,11 @@ class Drawings:
     def _grow(self) -> None:
         """The recording has grown: forget the pictures of iterations that have other boxes or lines now."""
         self._length, iterations = len(self._timeline), self._timeline.iterations
-        stale = {at for at, known in self._forms.items() if form(self._timeline, iterations[at]) != known}
+        stale = {
+            at
+            for at, known in self._forms.items()
+            if at >= len(iterations) or form(self._timeline, iterations[at]) != known
+        }
         self._forms = {at: known for at, known in self._forms.items() if at not in stale}
         self._parts = {key: parts for key, parts in self._parts.items() if key[0] not in stale}
         self._kept = {shown: kept for shown, kept in self._kept.items() if shown.iteration not in stale}
@@ -70,7 +74,7 @@ class Drawings:
             parts = self.parts(shown)
             nodes = parts.part(shown.part) if len(parts) > 1 else None
             iteration = self._timeline.iterations[shown.iteration]
-            shape = structure(self._timeline, iteration, Options(wanted=shown.wanted), part=nodes)
+            shape = structure(self._timeline, iteration, Options(wanted=shown.wanted, optimizer=True), part=nodes)
             drawing = self._kept[shown] = Moments(self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii)
         return drawing
 
@@ -88,13 +92,13 @@ class Drawings:
     def _of(self, iteration: Iteration, wanted: Filter) -> Parts:
         key = iteration.index, wanted
         if key not in self._parts:
-            self._parts[key] = Parts(self._boxes(iteration, wanted))
+            self._parts[key] = Parts(self._boxes(iteration))
             self._forms[iteration.index] = form(self._timeline, iteration)
         return self._parts[key]
 
-    def _boxes(self, iteration: Iteration, wanted: Filter) -> tuple[int, ...]:
+    def _boxes(self, iteration: Iteration) -> tuple[int, ...]:
         """A node for each box, in order of creation; all nodes of a graph that stays too large."""
-        if wanted == ALL:
+        if not self._folds.hides(iteration):
             return self._timeline.nodes_of(iteration)
         folded = self._folds.folded(iteration)
         boxes = tuple(sorted((*folded.shown, *(group.inner[-1] for group in folded.groups))))

@@ -1,0 +1,86 @@
+"""What an optimizer computes in its step is one box and one step of `next`, until somebody opens it."""
+
+import pytest
+from driving import transcript
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.engine import nn
+from gviz.render.calls import OPTIMIZER
+from gviz.render.structure import structure
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.folds import Folds
+from gviz.tui.glyphs import glyphs
+from gviz.tui.widgets.drawings import Drawings
+
+STEPS = 3
+
+
+@pytest.fixture(scope="module")
+def timeline():
+    def train():
+        net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        x = torch.randn(4, 2)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            (net(x) ** 2).mean().backward()
+            optimizer.step()
+
+    return Timeline(MemoryLog(events_of(train)))
+
+
+def inner(timeline, step):
+    """The nodes made in the phase that ends with a step of an optimizer."""
+    end = timeline.optimizer_steps[step]
+    start = timeline.phase_at(end).start
+    return {node for node in timeline.nodes if start <= timeline.info(node).born < end}
+
+
+def test_each_step_belongs_to_the_iteration_of_its_pass_the_first_too(timeline):
+    assert len(timeline.iterations) == STEPS
+    for iteration, step in zip(timeline.iterations, timeline.optimizer_steps, strict=True):
+        assert iteration.start < step <= iteration.end
+
+
+def test_the_step_is_one_box_without_lines(timeline):
+    folds = Folds(timeline)
+    drawings = Drawings(timeline, folds, glyphs(ascii=False))
+    for at, iteration in enumerate(timeline.iterations):
+        shape = drawings.get(drawings.shown(iteration.end, 0)).shape
+        (box,) = [place for place in shape.places if place.group is not None]
+        assert box.title == "[+] optimizer step Adam"
+        assert inner(timeline, at) <= set(box.group.inner)
+        assert not [link for link in shape.links if box.key in (link.source, link.target)]
+
+
+def test_one_next_goes_through_the_whole_step_and_one_back(timeline):
+    folds = Folds(timeline)
+    step = timeline.optimizer_steps[1]
+    before = max(end for end in timeline.node_ends if end < timeline.phase_at(step).start)
+    after = folds.next_node(timeline, before)
+    assert timeline.info(timeline.at(after).actor).node == max(inner(timeline, 1))
+    assert folds.next_node(timeline, after) > step
+    assert folds.reverse_next_node(timeline, after) == before
+
+
+def test_opened_it_is_all_nodes_and_closed_again_one_box(timeline):
+    step = timeline.optimizer_steps[-1]
+    said = transcript(timeline, f"goto @{step}", "open all", "close optimizer step", at=1).splitlines()
+    boxes = [int(line.split(": ")[1].split(" ")[0]) for line in said if " is open" in line or " is closed" in line]
+    assert boxes[0] - boxes[1] >= len(inner(timeline, STEPS - 1)) - 1  # older state is in the box too
+
+
+def test_a_closed_module_keeps_its_parameters_although_the_optimizer_uses_them(timeline):
+    folds = Folds(timeline)
+    folds.close_all(timeline.iterations[0])
+    folded = folds.folded(timeline.iterations[0])
+    owned = {node for group in folded.groups for node in group.parameters}
+    assert owned == {node for node in timeline.nodes if timeline.info(node).created.kind == "parameter"}
+
+
+def test_a_picture_leaves_the_step_out_as_before(timeline):
+    shape = structure(timeline, timeline.iterations[0])
+    assert not inner(timeline, 0) & {node for place in shape.places for node in place.nodes}
+    assert OPTIMIZER not in {place.title for place in shape.places}
