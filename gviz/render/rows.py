@@ -23,7 +23,8 @@ from gviz.values import Value
 class Now:
     """A moment and the one before it, which tells what the event has changed.
 
-    `first_bad` is the node in which the first nan or inf has appeared by now, or 0.
+    `first_bad` is the node in which the first nan or inf has appeared by now, or 0; `other` are the states in another
+    course of events, if there is one (see `beside`).
     """
 
     timeline: Timeline
@@ -32,6 +33,7 @@ class Now:
     states: Mapping[int, NodeState | None]
     first_bad: int
     options: Options = field(default_factory=Options)
+    other: Mapping[int, NodeState | None] | None = None
     _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
 
     def contribution(self, node: int, output_nr: int, user: int, slot: int) -> Contribution | None:

@@ -6,6 +6,7 @@ paper and in the terminal, are drawn from the same scene.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
@@ -14,6 +15,7 @@ from gviz.explain.kinds import as_at, as_in
 from gviz.explain.names import op_title, phase_words, title
 from gviz.numbers import full, share
 from gviz.plain_text import shown
+from gviz.render.beside import rows_beside
 from gviz.render.details import source_line
 from gviz.render.groups import group_rows, group_states
 from gviz.render.links import Link, LinkKind
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 EdgeState = Literal["pending", "flowed", "now", "cut"]
+States = Callable[[Sequence[int]], Sequence[NodeState | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,40 +98,49 @@ class Scene:
     code: str = ""
 
 
-def scene(shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False) -> Scene:
-    """The structure as it is at the moment. Tooltips take time, and are only made if they are asked for."""
-    boxes, edges = parts(shape, timeline, moment, tooltips=tooltips)
+def scene(
+    shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False, other: States | None = None
+) -> Scene:
+    """The structure as it is at the moment. Tooltips take time, and are only made if they are asked for.
+
+    `other` knows the nodes in another course of events, which is shown beside this one.
+    """
+    boxes, edges = parts(shape, timeline, moment, tooltips=tooltips, other=other)
     title, code = _picture_title(timeline, shape), _code(timeline, moment)
     return Scene(boxes, edges, title, caption(timeline, moment), shape.levels, code)
 
 
 def parts(
-    shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False
+    shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False, other: States | None = None
 ) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
     """The boxes and lines of a scene, in the order of the structure's places and links."""
     nodes = list(dict.fromkeys(node for place in shape.places for node in place.nodes))
     states = dict(zip(nodes, moment.states(nodes), strict=True))
-    now = Now(timeline, moment, timeline.at(max(moment.n - 1, 0)), states, _first_bad(timeline, moment), shape.options)
+    before, bad = timeline.at(max(moment.n - 1, 0)), _first_bad(timeline, moment)
+    beside = None if other is None else dict(zip(nodes, other(nodes), strict=True))
+    now = Now(timeline, moment, before, states, bad, shape.options, beside)
     boxes = tuple(_box(place, shape, now, tooltips=tooltips) for place in shape.places)
     return boxes, tuple(_edge(link, now) for link in shape.links)
 
 
 def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
     info, state = now.timeline.info(place.node), now.states[place.node]
+    iteration = now.timeline.iterations[shape.iteration]
     if place.role == "chip":
         held: tuple[State, ...] = () if state is not None else ("pending",)
-        return _boxed(
-            place, held, "", chip_rows(place, state, now), f"{place.title}: the same tensor as box #{place.node}"
-        )
+        rows = rows_beside(lambda place, now: chip_rows(place, now.states[place.node], now), place, now)
+        return _boxed(place, held, "", rows, f"{place.title}: the same tensor as box #{place.node}")
     if place.group is not None:
-        held = group_states(place.group, now)
-        return _boxed(place, held, group_word(held), group_rows(place, place.group, now), place.group.call.path)
+        group = place.group
+        held = group_states(group, now)
+        rows = rows_beside(lambda place, now: group_rows(place, group, now), place, now)
+        return _boxed(place, held, group_word(held), rows, group.call.path)
     if place.role == "saved":
         held = ("freed",) if state is not None and state.saved == "freed" else () if state is not None else ("pending",)
         return _boxed(place, held, "freed" if held == ("freed",) else "", saved_rows(place, info, now), "")
-    iteration = now.timeline.iterations[shape.iteration]
     held = states_of(info, state, now)
-    rows = node_rows(place, info, state, now, remark(now.timeline, info, iteration))
+    said = remark(now.timeline, info, iteration)
+    rows = rows_beside(lambda place, now: node_rows(place, info, now.states[place.node], now, said), place, now)
     tip = tooltip(as_at(info, state), state) if tooltips else ""
     name = op_title(info) if info.created.kind == "op" else ""
     return _boxed(place, held, status(info, place.role, held, now), rows, tip, name)

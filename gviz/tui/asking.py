@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,12 +21,17 @@ from gviz.words.expressions import as_value, evaluated, parsed
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import last
 
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
+
 MOST_ROWS = 200
 MOST_ELEMENTS = 10_000
 
 
 class Asker:
-    """Answers about one timeline; keeps the list of what is watched."""
+    """Answers about one timeline; keeps the list of what is watched, and the branch that is told of besides, if any."""
+
+    beside: Beside | None = None
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -42,6 +48,17 @@ class Asker:
         value = as_value(result)
         return shown(clipped(told(result), 200)) if value is None else short(value)
 
+    def told(self, text: str, n: int) -> str:
+        """What an expression is, and what it would be in the branch: ``9 → 25``."""
+        here, branch = self.evaluated(text, n), self.beside
+        if branch is None or not branch.covers(n):
+            return here
+        try:
+            there = Asker(branch.timeline).evaluated(branch.branch.expression(text), branch.moment(n))
+        except GvizError:
+            there = "?"
+        return here if here == there else f"{here} → {there}"
+
     def number(self, text: str, n: int) -> float:
         """An expression as one number; nan where it is none, or more than one."""
         value = as_value(evaluated(self.timeline, self.names, n, text))
@@ -57,7 +74,7 @@ class Asker:
         """Each watched expression and what it is at moment `n`, or why it cannot be told."""
         for text in self.watched:
             try:
-                yield text, self.evaluated(text, n)
+                yield text, self.told(text, n)
             except GvizError as error:
                 yield text, error.what
 
@@ -113,7 +130,7 @@ def whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
 
 def evaluate(asker: Asker, text: str, n: int) -> Iterator[str]:
     """``eval EXPR``."""
-    yield f"{shown(text)} = {asker.evaluated(text, n)}"
+    yield f"{shown(text)} = {asker.told(text, n)}"
 
 
 def evaluate_all(asker: Asker, text: str, n: int) -> Iterator[str]:

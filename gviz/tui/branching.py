@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,32 +34,49 @@ _PLACES = 3
 
 
 def what_if(session: Session, text: str) -> Look | Said:
-    """``whatif [CHANGE]``: one change more, and everything that is another number now; without one what was changed."""
-    changes = [*session.changes, text] if text else session.changes
-    if not changes:
-        return Said(("nothing is changed; whatif x = 5 shows what would follow",))
-    rows = list(_told(session.timeline, session.timeline.iteration_at(session.cursor.position), changes))
-    session.changes = changes
-    return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, rows))
+    """``whatif [CHANGE]``: one change more, and everything that is another number now; without one what was changed.
+
+    From then on every moment of the iteration shows both numbers, until all is taken back.
+    """
+    changes = (*_changes(session), text) if text else _changes(session)
+    return (
+        _changed(session, changes) if changes else Said(("nothing is changed; whatif x = 5 shows what would follow",))
+    )
 
 
 def undo(session: Session, _: str) -> Look | Said:
     """``undo``: take the last change back."""
-    if not session.changes:
+    changes = _changes(session)
+    if not changes:
         return Said(("nothing is changed",))
-    gone = session.changes.pop()
-    return what_if(session, "") if session.changes else Said((f"took back {shown(gone)}; nothing is changed",))
+    if len(changes) > 1:
+        return _changed(session, changes[:-1])
+    session.cursor.asker.beside = None
+    return Said((f"took back {shown(changes[-1])}; nothing is changed",))
+
+
+def _changes(session: Session) -> tuple[str, ...]:
+    return () if session.beside is None else session.beside.changes
+
+
+def _changed(session: Session, changes: tuple[str, ...]) -> Look:
+    from gviz.whatif.beside import Beside
+
+    timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
+    branch = branch_of(timeline, iteration, changes)
+    rows = [*what_runs_again(timeline, iteration), *stops(timeline, branch), *differences(timeline, iteration, branch)]
+    session.cursor.asker.beside = Beside(timeline, iteration, branch, changes)
+    return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, rows))
 
 
 def export(session: Session, path: str) -> Said:
     """``export FILE.gviz``: the branch as a trace. GvizError if nothing is changed or the file exists."""
-    if not session.changes:
+    if session.beside is None:
         raise GvizError("nothing is changed", hint="whatif x = 5, then export branch.gviz", exit_code=2)
     target = Path(path).expanduser()
     if target.exists():
         raise GvizError(f"{shown(str(target))} already exists", hint="choose another name")
-    branch = branch_of(session.timeline, session.timeline.iteration_at(session.cursor.position), session.changes)
-    branch.write(target)
+    session.beside.branch.write(target)
     return Said((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
 
 
@@ -107,21 +123,6 @@ def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
         yield f"stopped at {names}{more}: {shown(why)}; {what}."
 
 
-def in_branch(text: str, branch: Branch) -> str:
-    """An expression about the recording as one about the branch, which numbers its nodes anew.
-
-    GvizError for a node that the branch has not.
-    """
-
-    def number(found: re.Match[str]) -> str:
-        node = branch.numbers.get(int(found[1]))
-        if node is None:
-            raise GvizError(f"{found[0]} is not known in the branch", exit_code=2)
-        return f"#{node}"
-
-    return re.sub(r"#(\d+)", number, text)
-
-
 def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
     """Everything that is another number in the branch, old and new, a row for each node."""
     before, after = Side(timeline, iteration.index + 1), Side(Timeline(branch.log), 1)
@@ -137,13 +138,6 @@ def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Ite
         yield f"{where} depends on it: no number changes."
     for node, changed in rows.items():
         yield f"{fitted(label(timeline, node), _NAME):<{_NAME}} {', '.join(changed)}"
-
-
-def _told(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Iterator[str]:
-    branch = branch_of(timeline, iteration, changes)
-    yield from what_runs_again(timeline, iteration)
-    yield from stops(timeline, branch)
-    yield from differences(timeline, iteration, branch)
 
 
 def _lines(rows: Sequence[str], width: int) -> Iterator[Line]:

@@ -23,6 +23,7 @@ from gviz.tui.command import Asked, Command, Look, Said, Wish
 from gviz.tui.command_lines import echoed, typed
 from gviz.tui.completing import completions
 from gviz.tui.cursor import Arrival, Cursor, start_of
+from gviz.tui.drawing.beside import differences, title
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.parsing import spec_of
@@ -184,6 +185,8 @@ def _here(session: Session) -> Iterator[str]:
     for row in failure_lines(session.timeline, moment, WIDTH):
         if row:
             yield session.glyphs.text("  " + lines.plain(row))
+    for text in differences(session.timeline, session.beside, moment.actor, moment.n):
+        yield session.glyphs.text(f"  {title(session.beside, moment.n)}: {text}")
     for expression, value in session.cursor.asker.watching(session.cursor.position):
         yield session.glyphs.text(f"  watch: {shown(expression)} = {value}")
 

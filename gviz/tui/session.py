@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -13,12 +14,15 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, keys_of
 from gviz.tui.settings import Settings
 
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
+
 
 @dataclass(slots=True)
 class Session:
     """One debugger over one timeline: where it stands, what was set, and how it draws.
 
-    `told` holds what is said only once, `changes` what was changed in the branch that is looked at, as text.
+    `told` holds what is said only once.
     """
 
     cursor: Cursor
@@ -28,7 +32,6 @@ class Session:
     own_keys: Mapping[str, str] = field(default_factory=dict)
     _frame: tuple[int, int] = (0, 0)
     told: set[str] = field(default_factory=set)
-    changes: list[str] = field(default_factory=list)
     folds: Folds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,6 +46,11 @@ class Session:
     def moment(self) -> Moment:
         """The moment it stands at."""
         return self.timeline.at(self.cursor.position)
+
+    @property
+    def beside(self) -> Beside | None:
+        """The branch that is shown beside the recording, if numbers were changed."""
+        return self.cursor.asker.beside
 
     @property
     def keys(self) -> Keys:

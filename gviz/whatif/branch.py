@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.record import keep
 
@@ -31,6 +33,20 @@ class Branch:
     numbers: Mapping[int, int]
     stopped: tuple[Stopped, ...]
     unknown: frozenset[int]
+
+    def expression(self, text: str) -> str:
+        """An expression about the recording as one about the branch, which numbers its nodes anew.
+
+        GvizError for a node that the branch has not.
+        """
+
+        def number(found: re.Match[str]) -> str:
+            node = self.numbers.get(int(found[1]))
+            if node is None:
+                raise GvizError(f"{found[0]} is not known in the branch", exit_code=2)
+            return f"#{node}"
+
+        return re.sub(r"#(\d+)", number, text)
 
     def write(self, path: Path) -> None:
         """Write its events to a new trace. GvizError if that cannot be."""

@@ -9,6 +9,10 @@ from gviz.trace import load
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.screens.sheet import Sheet
+from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.node import NodePanel
+from gviz.tui.widgets.rows import StatusRow
+from gviz.tui.widgets.tape import Tape
 
 
 def product():
@@ -57,8 +61,11 @@ def test_the_branch_is_exported_as_a_trace(timeline, tmp_path):
     assert "cannot be written" in said(timeline, "set x = 5", f"export {tmp_path / 'none' / 'b.gviz'}")[0]
 
 
-def test_the_recording_itself_stays_as_it_is(timeline):
-    assert said(timeline, "set x = 5", "goto end", "print x.grad")[0].endswith("6")
+def test_every_step_tells_both_until_all_is_taken_back(timeline):
+    assert said(timeline, "set x = 5", "goto 1", "n")[1:] == ["  WHAT IF x = 5: value 9 → 25"]
+    assert said(timeline, "set x = 5", "goto end", "print x.grad") == ["x.grad = 6 → 10"]
+    assert said(timeline, "set x = 5", "goto end", "undo", "print x.grad") == ["x.grad = 6"]
+    assert said(timeline, "set x = 5", "watch z", "goto 1", "n")[-1] == "  watch: z = 9 → 25"
 
 
 def test_settings_are_still_set(timeline):
@@ -76,12 +83,30 @@ def test_only_the_engines_own_operations_are_run_again():
     ]
 
 
+async def typed(pilot, text):
+    await pilot.press("colon", *text, "enter")
+    await pilot.pause()
+
+
+def painted(app):
+    panels = [app.screen.query_one(kind) for kind in (StatusRow, GraphCanvas, Tape, NodePanel)]
+    return "\n".join(panel.render_line(y).text for panel in panels for y in range(panel.size.height))
+
+
 async def test_on_the_screen(timeline):
     app = app_of(timeline)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("colon", *"set x = 5", "enter")
-        await pilot.pause()
+    async with app.run_test(size=(140, 44)) as pilot:
+        await typed(pilot, "set x = 5")
         sheet = app.screen.query_one(Sheet)
         rows = ["".join(text for text, _ in sheet.row(y)).strip() for y in range(2)]
+        await pilot.press("escape")
+        await typed(pilot, "goto end")
+        await typed(pilot, "select x")
+        changed = painted(app)
+        await typed(pilot, "undo")
+        undone = painted(app)
     assert sheet.border_title.startswith("What if x = 5")
     assert rows[0] == "#1 x                 value 3 -> 5, gradient 6 -> 10"
+    for told in ("WHAT IF x = 5", "value                3 → 5", "what if value 3 → 5"):
+        assert told in changed
+        assert told not in undone

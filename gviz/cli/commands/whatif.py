@@ -119,11 +119,10 @@ def _in_branch(text: str, branch: Branch) -> str:
     """An expression in a branch; if that had to stop somewhere it may not be known."""
     from gviz.trace.timeline import Timeline
     from gviz.tui.asking import Asker
-    from gviz.tui.branching import in_branch
 
     other = Timeline(branch.log)
     try:
-        return Asker(other).evaluated(in_branch(text, branch), len(other))
+        return Asker(other).evaluated(branch.expression(text), len(other))
     except GvizError:
         if not branch.stopped:
             raise
@@ -161,7 +160,7 @@ def _curves(
     """The points of each expression; nan where the branch had to stop before it."""
     from gviz.trace.timeline import Timeline as Made
     from gviz.tui.asking import Asker
-    from gviz.tui.branching import branch_of, in_branch
+    from gviz.tui.branching import branch_of
 
     _refuse_several(timeline, iteration, shows)
     curves: dict[str, list[tuple[float, float]]] = {text: [] for text in shows}
@@ -172,7 +171,7 @@ def _curves(
         asker = Asker(other)
         for text, points in curves.items():
             try:
-                y = asker.number(in_branch(text, branch), len(other))
+                y = asker.number(branch.expression(text), len(other))
             except GvizError:
                 if not branch.stopped:
                     raise

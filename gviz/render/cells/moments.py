@@ -13,7 +13,7 @@ from gviz.render.cells.look import EdgeState, Face, Line, Look
 from gviz.render.layout import Box as Room
 from gviz.render.layout import Edge, Key, Layout, layout
 from gviz.render.links import Link
-from gviz.render.scene import Box, Scene, scene
+from gviz.render.scene import Box, Scene, States, scene
 from gviz.render.scene import Edge as Drawn
 from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
@@ -60,15 +60,26 @@ class Moments:
             for node in place.nodes:
                 self._boxes.setdefault(node, []).append(place.key)
 
-    def show(self, moment: Moment, selected: int, rows: range, stops: Callable[[int], bool] | None = None) -> None:
-        """Dress the canvas for a moment, as far as rows are in view; `stops` says which nodes have a breakpoint."""
+    def show(
+        self,
+        moment: Moment,
+        selected: int,
+        rows: range,
+        stops: Callable[[int], bool] | None = None,
+        other: States | None = None,
+    ) -> None:
+        """Dress the canvas for a moment, as far as rows are in view; `stops` says which nodes have a breakpoint.
+
+        `other` knows the nodes in another course of events, which is shown beside this one.
+        """
         places, edges = self.canvas.visible(rows)
         keys = dict.fromkeys([str(place.key) for place in places])
         for edge in edges:
             keys.update({str(edge.source): None, str(edge.target): None})
         links = tuple([link for edge in edges for link in self._links[edge]])
         part = Structure(self.shape.iteration, tuple([self._places[key] for key in keys]), links, self.shape.levels)
-        dressed = look(scene(part, self._timeline, moment), moment, self.boxes(selected), self._write)
+        drawn = scene(part, self._timeline, moment, other=other)
+        dressed = look(drawn, moment, self.boxes(selected), self._write)
         marked = [] if stops is None else [key for key in keys if any(map(stops, self._places[key].nodes))]
         faces: dict[Key, Face] = {key: dressed.faces[key]._replace(stop=True) for key in marked}
         self.canvas.look = replace(dressed, faces={**dressed.faces, **faces}) if faces else dressed

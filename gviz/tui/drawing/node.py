@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from gviz.explain.arithmetic import Computation, Operand, computation
 from gviz.explain.kinds import as_at
@@ -18,10 +19,14 @@ from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.beside import differences
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.drawing.gradients import gradient_in, gradients_out
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import TIED, Line, Span, columns, labelled, line, link, wrapped
+
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
 
 UNKNOWN = "a tensor from before the recording"
 LIST = 8
@@ -38,6 +43,7 @@ class Subject:
     width: int
     glyphs: Glyphs
     full: bool = False
+    beside: Beside | None = None
 
     @property
     def info(self) -> NodeInfo:
@@ -64,6 +70,7 @@ def node_lines(subject: Subject) -> Iterator[Line]:
         return
     computed = computation(subject.timeline, subject.node)
     yield from _computed(subject, state, computed)
+    yield from _what_if(subject)
     yield from _with_what(subject, state, computed)
     yield from gradient_in(subject.timeline, subject.moment, subject.node, state, subject.width)
     yield from gradients_out(subject.timeline, subject.moment, subject.node, state, subject.width)
@@ -137,6 +144,11 @@ def _written(subject: Subject, output: OutputState) -> Iterator[Line]:
     yield from labelled(
         "", [(text, "sum"), (f"event{TIED}{output.value_seq}", link("key", output.value_seq))], subject.width
     )
+
+
+def _what_if(subject: Subject) -> Iterator[Line]:
+    for at, text in enumerate(differences(subject.timeline, subject.beside, subject.node, subject.moment.n)):
+        yield from labelled("" if at else "what if", [(text, "sum")], subject.width, 8)
 
 
 def _with_what(subject: Subject, state: NodeState, computed: Computation) -> Iterator[Line]:

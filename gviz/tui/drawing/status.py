@@ -15,14 +15,24 @@ from gviz.tui.lines import Line, cells, columns, line
 
 
 def status(
-    timeline: Timeline, moment: Moment, title: str, stop: Arrival, width: int, glyphs: Glyphs, time: str = "REPLAY"
+    timeline: Timeline,
+    moment: Moment,
+    title: str,
+    stop: Arrival,
+    width: int,
+    glyphs: Glyphs,
+    time: str = "REPLAY",
+    changed: str = "",
 ) -> Line:
     """One row of `width` cells; where room is short the word REPLAY, title and node give way, in this order.
 
-    `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING, which always stay.
+    `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING, which always stay. `changed` says
+    which numbers are others beside it.
     """
     right = line(f"{_reason(stop, glyphs)} ")
     parts = _parts(timeline, moment, title, time)
+    if changed:
+        parts.append(("changed", line("  ", (clipped(changed, 40), "now"))))
     room = width - cells(right) - 1
     for dropped in ("replay", "title", "node", "iteration"):
         if sum(cells(spans) for _, spans in parts) <= room:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.cells import cell_len
 
@@ -11,7 +12,7 @@ from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.accumulation import accumulation
 from gviz.explain.kinds import as_at
 from gviz.explain.names import called, constant_value
-from gviz.numbers import bad_text, grad, share, short
+from gviz.numbers import bad_text, fitting, grad, share, short
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -63,8 +64,12 @@ def row(
     glyphs: Glyphs,
     *,
     marked: bool = False,
+    other: NodeState | None = None,
 ) -> Line:
-    """One node at one moment, in the state it has then; `marked` where a breakpoint is."""
+    """One node at one moment, in the state it has then; `marked` where a breakpoint is.
+
+    `other` is the state in a branch, whose numbers stand beside those of the recording.
+    """
     info = as_at(timeline.info(node), state)
     gutter = glyphs.now if node == moment.actor else " "
     number = f"{node:>{columns.number - 1}} "
@@ -74,8 +79,8 @@ def row(
         (number, "muted"),
         (_cell(constant_value(info) or called(info), columns.node, glyphs), style),
         (_cell(_inputs(info, columns.inputs), columns.inputs, glyphs), "muted"),
-        (_cell(_value(state, columns.value - 1), columns.value, glyphs), _value_style(state)),
-        (_cell(_grad(info, state, columns.grad - 1), columns.grad, glyphs), "grad"),
+        (_cell(_both(_value, state, other, columns.value - 1), columns.value, glyphs), _value_style(other or state)),
+        (_cell(_both(partial(_grad, info), state, other, columns.grad - 1), columns.grad, glyphs), "grad"),
         (fitted(glyphs.text(note(timeline, moment, info, state, columns.note)), columns.note, glyphs.cut), "muted"),
     )
 
@@ -111,6 +116,16 @@ def _inputs(info: NodeInfo, width: int) -> str:
         info.created.kind, ("leaf", "leaf")
     )
     return wide if len(wide) < width else narrow
+
+
+def _both(
+    text: Callable[[NodeState | None, int], str], state: NodeState | None, other: NodeState | None, width: int
+) -> str:
+    """What a text says of a state; where it says something else of another, ``9 → 25``, or at least ``→ 25``."""
+    if other is None or text(state, width) == text(other, width):
+        return text(state, width)
+    pairs = [f"{text(state, each)} → {text(other, each)}" for each in (width, (width - 3) // 2)]
+    return fitting([*[pair for pair in pairs if "…" not in pair], f"→ {text(other, width - 2)}"], width)
 
 
 def _value(state: NodeState | None, width: int) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def composed(screen: DebuggerScreen) -> ComposeResult:
     """All panels, always; which of them are seen is `arranged`."""
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
-    yield StatusRow(timeline, screen.program, glyphs).data_bind(here.moment, here.stop, here.time)
+    yield StatusRow(timeline, screen.program, glyphs).data_bind(here.moment, here.stop, here.time, here.beside)
     yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
     left = ModuleTree(screen.session, "Modules", id="side-modules")
     with Horizontal(id="body"):
@@ -48,9 +48,9 @@ def _views(screen: DebuggerScreen) -> Iterator[Widget]:
     """Graph and tape: one of them leads."""
     timeline, glyphs, stops, here = screen.timeline, screen.glyphs, screen.cursor.breakpoints, type(screen)
     yield GraphCanvas(timeline, glyphs, stops, screen.session.folds).data_bind(
-        here.moment, here.selected, here.breaks, here.wanted, here.length
+        here.moment, here.selected, here.breaks, here.wanted, here.length, here.beside
     )
-    yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks, here.length)
+    yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks, here.length, here.beside)
 
 
 def _tabs(screen: DebuggerScreen) -> Iterator[Widget]:
@@ -73,7 +73,7 @@ def _beside(screen: DebuggerScreen) -> Iterator[Widget]:
     """The node, and what has a place of its own on a large screen."""
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
     node = NodePanel(timeline, glyphs, screen.cursor.asker)
-    yield node.data_bind(here.moment, here.selected, here.full, here.watched)
+    yield node.data_bind(here.moment, here.selected, here.full, here.watched, here.beside)
     watch = WatchList(screen.session, numbered("watch", "Watch"), id="side-watch", stops=True)
     yield watch.data_bind(here.moment, here.watched, here.breaks)
     yield OutputPanel(timeline, glyphs, id="side-output").data_bind(here.moment)

@@ -169,6 +169,7 @@ class DebuggerScreen(LookKeys):
         """Let the panels know the breakpoints and what is watched."""
         self.breaks += 1
         self.watched = tuple(self.cursor.asker.watched)
+        self.beside = self.session.beside
         self.wanted = self.session.folds.wanted(self.timeline.iteration_at(self.cursor.position))
 
     def show_frame(self) -> None:

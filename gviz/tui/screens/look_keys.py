@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.reactive import reactive
@@ -30,6 +31,9 @@ from gviz.tui.screens.sheet import Draw, SheetScreen
 from gviz.tui.session import Session
 from gviz.where import stop
 
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
+
 RIGHT = 3
 """The right mouse button."""
 
@@ -43,6 +47,7 @@ class LookKeys(CursorKeys):
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     full: reactive[bool] = reactive(False, repaint=False)
+    beside: reactive[Beside | None] = reactive(None, repaint=False)
     session: Session
     panels: Panels
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -26,6 +27,9 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed
 from gviz.tui.widgets.drawings import Drawings, kept_in_view
 from gviz.tui.widgets.tips import node_tip
+
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
 
 STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient",
@@ -68,6 +72,7 @@ class GraphCanvas(ScrollView, can_focus=True):
     breaks: reactive[int] = reactive(0, repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
 
+    beside: reactive[Beside | None] = reactive(None, repaint=False)
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
 
     def __init__(
@@ -118,6 +123,10 @@ class GraphCanvas(ScrollView, can_focus=True):
     def watch_wanted(self) -> None:
         """Modules were opened or closed, or another part is asked for."""
         self._follow_soon(self.selected)
+
+    def watch_beside(self) -> None:
+        """A number was changed, or is as it was."""
+        self._follow_soon(0)
 
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""
@@ -307,7 +316,9 @@ class GraphCanvas(ScrollView, can_focus=True):
             top = int(self.scroll_offset.y)
             self._dressed = range(max(top - AHEAD, 0), top + self.size.height + AHEAD)
             stops = self._breakpoints.at_node if self._breakpoints.listed else None
-            self._drawing.show(self.moment, self.selected, self._dressed, stops)
+            n, beside = self.moment.n, self.beside
+            other = None if beside is None or not beside.covers(n) else partial(beside.states, n=n)
+            self._drawing.show(self.moment, self.selected, self._dressed, stops, other)
 
     def _strip(self, drawing: Moments, row: int, left: int, width: int) -> Strip:
         margin = self._margin

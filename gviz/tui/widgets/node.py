@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from textual.reactive import reactive
 
@@ -18,6 +19,9 @@ from gviz.tui.lines import Line
 from gviz.tui.widgets.linked import LinkedPage
 from gviz.tui.widgets.tips import node_tip
 
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
+
 
 class NodePanel(LinkedPage):
     """Five questions about the selected node at the moment."""
@@ -25,6 +29,7 @@ class NodePanel(LinkedPage):
     moment: reactive[Moment | None] = reactive(None)
     selected: reactive[int] = reactive(0)
     full: reactive[bool] = reactive(False)
+    beside: reactive[Beside | None] = reactive(None)
     watched: reactive[tuple[str, ...]] = reactive(())
     watching: reactive[bool] = reactive(True)
     tensors = False
@@ -57,6 +62,10 @@ class NodePanel(LinkedPage):
         """Numbers in full, or short."""
         self.draw_soon()
 
+    def watch_beside(self) -> None:
+        """A number was changed, or is as it was."""
+        self.draw_soon()
+
     def watch_watched(self) -> None:
         """Something else is watched."""
         self.draw_soon()
@@ -79,4 +88,4 @@ class NodePanel(LinkedPage):
             yield from node_tensors(self._timeline, moment, self.selected, width, self.glyphs)
 
     def _subject(self, moment: Moment, width: int) -> Subject:
-        return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full)
+        return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full, self.beside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -14,12 +14,16 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Arrival
 from gviz.tui.drawing.bar import Landmarks, bar, bar_width, landmarks, position_at
+from gviz.tui.drawing.beside import title
 from gviz.tui.drawing.keys import KEYS, fitting_keys, key_at, keys_row
 from gviz.tui.drawing.status import status
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
 from gviz.tui.messages import Seek
 from gviz.tui.widgets.styled import Row
+
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
 
 
 class StatusRow(Row):
@@ -28,6 +32,7 @@ class StatusRow(Row):
     moment: reactive[Moment | None] = reactive(None)
     stop: reactive[Arrival] = reactive(Arrival(0, 0, ""))
     time: reactive[str] = reactive("REPLAY")
+    beside: reactive[Beside | None] = reactive(None)
 
     def __init__(self, timeline: Timeline, title: str, glyphs: Glyphs) -> None:
         super().__init__(id="status")
@@ -39,7 +44,8 @@ class StatusRow(Row):
         """The status of the moment."""
         if self.moment is None:
             return ()
-        return status(self._timeline, self.moment, self._title, self.stop, width, self.glyphs, self.time)
+        changed = title(self.beside, self.moment.n)
+        return status(self._timeline, self.moment, self._title, self.stop, width, self.glyphs, self.time, changed)
 
 
 class HappeningRow(Row):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -24,6 +24,9 @@ from gviz.tui.widgets.tips import node_tip
 MEASURED = 200
 """The titles of so many nodes say how wide their column is."""
 
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
+
 
 class Tape(Lines):
     """All nodes of the recording; the heading stays, the rows scroll."""
@@ -40,12 +43,13 @@ class Tape(Lines):
     selected: reactive[int] = reactive(0)
     breaks: reactive[int] = reactive(0)
     length: reactive[int] = reactive(0)
+    beside: reactive[Beside | None] = reactive(None)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="tape")
         self._timeline = timeline
         self._breakpoints = breakpoints
-        self._states: dict[int, NodeState | None] = {}
+        self._states: dict[int, tuple[NodeState | None, NodeState | None]] = {}
         self._longest_title = title_width(timeline, timeline.nodes[:MEASURED])
         self.glyphs = glyphs
 
@@ -64,7 +68,8 @@ class Tape(Lines):
             return heading(columns)
         node = int(nodes[y - 1])
         marked = self._breakpoints.at_node(node)
-        spans = row(self._timeline, self.moment, node, self._state(y - 1), columns, self.glyphs, marked=marked)
+        state, other = self._state(y - 1)
+        spans = row(self._timeline, self.moment, node, state, columns, self.glyphs, marked=marked, other=other)
         return tuple((text, "selected") for text, _ in spans) if node == self.selected else spans
 
     def render_line(self, y: int) -> Strip:
@@ -77,6 +82,10 @@ class Tape(Lines):
         """Draw anew: every row may have changed."""
         self._states = {}
         self.refresh()
+
+    def watch_beside(self) -> None:
+        """Draw anew: a number was changed, or is as it was."""
+        self.watch_moment()
 
     def watch_selected(self, selected: int) -> None:
         """Follow the selection."""
@@ -126,13 +135,15 @@ class Tape(Lines):
         node = int(self._timeline.nodes[at]) if 0 <= at < len(self._timeline.nodes) else 0
         self.tooltip = node_tip(self._timeline, self.moment, node, self.glyphs)
 
-    def _state(self, at: int) -> NodeState | None:
-        """The state of node number `at` in the tape; a whole screen of them is asked for at once, which is cheaper."""
+    def _state(self, at: int) -> tuple[NodeState | None, NodeState | None]:
+        """Node number `at` of the tape, and as it is in the branch; a screen of them is asked for at once: cheaper."""
         if at not in self._states and self.moment is not None:
             stretch = range(at, min(at + max(self.size.height, 1), len(self._timeline.nodes)))
             nodes = [int(self._timeline.nodes[i]) for i in stretch]
-            self._states |= zip(stretch, self.moment.states(nodes), strict=True)
-        return self._states.get(at)
+            n, beside = self.moment.n, self.beside
+            others = [None] * len(nodes) if beside is None or not beside.covers(n) else beside.states(nodes, n)
+            self._states |= zip(stretch, zip(self.moment.states(nodes), others, strict=True), strict=True)
+        return self._states.get(at, (None, None))
 
     def _index(self, node: int) -> int | None:
         at = self._timeline.place_of(node)

@@ -1,0 +1,48 @@
+"""What a changed number makes of a node: old and new beside each other, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gviz.numbers import short
+from gviz.plain_text import shown
+from gviz.trace.state import NodeState
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
+
+_NUMBER = 24
+
+
+def title(beside: Beside | None, n: int) -> str:
+    """``WHAT IF x = 5``, at the moments that were run again."""
+    return f"WHAT IF {', '.join(map(shown, beside.changes))}" if beside is not None and beside.covers(n) else ""
+
+
+def differences(timeline: Timeline, beside: Beside | None, node: int, n: int) -> list[str]:
+    """What is another number in the branch: ``value 9 → 25``; nothing where there is no branch."""
+    if beside is None or not node or not beside.covers(n):
+        return []
+    (here,), (there,) = timeline.at(n).states([node]), beside.states([node], n)
+    if here is None or there is None:
+        return [] if here is None else ["not known: the branch stopped before it"]
+    return list(_differences(here, there))
+
+
+def _differences(here: NodeState, there: NodeState) -> Iterator[str]:
+    for nr, (old, new) in enumerate(zip(here.outputs, there.outputs, strict=False)):
+        which = f" {nr}" if len(here.outputs) > 1 else ""
+        pairs = {
+            "value": (old.value, new.value),
+            "grad in": (old.incoming, new.incoming),
+            ".grad": (old.grad, new.grad),
+        }
+        texts = {name: (_text(before), _text(after)) for name, (before, after) in pairs.items()}
+        yield from (f"{name}{which} {before} → {after}" for name, (before, after) in texts.items() if before != after)
+
+
+def _text(value: Value | None) -> str:
+    return "none" if value is None else short(value, _NUMBER)

@@ -1,0 +1,80 @@
+"""A branch beside its recording: what every node would be at each moment, told in the recording's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from gviz import events as e
+from gviz.trace.state import Iteration, NodeState, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.whatif.branch import Branch
+
+
+class Beside:
+    """The moments of an iteration in its branch: the branch stands where it did what the recording did last."""
+
+    def __init__(self, timeline: Timeline, iteration: Iteration, branch: Branch, changes: tuple[str, ...]) -> None:
+        self.branch, self.changes = branch, changes
+        self.timeline = Timeline(branch.log)
+        self._recorded, self._iteration = timeline, iteration
+        self._nodes = {there: here for here, there in branch.numbers.items()}
+
+    def covers(self, n: int) -> bool:
+        """Whether a moment of the recording lies in the iteration that was run again."""
+        return self._iteration.start <= n <= self._iteration.end
+
+    def moment(self, n: int) -> int:
+        """The branch's moment when the recording is at event `n`."""
+        return self._moments[min(max(n - self._iteration.start, 0), len(self._moments) - 1)]
+
+    def states(self, nodes: Sequence[int], n: int) -> list[NodeState | None]:
+        """Nodes of the recording as they are in the branch at event `n`; None for what is not known, or not yet."""
+        here = self._recorded.at(n).states(nodes)
+        known = [node for node in nodes if node in self.branch.numbers]
+        there = self.timeline.at(self.moment(n)).states([self.branch.numbers[node] for node in known])
+        states = dict(zip(known, there, strict=True))
+        return [
+            None
+            if state is None
+            else self._told(node, states.get(node))
+            if node in states
+            else self._older(node, state)
+            for node, state in zip(nodes, here, strict=True)
+        ]
+
+    def _older(self, node: int, state: NodeState) -> NodeState | None:
+        """A node that the branch has not: as it was if it is older than the iteration, else unknown."""
+        return state if self._recorded.info(node).born < self._iteration.start else None
+
+    def _told(self, node: int, state: NodeState | None) -> NodeState | None:
+        if state is None:
+            return None
+        return replace(state, node=node, outputs=tuple([self._output(node, output) for output in state.outputs]))
+
+    def _output(self, node: int, output: OutputState) -> OutputState:
+        if node in self.branch.unknown:
+            return replace(output, incoming=None, parts=(), grad=None)
+        parts = [replace(part, source=self._nodes.get(part.source, 0)) for part in output.parts]
+        return replace(output, parts=parts, written_by=self._nodes.get(output.written_by, 0))
+
+    @cached_property
+    def _moments(self) -> list[int]:
+        """For each event of the iteration, the branch's moment."""
+        happened: dict[Hashable, list[int]] = {}
+        for seq in range(len(self.timeline), 0, -1):
+            happened.setdefault(_what(self.timeline.event(seq), self._nodes), []).append(seq)
+        own = {node: node for node in self.branch.numbers}
+        moments, last = list[int](), 0
+        for seq in range(self._iteration.start, self._iteration.end + 1):
+            again = happened.get(_what(self._recorded.event(seq), own))
+            last = max(last, again.pop()) if again else last
+            moments.append(last)
+        return moments
+
+
+def _what(event: e.Event, nodes: dict[int, int]) -> Hashable:
+    """What happens in an event, but for the numbers in it; the same again happens later."""
+    node, source = (nodes.get(getattr(event, name, 0), 0) for name in ("node", "source"))
+    return type(event), node, source, getattr(event, "output_nr", 0), getattr(event, "slot", 0)
