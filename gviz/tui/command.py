@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from gviz.tui.lines import Line
 
 if TYPE_CHECKING:
+    from gviz.live.protocol import Mode
     from gviz.tui.cursor import Arrival
     from gviz.tui.session import Session
 
@@ -76,7 +77,8 @@ class Spec:
     """A command as it is declared: full name, short forms (which always win), what follows, what it does, who does it.
 
     `takes` is ``[N]`` for a count, in brackets where it may be left out, empty where nothing follows. An empty line
-    does it again if it `repeats`.
+    does it again if it `repeats`. Where the recording ends it lets a held program run on, as far as `runs`
+    says. What `searches` may have to look at the whole recording first.
     """
 
     name: str
@@ -85,6 +87,8 @@ class Spec:
     help: str
     run: Run
     repeats: bool = False
+    runs: Mode | None = None
+    searches: bool = False
 
     @property
     def counted(self) -> bool:

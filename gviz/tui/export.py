@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.status import program_name
+from gviz.tui.session import program_name
 
 TIMEOUT = 10.0
 """Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""

@@ -21,13 +21,9 @@ from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.command import Command
+from gviz.tui.commands import BY_NAME
 from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.saving import lasting
-
-RUNS: dict[str, Mode] = {
-    "step": "step", "next": "next", "finish": "finish", "phase": "phase", "to": "to", "continue": "continue",
-}  # fmt: skip
-"""The commands that let the program run where the recording ends, and how far."""
 
 REFRESH_SECONDS = 0.05
 QUIET_SECONDS = 0.5
@@ -89,7 +85,7 @@ class Live:
 
     def takes(self, command: Command) -> bool:
         """Whether a command lets the program run, instead of moving in what is recorded."""
-        return command.name in RUNS and self.alive and (self.at_end or self.running)
+        return BY_NAME[command.name].runs is not None and self.alive and (self.at_end or self.running)
 
     def begin(self, mode: Mode) -> None:
         """Let the program begin; with breakpoints it runs to the first of them."""
@@ -97,10 +93,11 @@ class Live:
         self._send(Errand("continue" if stops else "start", 0, Wish("continue", stops=stops) if stops else Wish(mode)))
 
     def run(self, command: Command) -> None:
-        """Let the program run on by one of `RUNS`."""
+        """Let the program run on by a command that it `takes`."""
         if self.running:
             raise GvizError("the program is running", hint="ctrl+c pauses it", exit_code=2)
-        mode, name = RUNS[command.name], command.name
+        mode, name = BY_NAME[command.name].runs, command.name
+        assert mode is not None, name  # else it does not take the command
         wish = Wish(mode, count=max(command.count, 1))
         if mode == "to":
             node = self.cursor.node_at(command.argument)

@@ -12,7 +12,12 @@ from gviz.tui.command import Command, Look, Said, Spec
 from gviz.tui.commands import BY_NAME, GROUPS, SPECS
 from gviz.tui.lines import Line, line, wrapped
 
-_CAPITALS = {letter.upper(): f"r{letter}" for letter in "snfct"}
+_CAPITALS = {
+    alias.upper(): f"reverse-{spec.name}"
+    for spec in SPECS
+    for alias in spec.aliases
+    if len(alias) == 1 and f"reverse-{spec.name}" in BY_NAME
+}
 """The keys of the screen work as commands too: a capital runs backwards."""
 
 _LINE = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*-?|[/@?=])\s*(.*)", re.DOTALL)

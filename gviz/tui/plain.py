@@ -146,7 +146,7 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
 
 def _searched(session: Session, command: Command) -> Iterator[str]:
     """How far the search has come, every few seconds, where a command has to look for the next stop."""
-    if command.name not in stopping.SEARCHING:
+    if not spec_of(command).searches:
         return
     cursor, said = session.cursor, monotonic()
     backward = command.name.startswith("reverse-")

@@ -11,8 +11,7 @@ from gviz.plain_text import clipped, shown
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.command import Asked, Said, Script
-from gviz.tui.drawing.status import program_name
-from gviz.tui.session import Session
+from gviz.tui.session import Session, program_name
 from gviz.where import Stop, stop
 
 LARGEST = 1_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gviz.trace.moment import Moment
@@ -64,3 +65,9 @@ class Session:
     def look_from(self, frame: int) -> None:
         """Look from so many callers up, as long as this node is selected."""
         self._frame = self.cursor.selected, frame
+
+
+def program_name(title: str) -> str:
+    """A command line without the folders its program lies in: ``train.py --lr 0.1``."""
+    program, blank, arguments = title.partition(" ")
+    return PurePath(program).name + blank + arguments

@@ -16,9 +16,6 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.where import NAMES, stop
 
-SEARCHING = ("continue", "reverse-continue")
-"""The commands that may have to look at the whole recording."""
-
 MOST_COUNTED = 1000
 MOST_SAID = 1000
 """Messages of log points said on one way through time."""

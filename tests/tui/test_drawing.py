@@ -13,11 +13,12 @@ from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_ro
 from gviz.tui.drawing.node import Subject, frame_text, node_lines
 from gviz.tui.drawing.output import output_lines
 from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, source_line, windowed
-from gviz.tui.drawing.status import program_name, status
+from gviz.tui.drawing.status import status
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
 from gviz.tui.lines import STYLES, cells, cut, line, plain, style_and_event, wrapped
 from gviz.tui.places import source_place
+from gviz.tui.session import program_name
 
 
 def panel(timeline, n, node, width=31, full=False):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from gviz.events import Failed
 from gviz.explain.names import label, phase_words
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.commands import BY_NAME
 from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, line
+from gviz.tui.session import program_name
 
 
 def status(
@@ -39,12 +39,6 @@ def status(
             break
         parts = [part for part in parts if part[0] != dropped]
     return columns(tuple(span for _, spans in parts for span in spans), right, width, glyphs.cut)
-
-
-def program_name(title: str) -> str:
-    """A command line without the folders its program lies in: ``train.py --lr 0.1``."""
-    program, blank, arguments = title.partition(" ")
-    return PurePath(program).name + blank + arguments
 
 
 def phase_name(moment: Moment, *, at_end: bool = False) -> str:
@@ -81,8 +75,5 @@ def _reason(stop: Arrival, glyphs: Glyphs) -> str:
     if stop.reason in ("error", "first nan"):
         return f"stopped: {stop.reason}"
     if stop.position > stop.start:
-        return f"{stop.reason} {glyphs.now}" if stop.reason in _FORWARD else stop.reason
+        return f"{stop.reason} {glyphs.now}" if stop.reason in BY_NAME else stop.reason
     return stop.reason
-
-
-_FORWARD = frozenset({"step", "next", "finish", "continue", "phase", "to", "goto"})

@@ -13,7 +13,6 @@ from textual.reactive import reactive
 
 from gviz.errors import GvizError
 from gviz.trace.timeline import Timeline
-from gviz.tui import stopping
 from gviz.tui.command import Command, Said
 from gviz.tui.completing import completions
 from gviz.tui.config import Config
@@ -25,6 +24,7 @@ from gviz.tui.keymaps import Keys
 from gviz.tui.lines import Line, line
 from gviz.tui.looking import wrapped_lines
 from gviz.tui.messages import Typed
+from gviz.tui.parsing import spec_of
 from gviz.tui.reading import Reader
 from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.bindings import BINDINGS, keymap
@@ -135,7 +135,7 @@ class DebuggerScreen(LookKeys):
     def perform(self, command: Command) -> None:
         """Carry out a command, or begin what has to be done before; raises GvizError where that cannot be done."""
         self._search.cancel()
-        if command.name not in stopping.SEARCHING or not self._search.begin(command):
+        if not spec_of(command).searches or not self._search.begin(command):
             carry_out(self, command)
 
     def found(self, command: Command) -> None:
