@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from gviz.errors import GvizError
-from gviz.events import BackwardFinished
 from gviz.explain.check import check
 from gviz.explain.finding import Finding
 from gviz.explain.findings.lifetimes import alive
 from gviz.explain.survey import Survey
-from gviz.explain.trouble import troubles
+from gviz.explain.trouble import Trouble, troubles
 from gviz.explain.why import why, why_failed
 from gviz.trace.timeline import Timeline
 from gviz.where import split_aspect
@@ -19,16 +18,26 @@ from gviz.words.nodes import last
 def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     """Why the place of `text` (the selected node without one) is as it is at moment `n`; of several nodes the last.
 
-    ``alive`` asks which graphs are. GvizError for a place there is not.
+    ``alive`` asks which graphs are, ``error`` why the last error by then was raised, else the
+    first. GvizError for a place there is not.
     """
     moment = names.timeline.at(n)
     if text.strip() == "alive":
         return alive(Survey(names.timeline), moment)
+    if text.strip() == "error":
+        return why_failed(_last_error(names.timeline, n))
     place, aspect = split_aspect(text.strip())
     node = last(names, place, n) if place else selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
     return why(names.timeline, moment, node, aspect)
+
+
+def _last_error(timeline: Timeline, n: int) -> Trouble:
+    found = list(troubles(timeline))
+    if not found:
+        raise GvizError("no error in this recording", exit_code=2)
+    return next((trouble for trouble in reversed(found) if trouble.seq <= n), found[0])
 
 
 def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list[Finding]:
@@ -38,9 +47,7 @@ def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list
     """
     if not len(timeline.nodes):
         raise GvizError("this recording holds no nodes", hint="it records operations on tensors", exit_code=2)
-    if place is not None and place != "error":
+    if place is not None:
         return [asked(NamedNodes(timeline), place, len(timeline) if n is None else n)]
-    found = [why_failed(trouble) for trouble in troubles(timeline, timeline.select([BackwardFinished]))]
-    if place is not None and not found:
-        raise GvizError("no error in this recording", exit_code=2)
+    found = [why_failed(trouble) for trouble in troubles(timeline)]
     return found[-1:] or [one.finding for one in check(timeline)]

@@ -67,7 +67,7 @@ def findings(timeline: Timeline, progress: Callable[[str], object] = lambda name
     """All that is looked for in a recording, every single one; some of it may be no more than a fact."""
     survey = Survey(timeline)
     progress("errors")
-    yield from map(why_failed, troubles(survey.timeline, survey.select(BackwardFinished)))
+    yield from map(why_failed, troubles(survey.timeline))
     progress("leaves")
     yield from _of_leaves(survey)
     for kind in KINDS:

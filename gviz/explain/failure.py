@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gviz.events import Failed
 from gviz.explain.trouble import trouble_at
 from gviz.explain.why import why_failed
 from gviz.plain_text import shown
@@ -30,7 +29,7 @@ class Diagnosis:
 
 def diagnosis(timeline: Timeline, moment: Moment) -> Diagnosis | None:
     """The failure the moment stands at, or None."""
-    trouble = trouble_at(timeline, moment.n) if isinstance(moment.event, Failed) else None
+    trouble = trouble_at(timeline, moment.n) if moment.n else None
     if trouble is None:
         return None
     found = why_failed(trouble)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz.events import BackwardFinished, BackwardStarted, Event, Failed
+from gviz.events import BackwardFinished, BackwardStarted, Failed
 from gviz.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
@@ -50,11 +50,9 @@ def trouble_at(timeline: Timeline, seq: int) -> Trouble | None:
     return None
 
 
-def troubles(timeline: Timeline, finished: Iterable[tuple[int, Event]]) -> Iterator[Trouble]:
-    """All errors: those that ended one of the `finished` passes, then those with which the program failed."""
-    uncaught = {event.message for n in timeline.failures if isinstance(event := timeline.event(n), Failed)}
-    caught = (seq for seq, event in finished if getattr(event, "error", "") not in {"", *uncaught})
-    found = (trouble_at(timeline, seq) for seq in (*caught, *timeline.failures))
+def troubles(timeline: Timeline) -> Iterator[Trouble]:
+    """All errors: those that ended a pass and were caught, and those with which the program failed."""
+    found = (trouble_at(timeline, seq) for seq in timeline.errors)
     return (trouble for trouble in found if trouble is not None)
 
 
@@ -62,4 +60,4 @@ def _of_a_pass(timeline: Timeline, seq: int, event: BackwardFinished) -> Trouble
     starts = (phase.start for phase in timeline.phases if phase.pass_nr == event.pass_nr)
     started = timeline.event(next(starts, seq))
     frames = timeline.stack(started.stack) if isinstance(started, BackwardStarted) else ()
-    return Trouble(timeline, seq, "RuntimeError", event.error, timeline.at(seq - 1).step, frames)
+    return Trouble(timeline, seq, "RuntimeError", event.error, timeline.at(seq).node, frames)

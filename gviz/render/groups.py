@@ -11,7 +11,7 @@ from gviz.render.fold import Group
 from gviz.render.room import Place
 from gviz.render.row import Row
 from gviz.render.rows import Now
-from gviz.render.states import State
+from gviz.render.states import State, has_failed
 from gviz.trace.state import NodeState
 
 
@@ -49,7 +49,6 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
         return ("pending",)
     steps = {state.step for state in there} - {"none"}
     parameters = [state for node in group.parameters if (state := now.states[node]) is not None]
-    failed = now.moment.failed
     everything = {*group.inner, *group.parameters}
     facts: dict[State, bool] = {
         "current": now.moment.actor in everything,
@@ -62,7 +61,8 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
         and any(
             bad_text(out.value) or bad_text(out.grad) for state in (there[-1], *parameters) for out in state.outputs
         ),
-        "error": now.first_bad in everything or (failed is not None and failed.node in everything),
+        "error": now.first_bad in everything
+        or any(has_failed(node, now.states[node], now.moment) for node in everything),
     }
     return tuple(name for name, holds in facts.items() if holds)
 

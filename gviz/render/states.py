@@ -8,6 +8,7 @@ from gviz.numbers import bad_text
 from gviz.render.remarks import writes_in_place
 from gviz.render.room import Role
 from gviz.render.rows import Now
+from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 
 State = Literal[
@@ -15,11 +16,11 @@ State = Literal[
     "saved", "untracked", "backward",
 ]  # fmt: skip
 """Not made yet; concerned by this event; its rule runs; some contributions arrived; through; saved tensors released;
-gone; holds nan or inf; where it first went wrong; wrote in place; shares memory; has saved tensors; not tracked; made
-by a backward pass, in a graph of gradients."""
+gone; holds nan or inf; where the program or a pass failed, or a nan came first; wrote in place; shares memory; has
+saved tensors; not tracked; made by a backward pass, in a graph of gradients."""
 
 WORDS: tuple[tuple[State, str], ...] = (
-    ("error", "! error"),
+    ("error", "! failed"),
     ("nan", "! nan"),
     ("pending", "pending"),
     ("running", "running"),
@@ -36,7 +37,6 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
     """All states of a node."""
     if state is None:
         return ("pending",)
-    failed = now.moment.failed
     facts: dict[State, bool] = {
         "current": now.moment.actor == info.node,
         "running": state.step == "running",
@@ -46,7 +46,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         "released": state.saved == "freed",
         "freed": state.freed > 0 and info.created.kind != "constant",
         "nan": any(bad_text(output.value) or bad_text(output.incoming) for output in state.outputs),
-        "error": (failed is not None and failed.node == info.node) or now.first_bad == info.node,
+        "error": has_failed(info.node, state, now.moment) or now.first_bad == info.node,
         "inplace": writes_in_place(now.timeline, info.created),
         "view": any(output.view_of for output in info.created.outputs),
         "untracked": bool(info.created.untracked),
@@ -55,10 +55,14 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
     return tuple(name for name, holds in facts.items() if holds)
 
 
+def has_failed(node: int, state: NodeState | None, moment: Moment) -> bool:
+    """Whether the program failed at a node, or its rule with the pass."""
+    return (moment.failed is not None and moment.failed.node == node) or (state is not None and state.step == "failed")
+
+
 def status(info: NodeInfo, role: Role, held: tuple[State, ...], now: Now) -> str:
     """The word for the state that matters most; empty where there is nothing to say."""
-    failed = now.moment.failed
-    if now.first_bad == info.node and not (failed is not None and failed.node == info.node):
+    if now.first_bad == info.node and not has_failed(info.node, now.states.get(info.node), now.moment):
         return "! first nan" if "nan" in held else "! nan"
     word = group_word(held)
     return "complete" if word == "running" and role in ("leaf", "parameter") else word

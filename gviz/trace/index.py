@@ -40,9 +40,11 @@ TABLES: dict[str, tuple[str, ...]] = {
     "iterations": ("start",),
     "runs": ("start",),
     "strays": ("seq",),
+    "failed_passes": ("seq",),
 }
 """Tables of whole numbers by name, and their columns, in order of time; a run is a series of nodes of one stack, a
-stray a contribution of another pass than the one that runs innermost (several threads go back at once)."""
+stray a contribution of another pass than the one that runs innermost (several threads go back at once), a failed pass
+the end of one that an error ended."""
 
 _BY_NODE = {
     "created": kinds(e.NodeCreated),
@@ -133,6 +135,7 @@ class _Batch:
         self.parameters: list[Edge] = []
         self.scopes: dict[int, int] = {}  # by seq
         self.runs: list[tuple[int]] = []
+        self.failed: list[tuple[int]] = []
         self.entered: list[Edge] = []
         self.left: list[Edge] = []
 
@@ -144,6 +147,7 @@ class _Batch:
             self._add(name, *_pairs(pairs))
         self._add_edges()
         self._grow("runs", _table("runs", self.runs))
+        self._grow("failed_passes", _table("failed_passes", self.failed))
         self._add_context()
         self._add_strays()
 
@@ -167,6 +171,8 @@ class _Batch:
                 self.roots.extend((node, seq) for node in dict.fromkeys(node for node, _ in roots))
             case e.OptimizerStepped(parameters=parameters):
                 self.parameters.extend((node, seq) for node in parameters)
+            case e.BackwardFinished(error=error) if error:
+                self.failed.append((seq,))
             case e.ScopeEntered(scope=scope):
                 self.entered.append((scope, seq))
                 self.scopes[seq] = scope

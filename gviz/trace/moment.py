@@ -14,9 +14,9 @@ from gviz.trace.state import NodeState, Phase
 class Moment:
     """The world right after event `n` (0: before anything).
 
-    `node` is the one the event concerns; `pass_nr` the pass that runs, `step` the node whose backward rule runs in it,
-    `scope` the path of the module call in progress; 0 and empty where there is none. `failed` is the program's failure
-    if it has happened by now.
+    `node` is the one the event concerns (at the end of a pass the one that failed); `pass_nr` the pass that runs,
+    `step` the node whose backward rule runs in it, `scope` the path of the module call in progress; 0 and empty where
+    there is none. `failed` is the program's failure if it has happened by now.
     """
 
     n: int

@@ -67,7 +67,7 @@ def reverse_phase(timeline: Timeline, n: int) -> int:
 
 
 def continue_(timeline: Timeline, n: int) -> int:
-    """To the next stop: a failure, the first nan or infinity, a mark, else the end."""
+    """To the next stop: an error, the first nan or infinity, a mark, else the end."""
     return _after(stops(timeline), n, len(timeline))
 
 
@@ -88,7 +88,7 @@ def reverse_to_node(timeline: Timeline, n: int, node: int) -> int:
 
 def stops(timeline: Timeline) -> list[int]:
     """The moments at which `continue_` stops."""
-    found = {*timeline.failures, *(seq for seq, _ in timeline.marks), timeline.first_bad()}
+    found = {*timeline.errors, *(seq for seq, _ in timeline.marks), timeline.first_bad()}
     return sorted(found - {0})
 
 

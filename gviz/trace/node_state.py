@@ -161,7 +161,14 @@ class NodeStates:
         if covering:
             for seq in self._index.lists["progress"].between(node, start, n + 1):
                 progress.happen(seq, node, self._log.event(seq), self._log)
+            if progress.step == "running" and self._has_failed(covering, start, n):
+                progress.step = "failed"
         return progress
+
+    def _has_failed(self, pass_nr: int, start: int, n: int) -> bool:
+        """Whether an error has ended a pass by moment `n`."""
+        finished = self._index.lists["pass_finished"].last(pass_nr, n)
+        return finished > start and bool(expect(self._events, finished, e.BackwardFinished).error)
 
     def _arrived(self, progress: Progress, node: int, nr: int, n: int) -> tuple[Arrivals, Value | None]:
         """The contributions that have arrived at an output in a pass, and their sum or what a hook has made of it."""

@@ -76,6 +76,19 @@ class Outline:
         return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.Failed]).tolist())
 
     @cached_property
+    def errors(self) -> tuple[int, ...]:
+        """The events that tell of an error: the ends of passes whose error was caught, and `failures`."""
+        self._log.prefetch([*self._failed_passes, *self.failures])
+        uncaught = {expect(self._events, seq, e.Failed).message for seq in self.failures}
+        ended = [(seq, expect(self._events, seq, e.BackwardFinished).error) for seq in self._failed_passes]
+        return tuple(sorted([*(seq for seq, error in ended if error not in uncaught), *self.failures]))
+
+    @property
+    def _failed_passes(self) -> list[int]:
+        seqs: list[int] = self._index.tables["failed_passes"][0].tolist()
+        return seqs
+
+    @cached_property
     def node_ends(self) -> Sequence[int]:
         """The moments at which one whole node is through: it was made, its backward step is over, or a leaf has its
         gradient. What happens inside a backward step belongs to the step."""

@@ -91,7 +91,7 @@ class Replay:
             case e.BackwardStarted():
                 self._start(seq, event)
             case e.BackwardFinished(pass_nr=pass_nr) if pass_nr in self.running:
-                self.running.remove(pass_nr)
+                self._finish(pass_nr, event.error)
             case e.GradFlowed(pass_nr=pass_nr, node=node) if node in self.nodes:
                 part = Contribution(event.source, event.slot, event.part, seq)
                 self.nodes[node].in_pass(pass_nr).arrive(event.output_nr, part, event.total)
@@ -150,6 +150,12 @@ class Replay:
                 total = seed_of(event, root, self.log.array)
                 self.nodes[node].in_pass(event.pass_nr).arrive(output_nr, part, total)
 
+    def _finish(self, pass_nr: int, error: str) -> None:
+        self.running.remove(pass_nr)
+        for node in self.nodes.values() if error else ():
+            if pass_nr in node.progress and node.progress[pass_nr].step == "running":
+                node.progress[pass_nr].step = "failed"
+
     def _edges(self, node: int) -> tuple[Edge, ...]:
         return self.nodes[node].edges if node in self.nodes else ()
 
@@ -170,7 +176,7 @@ class Replay:
         place = self.nodes[node].places[nr]
         parts = tuple(progress.parts.get(nr, ()))
         expected = len(parts)
-        if pass_nr in self.passes and progress.step not in ("running", "done"):
+        if pass_nr in self.passes and progress.step not in ("running", "done", "failed"):
             expected = max(expected, self.passes[pass_nr].expected.get((node, nr), 0))
         return OutputState(
             value=place.value,

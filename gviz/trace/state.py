@@ -10,9 +10,10 @@ from gviz.events import NodeCreated, OpSeen
 from gviz.site import Frame
 from gviz.values import Value
 
-Step = Literal["none", "pending", "waiting", "running", "done"]
+Step = Literal["none", "pending", "waiting", "running", "done", "failed"]
 """Where a node stands in the latest pass: it is not part of it; nothing arrived yet; some of its contributions arrived;
-its rule runs (or, for a leaf, its gradient is complete but not accumulated); it is through."""
+its rule runs (or, for a leaf, its gradient is complete but not accumulated); it is through; its rule ran when an error
+ended the pass."""
 
 UNKNOWN_OP = OpSeen(0, "?", "", (), (), ())
 """An operation that the trace refers to and does not describe."""

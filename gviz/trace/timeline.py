@@ -127,7 +127,7 @@ class Timeline(Outline, Played):
             n=n,
             event=event,
             phase=self.phase_at(n),
-            node=subject(event)[0] if event is not None else 0,
+            node=self._concerned(n, event),
             pass_nr=pass_nr,
             step=step,
             scope=self._scope_name(scope),
@@ -135,6 +135,12 @@ class Timeline(Outline, Played):
             _running=self._running(n, pass_nr),
             _states=self._states,
         )
+
+    def _concerned(self, n: int, event: e.Event | None) -> int:
+        """The node of an event; of the end of a pass the one whose rule raised the error that ended it."""
+        if isinstance(event, e.BackwardFinished):
+            return self._context_at(n - 1)[2] if event.error else 0
+        return subject(event)[0] if event is not None else 0
 
     @cached_property
     def nodes(self) -> Sequence[int]:

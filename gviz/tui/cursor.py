@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
-from gviz.events import Failed, Marked
+from gviz.events import Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
@@ -226,7 +226,7 @@ class Cursor:
         event, at_end = self.timeline.event(position), position == len(self.timeline)
         if reason.startswith("breakpoint"):
             return reason
-        if isinstance(event, Failed) and not (at_end and position == start):
+        if position in self.timeline.errors and not (at_end and position == start):
             return "error"
         if at_end and (not self.growing or position == start):
             return "live end" if self.growing else "end of recording"

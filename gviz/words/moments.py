@@ -29,7 +29,7 @@ def event_at(timeline: Timeline, text: str, n: int = 0, node: int = 0, marks: Ma
         case "nan":
             return _existing(timeline.first_bad(), "no nan or inf in this recording")
         case "error":
-            return _existing(next(iter(timeline.failures), 0), "no error in this recording")
+            return _existing(_error(timeline, n), "no error in this recording")
     if text.startswith("'"):
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
@@ -41,6 +41,12 @@ def _phase(timeline: Timeline, kind: str, n: int) -> int:
     """The start of the next phase of a kind after a moment, else of the first."""
     starts = [phase.start for phase in timeline.phases if phase.kind == kind]
     return next((start for start in starts if start > n), starts[0] if starts else n)
+
+
+def _error(timeline: Timeline, n: int) -> int:
+    """What the program failed with, else the next error that it caught, else the first; 0 if there is none."""
+    errors = timeline.failures[-1:] or timeline.errors
+    return next((error for error in errors if error > n), errors[0] if errors else 0)
 
 
 def _marked(timeline: Timeline, name: str, marks: Mapping[str, int]) -> int:

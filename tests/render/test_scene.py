@@ -190,7 +190,7 @@ def test_views_writes_and_untracked_ops_say_so():
 
 def test_the_first_nan_and_the_failure_are_marked():
     drawn = at(LOGS["broken"]())
-    assert (box(drawn, "n2").status, box(drawn, "n3").status) == ("! first nan", "! error")
+    assert (box(drawn, "n2").status, box(drawn, "n3").status) == ("! first nan", "! failed")
     assert "error" not in box(drawn, "n1").states
     assert box(drawn, "n2").rows[0].style == "bad"
 

@@ -35,7 +35,7 @@ def landmarks(timeline: Timeline) -> Landmarks:
         tuple(phase.start for phase in timeline.phases[1:]),
         tuple(iteration.start for iteration in timeline.iterations[1:]),
         tuple(seq for seq, _ in timeline.marks),
-        (*timeline.failures, *([first_bad] if first_bad else [])),
+        (*timeline.errors, *([first_bad] if first_bad else [])),
     )
 
 

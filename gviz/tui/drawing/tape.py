@@ -13,6 +13,7 @@ from gviz.explain.accumulation import accumulation
 from gviz.explain.kinds import as_at
 from gviz.explain.names import called, constant_value
 from gviz.numbers import bad_text, fitting, grad, share, short
+from gviz.render.states import has_failed
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -89,7 +90,9 @@ def note(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | 
     """The most telling thing about a node now, in at most `width` characters where there is a choice."""
     if state is None:
         return "pending"
-    happening = _arriving(timeline, moment, info.node, width) or _failing(moment, info.node)
+    happening = _arriving(timeline, moment, info.node, width) or (
+        "! failed" if has_failed(info.node, state, moment) else ""
+    )
     if happening:
         return happening
     if info.node == moment.actor:
@@ -181,10 +184,6 @@ def _accumulated(timeline: Timeline, state: NodeState | None, node: int, width: 
 
 def _fitting(width: int, part: str) -> str:
     return f".grad += {part}" if width > 12 else f"+= {part}"
-
-
-def _failing(moment: Moment, node: int) -> str:
-    return "! error" if moment.failed is not None and moment.failed.node == node else ""
 
 
 def _standing(info: NodeInfo, state: NodeState, width: int) -> str:

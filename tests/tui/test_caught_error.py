@@ -1,0 +1,76 @@
+"""An error that ended a pass and was caught by the program: found, stopped at, and named wherever its node is seen."""
+
+import contextlib
+
+import pytest
+from driving import app_of, transcript
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.render.options import Options
+from gviz.render.request import moment_scene
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+
+def spoiled():
+    """What the product saved is overwritten; the error is caught, and more happens."""
+    x = torch.tensor(3.0, requires_grad=True)
+    s = torch.ones(2)
+    y = s[0] * x
+    s[1] = 5.0
+    with contextlib.suppress(RuntimeError):
+        y.backward()
+    return x, s, y, s.sum()
+
+
+@pytest.fixture(scope="module")
+def timeline():
+    return Timeline(MemoryLog(events_of(spoiled)))
+
+
+@pytest.fixture(scope="module")
+def product(timeline):
+    return next(node for node in timeline.nodes if timeline.info(node).op.name == "mul")
+
+
+def test_goto_error_stands_at_the_end_of_the_pass_with_the_node_that_failed(timeline, product):
+    (error,) = timeline.errors
+    assert not timeline.failures
+    said = transcript(timeline, "goto error", "explain", "explain error", at=1)
+    assert f"event {error}, backward, node #{product} y = Mul" in said
+    assert said.count("was changed in place by") >= 3  # the failure of the moment, and two answers
+
+
+def test_running_on_stops_there_in_both_directions(timeline):
+    (error,) = timeline.errors
+    assert f"event {error}" in transcript(timeline, "continue", at=1)
+    assert f"event {error}" in transcript(timeline, "reverse-continue", at=len(timeline))
+
+
+def test_the_node_has_failed_from_then_on_in_box_and_tape(timeline, product):
+    (error,) = timeline.errors
+    for n in (error, len(timeline)):
+        state = timeline.at(n).state(product)
+        assert state is not None
+        assert state.step == "failed"
+        box = next(box for box in moment_scene(timeline, n, Options()).boxes if box.node == product)
+        assert box.status == "! failed"
+        assert "error" in box.states
+        tape = transcript(timeline, "graph", at=n).splitlines()
+        assert "! failed" in next(row for row in tape if f"  {product} y = Mul" in row)
+    assert timeline.at(error - 1).state(product).step == "running"
+
+
+async def test_the_bar_marks_it_and_the_node_is_selected(timeline, product):
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("c")
+        await pilot.pause()
+        assert app.screen.selected == product
+        text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+        assert "stopped: error" in text.splitlines()[0]
+        assert "RuntimeError at" in text
+        await pilot.press("less_than_sign")
+        await pilot.pause()
+        assert "!" in list(app.screen._compositor.render_strips())[1].text
