@@ -103,9 +103,9 @@ def grad(value: Value | None, width: int | None = None) -> str:
     length = norm(value) if value is not None and value.size > 1 else None
     forms = list(_forms(value))
     if value is not None and value.size <= FEW and bad_text(value):
-        forms = [*forms[:-1], *_bad_forms(value)]
+        forms = [*_richest(value), *_bad_forms(value)]
     elif value is not None and length is not None and value.size <= FEW:
-        forms = [*forms[:-1], f"|g| {number(length, 3)}", *forms[-1:]]
+        forms = [*_richest(value), f"|g| {number(length, 3)}", *forms[-1:]]
     elif length is not None:
         with_length = [f"{form} |g| {number(length, 3)}" for form in forms]
         forms = [*with_length[:-1], f"|g| {number(length, 3)}", *forms[-1:]]
@@ -118,7 +118,7 @@ def share(value: Value, width: int | None = None) -> str:
     lengths = [f"|g| {number(length, digits)}" for digits in (3, 2)] if length is not None else []
     if value.size <= FEW or (length is None and not bad_text(value)):
         forms = list(_forms(value))
-        return fitting([*forms[:-1], *lengths, *forms[-1:]] if value.size > 1 else forms, width)
+        return fitting([*_richest(value), *lengths, *forms[-1:]] if value.size > 1 else forms, width)
     return fitting(list(_bad_forms(value)) or lengths, width)
 
 
@@ -173,6 +173,15 @@ def _forms(value: Value | None) -> Iterator[str]:
     if value is None:
         yield NO_VALUE
         return
+    yield from _richest(value)
+    if 1 < value.size <= FEW:
+        yield from _summaries(value, value.statistics())
+    if value.shape:
+        yield shape_text(value.shape)
+
+
+def _richest(value: Value) -> Iterator[str]:
+    """A few elements in full, with fewer and fewer digits, else what is known of many."""
     array = value.array()
     if array is not None and 0 < array.size <= FEW:
         for digits in (4, 3, 2):
@@ -181,8 +190,6 @@ def _forms(value: Value | None) -> Iterator[str]:
         yield f"{kind_text(value)} empty"
     else:
         yield from _summaries(value, value.statistics())
-    if value.shape:
-        yield shape_text(value.shape)
 
 
 def _elements(array: Array, write: Callable[[Any], str]) -> str:

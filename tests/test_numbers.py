@@ -173,3 +173,11 @@ def test_bytes_and_times():
     sizes = (0, 192, 2**20 - 1, 3_500_000, 2**40)
     assert [numbers.bytes_text(n) for n in sizes] == ["0 B", "192 B", "1 MiB", "3.34 MiB", "1 TiB"]
     assert [numbers.seconds_text(s) for s in (12e-6, 3.4e-3, 1.2, 250)] == ["12 µs", "3.4 ms", "1.2 s", "250 s"]
+
+
+def test_a_few_elements_without_room_are_a_range_and_what_is_bad_is_said():
+    few = value([[1.25, -2.5], [3.125, 4.0]], "float32")
+    assert numbers.short(few) == "[[1.25 -2.5] [3.125 4]]"
+    assert numbers.short(few, 18) == "(2,2) [-2.5 .. 4]"
+    assert numbers.short(few, 8) == "(2,2)"
+    assert numbers.short(value([[math.nan, -2.5], [3.125, 4.0]], "float32"), 8) == "! 1 nan"

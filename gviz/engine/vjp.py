@@ -43,7 +43,8 @@ def vjp_of(op: Op) -> Vjp:
     saved = _SAVED if op.saved_names else ""
     text = _WRITTEN_OUT.format(slots=len(parts), saved=saved, parts=", ".join(parts))
     names: dict[str, Any] = dict(rules)
-    exec(compile(text, __file__, "exec"), names)  # made of numbers and names of declarations alone
+    file = f"{__file__}:{op.name}"  # of the engine, and of no text that a traceback could quote
+    exec(compile(text, file, "exec"), names)  # made of numbers and names of declarations alone
     vjp: Vjp = names["vjp"]
     return vjp
 

@@ -63,7 +63,7 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
         case NodeCreated():
             return _created(timeline, event)
         case StorageWritten():
-            return _written(timeline, event)
+            return _written(timeline, moment, event)
         case RequiresGradSet(requires_grad=wanted):
             return f"requires_grad was set to {wanted}"
         case SavedFreed():
@@ -135,7 +135,7 @@ def _created(timeline: Timeline, event: NodeCreated) -> str:
     return f"{made}{cut}"
 
 
-def _written(timeline: Timeline, event: StorageWritten) -> str:
+def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
     """Whose memory: that of the tensor the writer was called on, and of what that in turn wrote to."""
     owner = event.node
     while owner and timeline.info(owner).created.inputs:
@@ -144,8 +144,18 @@ def _written(timeline: Timeline, event: StorageWritten) -> str:
             break
         owner = first
     whose = f"the memory of {label(timeline, owner)}" if owner and owner != event.node else "its memory"
-    writer = f" by {label(timeline, event.node)}" if event.node else ""
-    return f"{whose} was written in place{writer}, version {event.version}, now {short(event.value)}"
+    writer = f" by {label(timeline, event.node)}" if event.node and event.node != owner else ""
+    now = short(_held(timeline, moment, owner, event))
+    return f"{whose} was written in place{writer}, version {event.version}, now {now}"
+
+
+def _held(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten) -> Value:
+    """What a tensor's memory holds, in the tensor's own shape where it is known; else the elements in a row."""
+    state = moment.state(owner) if owner else None
+    if state is None:
+        return event.value
+    held = zip(timeline.info(owner).created.outputs, state.outputs, strict=True)
+    return next((now.value for made, now in held if made.storage == event.storage and now.value), event.value)
 
 
 def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
