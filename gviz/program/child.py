@@ -7,17 +7,15 @@ program does. The standard streams are the terminal's, inherited.
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import wraps
 from types import CodeType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from gviz import frameworks
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.program import order, parent, runner, torch_name
+from gviz.program import order, parent, runner, sudden_end, torch_name
 from gviz.trace.record import Recording, record  # now, while the program's own folder is not on the path yet
 from gviz.trace.window import Window
 
@@ -47,7 +45,8 @@ def main() -> None:
         runner.show_from_own_frames(error)
         raise
     atexit.register(_close, recording)
-    _close_before_exit(recording)
+    sudden_end.close_before_exit(recording)
+    sudden_end.flush_before_sigterm(recording)
     _run(what, target, recording)
 
 
@@ -82,19 +81,6 @@ def _noting_graph_breaks() -> AbstractContextManager[None]:
 def _close(recording: Recording) -> None:
     """End the recording after everything the program left for the end: it was registered first, so it runs last."""
     recording.__exit__(None, None, None)
-
-
-def _close_before_exit(recording: Recording) -> None:
-    """``os._exit`` runs nothing that was registered for the end: close before it, in this process alone."""
-    leave, process = os._exit, os.getpid()
-
-    @wraps(leave)
-    def close_and_leave(status: int) -> NoReturn:
-        if os.getpid() == process:
-            recording.close()
-        leave(status)
-
-    os._exit = close_and_leave
 
 
 def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> None:

@@ -1,12 +1,14 @@
 """Programs that end without Python's own end, or close what is not theirs."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from gviz.events import Marked
 from gviz.trace.reader import open_trace
 
 ROOT = Path(__file__).parents[2]
@@ -33,11 +35,54 @@ def test_a_forked_child_that_exits_leaves_the_recording_open(tmp_path):
         assert len(log) == 2
 
 
-@pytest.mark.parametrize("signal", ["SIGTERM", "SIGKILL"])
-def test_a_kill_is_said(tmp_path, signal):
+@pytest.mark.parametrize(
+    ("signal", "says"),
+    [
+        ("SIGTERM", "the program was ended by SIGTERM\n"),
+        ("SIGKILL", "the program was killed; its last moments may be missing\n"),
+    ],
+)
+def test_a_kill_is_said(tmp_path, signal, says):
     done = record(tmp_path, f"os.kill(os.getpid(), signal.{signal})")
-    assert "the program was killed; its last moments may be missing" in done.stderr
+    assert says in done.stderr
     assert done.returncode > 128
+
+
+def marks(path):
+    with open_trace(path) as log:
+        return [event.name for seq in range(1, len(log) + 1) if isinstance(event := log.event(seq), Marked)]
+
+
+def test_sigterm_loses_nothing(tmp_path):
+    names = [f"mark {number}" for number in range(20)]
+    done = record(tmp_path, f"for name in {names}: gviz.mark(name)\nos.kill(os.getpid(), signal.SIGTERM)")
+    assert done.returncode == 128 + signal.SIGTERM
+    assert marks(tmp_path / "t.gviz") == ["here", *names]
+
+
+def test_a_programs_own_handler_of_sigterm_is_left_alone(tmp_path):
+    text = """
+def end(number, frame):
+    gviz.mark("handled")
+    raise SystemExit(5)
+assert signal.signal(signal.SIGTERM, end) is not None
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    done = record(tmp_path, text)
+    assert (done.returncode, done.stderr.count("SIGTERM")) == (5, 0)
+    assert marks(tmp_path / "t.gviz") == ["here", "handled"]
+
+
+def test_a_forked_child_dies_of_sigterm_and_says_nothing(tmp_path):
+    text = """
+child = os.fork()
+if not child:
+    signal.pause()
+os.kill(child, signal.SIGTERM)
+gviz.mark(str(os.waitpid(child, 0)[1]))
+"""
+    assert record(tmp_path, text).returncode == 0
+    assert marks(tmp_path / "t.gviz") == ["here", str(int(signal.SIGTERM))]
 
 
 def test_closed_files_are_named_as_the_cause(tmp_path):
