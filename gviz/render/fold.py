@@ -114,8 +114,9 @@ def around(graph: Graph, node: int) -> tuple[Call, ...]:
 
 
 def shared(chains: Iterable[tuple[Call, ...]]) -> tuple[Call, ...]:
-    """The calls of the modules that several nodes lie in."""
-    return tuple(calls[0] for calls in zip(*chains, strict=False) if len({call.path for call in calls}) == 1)
+    """The calls of the modules that several nodes lie in; what a pass or an optimizer made does not count."""
+    of_program = (calls for calls in chains if not calls or calls[0].of_module)
+    return tuple(calls[0] for calls in zip(*of_program, strict=False) if len({call.path for call in calls}) == 1)
 
 
 def modules(graph: Graph) -> dict[str, str]:
@@ -128,17 +129,25 @@ def closed_below(graph: Graph, depth: int) -> frozenset[str]:
     return frozenset(call.path for calls in graph.calls.values() for call in calls[depth:])
 
 
-def closed_to_fit(graph: Graph, most: int) -> frozenset[str]:
-    """The modules to close so that there are at most so many boxes, as few as possible; all of them if that fails."""
-    if len(graph.nodes) <= most:
-        return frozenset()
+def closed_to_fit(graph: Graph, most: int, already: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The modules to close so that there are at most so many boxes, as few as possible; all of them if that fails.
+
+    Those that are closed `already` are among them.
+    """
+    if boxes(graph, already) <= most:
+        return already
     deepest = max(map(len, graph.calls.values()), default=0)
     for depth in range(deepest - 1, 0, -1):
-        closed = closed_below(graph, depth)
-        folded = fold(graph, Filter(closed))
-        if len(folded.shown) + len(folded.groups) <= most:
+        closed = closed_below(graph, depth) | already
+        if boxes(graph, closed) <= most:
             return closed
     return closed_below(graph, 0)
+
+
+def boxes(graph: Graph, closed: frozenset[str]) -> int:
+    """How many boxes there are when some modules are closed."""
+    folded = fold(graph, Filter(closed))
+    return len(folded.shown) + len(folded.groups)
 
 
 def _owners(graph: Graph, kept: Collection[int], homes: Mapping[int, Call]) -> dict[int, set[int]]:

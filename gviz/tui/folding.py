@@ -65,5 +65,5 @@ def _left(session: Session, done: str) -> Said:
     """What was done, and how many boxes the graph has now."""
     folded = session.folds.folded(session.timeline.iteration_at(session.cursor.position))
     boxes = len(folded.shown) + len(folded.groups)
-    hidden = f", {len(folded.groups)} for closed module calls" if folded.groups else ""
+    hidden = f", {len(folded.groups)} of them closed" if folded.groups else ""
     return Said((f"{done}: {boxes} box{'' if boxes == 1 else 'es'}{hidden}",))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.render.calls import OPTIMIZER, graph_of
-from gviz.render.fold import Filter, Folded, Graph, around, closed_to_fit, fold, modules
+from gviz.render.fold import Filter, Folded, Graph, around, boxes, closed_to_fit, fold, modules
 from gviz.render.selection import Extent, extent, optimizer_steps, shown_nodes
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
@@ -46,8 +46,8 @@ class Folds:
     def wanted(self, iteration: Iteration) -> Filter:
         """What is asked for in an iteration."""
         unseen = len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
-        if unseen and len(self.graph(iteration).nodes) >= LARGE:
-            self._close(closed_to_fit(self.graph(iteration), FEW_BOXES))
+        if unseen and boxes(self.graph(iteration), self._wanted.closed) >= LARGE:
+            self._close(closed_to_fit(self.graph(iteration), FEW_BOXES, self._wanted.closed))
         self._seen.add(iteration.index)
         return self._wanted
 

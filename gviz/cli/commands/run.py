@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 Pause = Literal["start", "backward", "never"]
 _FIRST: dict[Pause, Mode] = {"start": "next", "backward": "backward", "never": "run"}
+_WHY_NOT_HELD = (
+    "the script runs to its end first: with --last or --max-size its past is dropped while it runs, and the debugger "
+    "can only go back in what is there; Ctrl-C ends it early and keeps the newest part"
+)
 
 
 @click.command("run", context_settings=SCRIPT_CONTEXT)
@@ -42,8 +46,10 @@ def command(settings: Settings, program: Program, opening: Opening, pause: Pause
     --max-size, the script runs to its end and the debugger opens on the recording.
     """  # fmt: skip
     held = os.name == "posix" and (settings.plain or sys.stdin.isatty())
-    if held and not program.keeping.bounded:  # a debugger that follows needs the beginning
+    if held and not program.keeping.bounded:
         return _live(settings, program, opening, _FIRST[pause])
+    if held:
+        streams.say(_WHY_NOT_HELD)
     recorded = record_program(program)
     streams.say(f"trace: {recorded.trace}")
     code = debug(recorded.trace, settings, title=" ".join(program.argv), opening=opening.over_a_recording)
