@@ -340,7 +340,8 @@ def test_a_script_that_computes_nothing_is_not_called_healthy(tmp_path, command)
 
 def test_a_run_that_keeps_only_its_last_part_says_why_it_is_not_held(tmp_path):
     (tmp_path / "long.py").write_text(LONG)
-    code, out, err = gviz("--plain", "run", "--last", "2", "-o", "l.gviz", "long.py", "-c", "print w.grad", cwd=tmp_path)
+    code, out, err = gviz(
+        "--plain", "run", "--last", "2", "-c", "print w.grad", "-o", "m.gviz", "long.py", cwd=tmp_path
+    )
     assert "the script runs to its end first: with --last or --max-size its past is dropped" in err
-    code, out, err = gviz("--plain", "run", "--last", "2", "-c", "print w.grad", "-o", "m.gviz", "long.py", cwd=tmp_path)
     assert (code, "w.grad = [8 16]" in out) == (0, True)
