@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.events import Event, NodeCreated, Warned
+from gviz.graphify.advice import Advice
 from gviz.graphify.construct import Construct, Kind, construct
-from gviz.graphify.rewrite import Advice, advice
+from gviz.graphify.rewrite import advice
 from gviz.graphify.watch import CATEGORY
 from gviz.site import Frame, source_lines
 from gviz.trace.timeline import Timeline

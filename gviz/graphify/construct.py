@@ -9,7 +9,7 @@ from typing import Literal
 
 from gviz.site import Frame
 
-Kind = Literal["if", "while", "for", "assert", "filter", "index", "sizes", "value"]
+Kind = Literal["if", "while", "for", "match", "assert", "filter", "index", "sizes", "value"]
 """``filter`` is the condition of a comprehension, ``index`` a tensor taken apart by a mask, ``sizes`` a function whose
 result has as many elements as the data say, ``value`` any other reading of a number."""
 
@@ -20,6 +20,8 @@ _TESTS: tuple[tuple[type[ast.AST], str, Kind], ...] = (
     (ast.Assert, "test", "assert"),
     (ast.For, "iter", "for"),
     (ast.comprehension, "iter", "for"),
+    (ast.Match, "subject", "match"),
+    (ast.match_case, "guard", "match"),
 )
 
 
@@ -84,4 +86,5 @@ def _paths(node: ast.AST, above: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST,
     path = (*above, node)
     yield path
     for child in ast.iter_child_nodes(node):
-        yield from _paths(child, path)
+        if not (isinstance(node, ast.FormattedValue) and child is node.format_spec):  # ":.3f" says it is all of it
+            yield from _paths(child, path)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from gviz.graphify.advice import Advice, code, operand
 from gviz.graphify.condition import condition
 from gviz.graphify.construct import Construct, Kind
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """Why it cannot be in a static graph, and lines of code (or words) that can."""
-
-    why: str
-    instead: tuple[str, ...]
+from gviz.graphify.left import left
 
 
 def advice(found: Construct, what: str) -> Advice:
@@ -26,14 +19,57 @@ def advice(found: Construct, what: str) -> Advice:
 def _if(found: Construct, what: str) -> Advice:
     why = "which side runs depends on the data, and a static graph has only the side that ran when it was made"
     node = found.node
-    if isinstance(node, ast.IfExp):
-        return Advice(why, (f"torch.where({condition(node.test)}, {_code(node.body)}, {_code(node.orelse)})",))
-    if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
-        return _assert(found, what)
-    if isinstance(node, ast.If) and (chosen := _chosen(node, found)):
-        return Advice(why, (chosen,))
-    test = condition(node.test) if isinstance(node, ast.If) else "condition"
-    return Advice(why, (f"compute both sides, then choose each result: torch.where({test}, of_if, of_else)",))
+    match node:
+        case ast.IfExp(body=a, orelse=b) if not _is_text(a) | _is_text(b):
+            return Advice(why, (f"torch.where({condition(node.test)}, {code(a)}, {code(b)})",))
+        case ast.IfExp():
+            return Advice(why, (f"choose a number, and look up what it stands for later: {_either(node, '1', '0')}",))
+        case ast.If(body=[*_, ast.Raise()]):
+            return _assert(found, what)
+        case ast.If(body=[*_, ast.Break() | ast.Continue() as end]):
+            return _ended(node, end, found)
+        case ast.If(body=body, orelse=orelse) if all(isinstance(part, ast.Expr) for part in (*body, *orelse)):
+            return Advice(why, (f"do this after the graph has run, which returns {condition(node.test)}",))
+        case ast.If() if chosen := _chosen(node, found):
+            return Advice(why, (chosen,))
+    return Advice(why, (f"compute both sides, then choose each result: {_either(node, 'of_if', 'of_else')}",))
+
+
+def _either(node: ast.AST, one: str, other: str) -> str:
+    test = condition(node.test) if isinstance(node, ast.If | ast.IfExp) else "condition"
+    return f"torch.where({test}, {one}, {other})"
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Whether an expression is plainly no tensor and no number, so that no ``where`` takes it."""
+    return isinstance(node, ast.Constant | ast.JoinedStr | ast.Lambda | ast.Dict) and not (
+        isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex)
+    )
+
+
+def _ended(node: ast.If, end: ast.Break | ast.Continue, found: Construct) -> Advice:
+    """A round that ends early, and with ``break`` the loop."""
+    loop = found.holder(ast.While, ast.For)
+    name = next((pair[0] for pair in map(_assigned, ([part] for part in getattr(loop, "body", ()))) if pair), "x")
+    test = condition(node.test)
+    if isinstance(end, ast.Continue):
+        why = "which rounds are cut short depends on the data, and a static graph has those of the run that made it"
+        return Advice(why, (f"{name} = torch.where({test}, {name}, next_{name})   # for all that the round sets",))
+    return Advice(
+        "how often it goes round depends on the data, and a static graph has the rounds of the run that made it",
+        (
+            "for _ in range(LIMIT):   # as many rounds as it can ever take; those that are too many change nothing",
+            f"    done = done | ({test})   # before the loop: torch.tensor(False)",
+            f"    {name} = torch.where(done, {name}, next_{name})   # and so all that the loop sets",
+        ),
+    )
+
+
+def _match(found: Construct, what: str) -> Advice:
+    return Advice(
+        "which case runs depends on the data, and a static graph has only the one that ran when it was made",
+        ("compute every case, then choose each result: torch.where(test, of_case, of_others)",),
+    )
 
 
 def _chosen(node: ast.If, found: Construct) -> str:
@@ -41,24 +77,22 @@ def _chosen(node: ast.If, found: Construct) -> str:
     test, other = condition(node.test), node.orelse or _following(node, found)
     match node.body, other:
         case [ast.Return(value=ast.expr() as a)], [ast.Return(value=ast.expr() as b)]:
-            return f"return torch.where({test}, {_code(a)}, {_code(b)})"
-    assigned = _assigned(node.body)
-    if assigned is None:
-        return ""
-    name, value = assigned
-    if not node.orelse:
-        return f"{name} = torch.where({test}, {value}, {name})"
-    otherwise = _assigned(node.orelse)
-    return f"{name} = torch.where({test}, {value}, {otherwise[1]})" if otherwise and otherwise[0] == name else ""
+            return f"return torch.where({test}, {code(a)}, {code(b)})"
+    assigned = _assigned([node])
+    return f"{assigned[0]} = {assigned[1]}" if assigned else ""
 
 
 def _assigned(body: Sequence[ast.stmt]) -> tuple[str, str] | None:
     """The one variable that a block sets, and to what; None if it does anything else."""
     match body:
+        case [ast.If(test=test, body=inner, orelse=orelse)]:
+            name, value = _assigned(inner) or ("", "")
+            other_name, other = (_assigned(orelse) or ("", "")) if orelse else (name, name)
+            return (name, f"torch.where({condition(test)}, {value}, {other})") if name and name == other_name else None
         case [ast.Assign(targets=[ast.Name(id=name)], value=value)]:
-            return name, _code(value)
+            return name, code(value)
         case [ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value)]:
-            return name, _code(ast.BinOp(target, op, value))
+            return name, code(ast.BinOp(target, op, value))
     return None
 
 
@@ -87,10 +121,10 @@ def _while(found: Construct, what: str) -> Advice:
 def _for(found: Construct, what: str) -> Advice:
     node, bound, index = found.node, "bound", "i"
     if isinstance(node, ast.For | ast.comprehension) and isinstance(node.target, ast.Name):
-        index = node.target.id
+        index = "i" if node.target.id == "_" else node.target.id
         match node.iter:
             case ast.Call(args=[*_, last]):
-                bound = _code(_operand(last))
+                bound = code(operand(last))
     name, value = (_assigned(node.body) if isinstance(node, ast.For) else None) or ("x", "next_x")
     return Advice(
         "the number of rounds depends on the data, and a static graph has those of the run that made it",
@@ -120,7 +154,7 @@ def _index(found: Construct, what: str) -> Advice:
     why = "the number of elements depends on the data, and every size in a static graph is fixed"
     if not isinstance(found.node, ast.Subscript):
         return Advice(why, ("keep the size and use the mask: torch.where(mask, x, 0.0)",))
-    x, mask = _code(found.node.value), _code(found.node.slice)
+    x, mask = code(found.node.value), code(found.node.slice)
     if _in_cat(found):
         order = f"order = torch.argsort(({mask}).logical_not(), stable=True)"
         return Advice(why, (f"{order}   # those of the mask first, in their order", f"{x}[order]"))
@@ -135,14 +169,14 @@ def _index(found: Construct, what: str) -> Advice:
 
 def _in_cat(found: Construct) -> bool:
     call = found.holder(ast.Call)
-    return isinstance(call, ast.Call) and _code(call.func).rpartition(".")[2] in ("cat", "concat", "concatenate")
+    return isinstance(call, ast.Call) and code(call.func).rpartition(".")[2] in ("cat", "concat", "concatenate")
 
 
 def _sizes(found: Construct, what: str) -> Advice:
     why = f"{what} gives as many elements as the data say, and every size in a static graph is fixed"
     if what in ("nonzero", "argwhere"):
-        operand = _operand(found.node)
-        mask = _code(operand) if isinstance(operand, ast.Compare) else f"{_code(operand)} != 0"
+        x = operand(found.node)
+        mask = code(x) if isinstance(x, ast.Compare) else f"{code(x)} != 0"
         return Advice(
             why,
             (
@@ -151,11 +185,11 @@ def _sizes(found: Construct, what: str) -> Advice:
             ),
         )
     if what.startswith("unique"):
-        x = _code(_operand(found.node))
+        values = code(operand(found.node))
         return Advice(
             why,
             (
-                f"ordered = torch.sort({x}.flatten()).values",
+                f"ordered = torch.sort({values}.flatten()).values",
                 "is_first = torch.cat([torch.ones(1, dtype=torch.bool), ordered[1:] != ordered[:-1]])   # a mask",
             ),
         )
@@ -164,36 +198,14 @@ def _sizes(found: Construct, what: str) -> Advice:
     return Advice(why, ("keep the size and use the mask: torch.where(mask, x, 0.0)",))
 
 
-def _value(found: Construct, what: str) -> Advice:
-    why = f"the value leaves the graph as a Python {_PYTHON.get(what, what)}, which a static graph keeps as a constant"
-    x = condition(found.node) if isinstance(found.node, ast.BoolOp) else _code(_operand(found.node))
-    return Advice(why, (f"go on with the tensor {x}; return it, and read it after the graph has run",))
-
-
-_PYTHON = {"boolean": "bool", "integer": "int", "number": "number", "array": "array of numpy"}
 _ADVICE: dict[Kind, Callable[[Construct, str], Advice]] = {
     "if": _if,
     "while": _while,
     "for": _for,
+    "match": _match,
     "assert": _assert,
     "filter": _filter,
     "index": _index,
     "sizes": _sizes,
-    "value": _value,
+    "value": left,
 }
-
-
-def _operand(node: ast.AST) -> ast.AST:
-    """The tensor of a call: ``x`` of ``x.item()``, of ``float(x)`` and of ``torch.nonzero(x)``."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch")), args=[first, *_]):
-            return first
-        case ast.Call(func=ast.Attribute(value=value)):
-            return value
-        case ast.Call(args=[first, *_]):
-            return first
-    return node
-
-
-def _code(node: ast.AST) -> str:
-    return ast.unparse(node)

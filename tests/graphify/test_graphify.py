@@ -45,6 +45,19 @@ SAME_RESULT = {
         "LIMIT = 9\n    bound = x.abs().sum()\n    {0}\n    {1}\n    return x",
         "for",
     ),
+    "if chain": (
+        "if x.sum() > 3:\n        y = x\n    elif x.max() > 2 or x[0] < -1:\n        y = -x\n    else:\n"
+        "        y = x * 3\n    return y",
+        "{0}\n    return y",
+        "if",
+    ),
+    "any": ("return x * any(v < 0 for v in x)", "return x * {0}", "value"),
+    "larger": ("return max(x[0], x[1]) + x", "return {0} + x", "value"),
+    "at least": ("return max(1.5, x[1]) + x", "return {0} + x", "value"),
+    "largest": ("return max(x) + x", "return {0} + x", "value"),
+    "sorted": ("return torch.stack(sorted(x))", "return {0}", "value"),
+    "function": ("import math\n    return x + math.cos(x[0])", "return x + {0}", "value"),
+    "element": ("a = [3.0, 1.0, 2.0]\n    return x + a[x.argmax()]", "a = [3, 1, 2]\n    return x + {0}", "value"),
     "arrange": ("return torch.cat([x[x > 0], x[x <= 0]])", "{0}\n    return {1}", "index"),
     "mask": ("return x[x > 0].sum()", "return ({0}).sum()", "index"),
     "nonzero": ("return x[(x > 0).nonzero()].numel()", "{1}\n    return (x > 0).sum().item()", "sizes"),
@@ -145,6 +158,36 @@ def test_what_is_named_instead_is_the_tensor_that_was_read(found_in):
     assert one.advice.instead[0].startswith("go on with the tensor x.sum();")
     (one,) = found_in("return x.nonzero()")
     assert "torch.where(x != 0, a, b)" in one.advice.instead[0]
+    (one,) = found_in("import numpy as np\n    return torch.tensor(np.asarray(x).sum())")
+    assert one.advice.instead[0].startswith("go on with the tensor x;")
+    (one,) = found_in("return x * (0 < x[0] < 5)")
+    assert one.advice.instead[0].startswith("go on with the tensor (0 < x[0]) & (x[0] < 5);")
+    (one,) = found_in("return [0] * x.argmax()")
+    assert one.advice.instead[0].startswith("go on with the tensor x.argmax();")
+    (one,) = found_in("return f'{x.mean():.2f}'")
+    assert one.advice.instead == ("return the tensor, and write it out after the graph has run",)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        ("while True:\n        x = x / 2\n        if x.norm() < 1:\n            break\n    return x", "if",
+         "    done = done | (x.norm() < 1)   # before the loop: torch.tensor(False)"),
+        ("for v in x:\n        if v < 0:\n            continue\n        x = x + v\n    return x", "if",
+         "x = torch.where(v < 0, x, next_x)   # for all that the round sets"),
+        ("match 'a':\n        case 'a' if x.sum() > 0:\n            return x\n    return -x", "match", "of_case"),
+        ("match int(x.argmax()):\n        case 0:\n            return x\n    return -x", "match", "of_case"),
+        ("return 'large' if x.sum() > 9 else 'small'", "if", "torch.where(x.sum() > 9, 1, 0)"),
+        ("if x.sum() > 1:\n        print('large')\n    return x", "if",
+         "do this after the graph has run, which returns x.sum() > 1"),
+        ("return x[: int(x[0])]", "value", "(torch.arange(len(x)) < x[0])"),
+        ("for _ in range(int(x[0])):\n        x = x + 1\n    return x", "for", "torch.where(i < x[0], x + 1, x)"),
+    ],
+)  # fmt: skip
+def test_the_rewrite_is_that_of_the_construct(found_in, body, kind, words):
+    first = found_in(body)[0]
+    assert first.kind == kind
+    assert words in "\n".join(first.advice.instead)
 
 
 def test_numbers_of_the_program_are_no_data(found_in):
