@@ -1,11 +1,17 @@
-"""Which framework a recording listens to: gviz's own engine always, PyTorch where a program imports it."""
+"""Which frameworks a recording listens to: gviz's own engine always, those of `FOREIGN` where a program imports them.
+
+A framework is an adapter, which says the events of `gviz.events`, and its line in that table.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gviz.adapters.on_import import when_imported
@@ -19,9 +25,45 @@ from gviz.values import INLINE_BYTES, Keep
 if TYPE_CHECKING:
     import torch
 
-NO_TORCH = GvizError(
-    "PyTorch is not installed", hint="pip install 'gviz[torch]', or --engine builtin for gviz's own engine", exit_code=4
-)
+OWN = "gviz.engine"
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A package that other people's programs compute with.
+
+    `adapter` is a module whose ``Attached(channel, model, compiled=)`` listens to it inside a ``with`` block.
+    """
+
+    package: str
+    name: str
+    adapter: str
+    install: str
+
+    @property
+    def imported(self) -> bool:
+        """Whether the program has imported it; another package may stand in its place."""
+        found = sys.modules.get(self.package)
+        return found is not None and found.__name__ == self.package
+
+    def missing(self) -> GvizError:
+        """What to say where it is asked for and not installed."""
+        hint = f"{self.install}, or --engine builtin for gviz's own engine"
+        return GvizError(f"{self.name} is not installed", hint=hint, exit_code=4)
+
+    @contextmanager
+    def attached(self, began: Recording, model: Any, compiled: str) -> Iterator[object]:
+        """Listen to it for a recording."""
+        listening: AbstractContextManager[object] = import_module(self.adapter).Attached(
+            began.channel, model, compiled=compiled
+        )
+        with listening as it:
+            yield it
+
+
+TORCH = Framework("torch", "PyTorch", "gviz.adapters.pytorch.attach", "pip install 'gviz[torch]'")
+
+FOREIGN: Sequence[Framework] = (TORCH,)
 
 
 def record(
@@ -47,15 +89,16 @@ def record(
     Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size`
     bytes (``"500M"``) of the newest.
     """
-    uses_torch = "torch" in sys.modules and sys.modules["torch"].__name__ == "torch"
+    present = next((one.package for one in FOREIGN if one.imported), OWN)
     made = recording.record(
         path, limit=limit, source=source, overwrite=overwrite, keep=keep, window=window,
-        last=last, max_size=max_size, framework=framework or ("torch" if uses_torch else "gviz.engine"),
+        last=last, max_size=max_size, framework=framework or present,
     )  # fmt: skip
-    if uses_torch or model is not None:
-        made.along_with(lambda began: _attached(began, model, compiled))
-    elif "torch" not in sys.modules:
-        made.along_with(lambda began: _when_torch_is_imported(began, compiled))
+    for one in FOREIGN:
+        if one.imported or (one is TORCH and model is not None):
+            made.along_with(partial(one.attached, model=model, compiled=compiled))
+        elif one.package not in sys.modules:
+            made.along_with(partial(_when_imported, one, compiled))
     return made
 
 
@@ -66,31 +109,24 @@ def attach(
     return record(path, model=model, **options).__enter__()
 
 
-def follow_torch(began: Recording, compiled: str = "opaque") -> None:
-    """From the moment the program imports PyTorch, record that too; a program without it pays nothing."""
-    began.join(_when_torch_is_imported(began, compiled))
+def follow(began: Recording, compiled: str = "opaque") -> None:
+    """From the moment the program imports a foreign framework, record that too; a program without pays nothing."""
+    for one in FOREIGN:
+        began.join(_when_imported(one, compiled, began))
 
 
-def _when_torch_is_imported(began: Recording, compiled: str) -> AbstractContextManager[None]:
+def _when_imported(framework: Framework, compiled: str, began: Recording) -> AbstractContextManager[None]:
     def join() -> None:
         if not began.is_open:
             return
         try:
-            began.tell("framework", "torch")
-            began.join(_attached(began, None, compiled))
+            began.tell("framework", framework.package)
+            began.join(framework.attached(began, None, compiled))
         except Exception as trouble:  # whatever it is, the program goes on
-            text = f"gviz: warning: PyTorch's operations cannot be recorded: {type(trouble).__name__}: {trouble}"
+            why = f"{type(trouble).__name__}: {trouble}"
+            text = f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}"
             if sys.__stderr__ is not None:
                 with suppress(OSError):
                     print(shown(text), file=sys.__stderr__, flush=True)
 
-    return when_imported("torch", join)
-
-
-@contextmanager
-def _attached(began: Recording, model: torch.nn.Module | None, compiled: str) -> Iterator[object]:
-    from gviz.adapters.pytorch.attach import Attached
-
-    attached: AbstractContextManager[Any] = Attached(began.channel, model, compiled=compiled)
-    with attached as it:
-        yield it
+    return when_imported(framework.package, join)

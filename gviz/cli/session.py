@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -54,7 +54,7 @@ class Recorded:
 
 engine_option = click.option(
     "--engine",
-    type=click.Choice(["auto", "builtin", "torch"]),
+    type=click.Choice(get_args(Engine)),
     default="auto",
     help="What `import torch` means: gviz's own engine (builtin), PyTorch (torch), or the first only where PyTorch is "
     "not installed (auto).",

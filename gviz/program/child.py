@@ -89,12 +89,13 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
     if torch_name.is_imported_by(code) and not torch_name.is_installed():
         if what.engine == "torch":
             recording.close()
-            _say(*frameworks.NO_TORCH.lines())
-            sys.exit(frameworks.NO_TORCH.exit_code)
+            missing = frameworks.TORCH.missing()
+            _say(*missing.lines())
+            sys.exit(missing.exit_code)
         torch_name.install()
         _say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
         return
-    frameworks.follow_torch(recording, what.compiled)
+    frameworks.follow(recording, what.compiled)
 
 
 def _say(*lines: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 Engine = Literal["auto", "builtin", "torch"]
+"""What ``import torch`` means: gviz's own engine, PyTorch, or the first only where PyTorch is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
