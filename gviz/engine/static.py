@@ -10,8 +10,10 @@ Operations are the engine's own; shapes are known while building, values are not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
 from threading import Lock
 from typing import Any, NoReturn
 
@@ -31,21 +33,76 @@ from gviz.values import Array
 
 __all__ = ["Graph", "gradients", "placeholder"]
 
-NO_VALUE = "{what} has no value until its graph is run: give it to run() as what to fetch"
+NO_VALUE = (
+    "{what} has no value until its graph is run: fetch it with run(), or compute with it in the graph's with block"
+)
+
+
+class _Here(threading.local):
+    """Whether this thread may look at the memory of nodes although it builds no graph: it runs one, or describes it."""
+
+    looks: bool = False
+
+
+_here = _Here()
+
+
+@contextmanager
+def _looking() -> Iterator[None]:
+    before, _here.looks = _here.looks, True
+    try:
+        yield
+    finally:
+        _here.looks = before
 
 
 class Symbolic(Tensor):
-    """A node of a graph that is being built: it has a shape and a dtype, and no value."""
+    """A node of a graph that is being built: it has a shape and a dtype, and no value.
+
+    What lies in its memory is nobody's business but the graph's, so that no operation outside of one takes it for one.
+    """
 
     __slots__ = ()
 
+    @property
+    def _array(self) -> Array:
+        if not (thread.is_building or _here.looks):
+            self._refuse()
+        return _memory_of(self)
+
+    @_array.setter
+    def _array(self, array: Array) -> None:
+        _set_memory_of(self, array)
+
     def __repr__(self) -> str:
-        return f"<{_title(self)}: {self._array.dtype.name}{list(self._array.shape)}, no value until the graph is run>"
+        array = _memory_of(self)
+        return f"<{_title(self)}: {array.dtype.name}{list(array.shape)}, no value until the graph is run>"
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise RuntimeError(NO_VALUE.format(what=_title(self)))
 
     __bool__ = __index__ = item = tolist = numpy = __array__ = _number = __format__ = __contains__ = _refuse
+
+
+def _told(reading: Any) -> Any:
+    """A property or method of tensors that tells of no value, as nodes have it."""
+    if isinstance(reading, property):
+        assert reading.fget is not None
+        return property(_told(reading.fget))
+
+    @wraps(reading)
+    def told(node: Symbolic, *args: Any, **kwargs: Any) -> Any:
+        with _looking():
+            return reading(node, *args, **kwargs)
+
+    return told
+
+
+for _name in ("shape", "dtype", "ndim", "itemsize", "nbytes", "size", "dim", "numel", "stride", "element_size",
+              "is_floating_point", "is_complex", "is_contiguous", "__len__"):  # fmt: skip
+    setattr(Symbolic, _name, _told(getattr(Tensor, _name)))
+_memory_of: Callable[[Tensor], Array] = Tensor._array.__get__  # type: ignore[attr-defined]  # of its slot
+_set_memory_of: Callable[[Tensor, Array], None] = Tensor._array.__set__  # type: ignore[attr-defined]
 
 
 class Placeholder(Symbolic):
@@ -76,10 +133,6 @@ class Graph:
 
     def __exit__(self, *error: Any) -> None:
         thread.is_building = False
-        made = [tensor for step in self._recorder.steps if step.op is not None for tensor in step.outputs]
-        for tensor in (*made, *self._recorder.placeholders.values()):
-            if tensor._array.dtype.kind == "f":  # whoever computes with a node outside shall see that it has no value
-                tensor._array[...] = np.nan
         if self._building is not None:
             self._building.__exit__(*error)
 
@@ -91,9 +144,9 @@ class Graph:
         """
         several = isinstance(fetches, (tuple, list))
         wanted = list(fetches) if several else [fetches]
-        refs = tuple([self._ref(node) for node in wanted])
+        refs = self._refs(wanted)
         kept = needed(self._recorder.nodes, refs)
-        with self._running:
+        with self._running, _looking():
             self._feed(kept, feed or {})
             if refs not in self._runs:
                 chosen = set(kept)
@@ -104,8 +157,12 @@ class Graph:
 
     def graph(self, *fetches: Tensor) -> StaticGraph:
         """What these nodes depend on, as data."""
-        refs = tuple([self._ref(node) for node in fetches])
+        refs = self._refs(fetches)
         return of_nodes("graph", self._recorder.nodes, needed(self._recorder.nodes, refs), refs)
+
+    def _refs(self, nodes: Sequence[Any]) -> tuple[Ref, ...]:
+        with _looking():
+            return tuple([self._ref(node) for node in nodes])
 
     def _ref(self, node: Any) -> Ref:
         if not isinstance(node, Tensor) or not self._recorder.knows(node):

@@ -100,7 +100,28 @@ def test_what_is_outside_is_left_alone():
         with pytest.raises(RuntimeError, match="add_ writes to a tensor from outside"):
             outside.add_(x)
     assert outside.tolist() == [1, 1, 1]
-    assert torch.isnan(x * 2).all()  # outside of its graph a node is no number
+
+
+OUTSIDE = {
+    "int": lambda x, n, m: int(n), "if": lambda x, n, m: 1 if n else 0, "arithmetic": lambda x, n, m: n + 1,
+    "floats": lambda x, n, m: torch.sin(x), "bools": lambda x, n, m: m & m, "mask": lambda x, n, m: torch.ones(3)[m],
+    "where": lambda x, n, m: torch.where(m, 1, 0), "element": lambda x, n, m: bool(m[0]), "list": lambda x, n, m: list(m),
+    "write": lambda x, n, m: n.add_(1), "from it": lambda x, n, m: torch.ones(3).add_(n), "data": lambda x, n, m: m.data,
+    "equality": lambda x, n, m: n == 0, "copy": lambda x, n, m: n.clone(), "range": lambda x, n, m: range(n),
+    "backward": lambda x, n, m: x.sum().backward(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", OUTSIDE.values(), ids=OUTSIDE)
+def test_outside_of_its_graph_a_node_is_no_number(use):
+    with static.Graph() as graph:
+        x = static.placeholder("x", (3,))
+        n = static.placeholder("n", (3,), dtype=torch.int64).sum()
+        m = x > 0
+    with pytest.raises(RuntimeError, match="no value until its graph is run"):
+        use(x, n, m)
+    assert (m.shape, m.dtype, len(m), m.numel(), n.dim()) == ((3,), torch.bool, 3, 3, 0)
+    assert graph.run([n, m], {"x": [1.0, -1.0, 2.0], "n": [1, 2, 3]})[0] == 6
 
 
 def test_threads_take_turns():
