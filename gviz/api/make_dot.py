@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gviz.render.dot import digraph
 from gviz.render.exporters import last_moment, moment_scene
-from gviz.render.graph import Graph
+from gviz.render.graph import Digraph
 from gviz.render.scene import Options
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -26,7 +26,7 @@ def make_dot(
     *,
     at: int | None = None,
     options: Options | None = None,
-) -> Graph:
+) -> Digraph:
     """The graph of a recording at event `at` (else before the program took it down), the graph behind a tensor, or a
     static graph: what ``jit.trace`` gives, or its ``graph``.
 

@@ -16,7 +16,7 @@ from gviz.program.order import command
 from gviz.trace import places
 
 if TYPE_CHECKING:
-    from gviz.live.session import Report, Session
+    from gviz.live.session import ControlledProgram, Report
     from gviz.trace.reader import Trace
     from gviz.tui.live import Started
 
@@ -27,14 +27,14 @@ class Launcher:
     def __init__(self, program: Program) -> None:
         self.trace = Path()
         self._program = program
-        self._runs: list[tuple[Session, Trace]] = []
+        self._runs: list[tuple[ControlledProgram, Trace]] = []
         if program.output is not None:
             outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
 
     def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> Started:
         """Start it, and wait until it is about to begin; leaves with its exit code if it never is."""
         from gviz.live.protocol import Ready
-        from gviz.live.session import Ended, Session, exit_code
+        from gviz.live.session import ControlledProgram, Ended, exit_code
         from gviz.trace.reader import open_trace
         from gviz.trace.timeline import Timeline
         from gviz.tui.live import Started
@@ -44,7 +44,7 @@ class Launcher:
         self.trace = self._program.output or places.new_trace(self._program.argv[0])
         first: queue.SimpleQueue[Report] = queue.SimpleQueue()
         told: list[Callable[[Report], None]] = [first.put]
-        session = Session(self._command, lambda report: told[0](report), size=size)
+        session = ControlledProgram(self._command, lambda report: told[0](report), size=size)
         try:
             while not isinstance(report := first.get(), Ready):
                 if isinstance(report, Ended):
@@ -83,7 +83,7 @@ class Launcher:
         return command(order(self._program, self.trace, live=address, again=bool(self._runs)), self._program.argv)
 
 
-def _print(session: Session) -> None:
+def _print(session: ControlledProgram) -> None:
     """Print what a program has written to its own terminal."""
     if len(session.printed) == session.printed.maxlen:
         streams.say("the program printed more before this; its trace has it all")

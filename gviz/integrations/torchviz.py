@@ -9,7 +9,7 @@ from gviz.api.make_dot import make_dot as draw
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
-    from gviz.render.graph import Graph
+    from gviz.render.graph import Digraph
 
 __all__ = ["make_dot"]
 
@@ -20,7 +20,7 @@ def make_dot(
     show_attrs: bool = False,
     show_saved: bool = False,
     max_attr_chars: int = 50,
-) -> Graph:
+) -> Digraph:
     """The graph behind a tensor, as ``torchviz.make_dot`` is called."""
     return draw(var, params, show_attrs, show_saved, max_attr_chars)
 

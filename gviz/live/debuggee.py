@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from gviz import site
 from gviz.emit import Listener
 from gviz.live.gate import Gate
-from gviz.live.protocol import End, Go, Held, Left, LetGo, Line, Pause, Ready, Released, Why, Wish
+from gviz.live.protocol import Connection, End, Go, Held, Left, LetGo, Pause, Ready, Released, Why, Wish
 from gviz.trace.record import Recording
 from gviz.trace.writer import TraceWriter
 
@@ -44,7 +44,7 @@ class Debuggee:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         end = socket.socket(socket.AF_UNIX)
         end.connect(address)
-        self._line = Line(end)
+        self._line = Connection(end)
         self._answers: SimpleQueue[Go] = SimpleQueue()
         self._stops = 0
         self._gate: Gate | None = None

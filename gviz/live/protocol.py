@@ -89,7 +89,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message).decode
 
 
-class Line:
+class Connection:
     """One end of the socket. `receive` belongs to one thread, `send` to any."""
 
     def __init__(self, end: socket.socket) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from gviz.live.debuggee import SECONDS_TO_END
-from gviz.live.protocol import End, Go, Held, Left, LetGo, Line, Message, Pause, Ready, Released, Wish
+from gviz.live.protocol import Connection, End, Go, Held, Left, LetGo, Message, Pause, Ready, Released, Wish
 from gviz.live.terminal import Terminal
 
 State = Literal["starting", "running", "held", "let go", "ended"]
@@ -32,7 +32,7 @@ KEPT_OUTPUT = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Written:
     """The program wrote to its terminal, whichever part of it did."""
 
     data: bytes
@@ -55,10 +55,10 @@ class Ended:
             return f"the program was killed by signal {-self.code}"
 
 
-Report = Ready | Held | Released | Output | Ended
+Report = Ready | Held | Released | Written | Ended
 
 
-class Session:
+class ControlledProgram:
     """Starts a command that is told the address of a socket, and controls it until it ends or is let go."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Session:
         self._stop_number = 0
         self._left = threading.Event()
         self._on_report = on_report
-        self._line: Line | None = None
+        self._line: Connection | None = None
         self._start(command, size)
         self._threads = [_started(self._read, "output"), _started(self._converse, "messages")]
         self._waiting = _started(self._wait, "end")
@@ -168,7 +168,7 @@ class Session:
             return
         finally:
             self._forget_address()
-        self._line = line = Line(end)
+        self._line = line = Connection(end)
         while (message := line.receive()) is not None:
             self._take(message)
         self._left.set()  # whatever it has said last
@@ -190,7 +190,7 @@ class Session:
     def _read(self) -> None:
         while data := self._terminal.read():
             self.printed.append(data)
-            self._on_report(Output(data))
+            self._on_report(Written(data))
 
     def _wait(self) -> None:
         code = self._process.wait()

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gviz.numbers import fitting
-from gviz.render.room import Place
+from gviz.render.room import Outline
 from gviz.render.row import Row
 from gviz.render.rows import Now
 
-Rows = Callable[[Place, Now], tuple[Row, ...]]
+Rows = Callable[[Outline, Now], tuple[Row, ...]]
 
 UNKNOWN = "?"
 _LABEL = 5
 """Characters of a usual label."""
 
 
-def rows_beside(rows: Rows, place: Place, now: Now) -> tuple[Row, ...]:
+def rows_beside(rows: Rows, place: Outline, now: Now) -> tuple[Row, ...]:
     """The rows of a place, as they are and, where the other course has another number, as they would be."""
     if now.other is None:
         return rows(place, now)

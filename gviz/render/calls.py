@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from gviz.events import OptimizerStepped
-from gviz.render.fold import Call, Graph
+from gviz.render.fold import CallGraph, ModuleCall
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -17,9 +17,9 @@ OPTIMIZER = "optimizer step"
 """The path that the steps of all optimizers have."""
 
 
-def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], steps: Sequence[int] = ()) -> Graph:
+def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], steps: Sequence[int] = ()) -> CallGraph:
     """The graph of some nodes, which come in order of creation; `steps` are the events of optimizers that count."""
-    known: dict[int, tuple[Call, ...]] = {}
+    known: dict[int, tuple[ModuleCall, ...]] = {}
     stepped = Steps(timeline, steps)
     nodes, inputs, calls, loose = [], {}, {}, set()
     for info in infos:
@@ -29,7 +29,7 @@ def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], steps: Sequence[int]
         calls[info.node] = (apart,) if apart else _calls(timeline, info.created.scope, known)
         if info.created.kind == "parameter":
             loose.add(info.node)
-    return Graph(nodes, inputs, calls, loose)
+    return CallGraph(nodes, inputs, calls, loose)
 
 
 class Steps:
@@ -49,25 +49,25 @@ class Steps:
         """Whether there is any."""
         return bool(self._kinds)
 
-    def call(self, info: NodeInfo) -> Call | None:
+    def call(self, info: NodeInfo) -> ModuleCall | None:
         """The first step after the node was made where it was made, the last one there if none is."""
         seqs = self._by_stack.get(info.created.stack)
         if not seqs or info.created.requires_grad:
             return None
         seq = seqs[min(bisect_left(seqs, info.born), len(seqs) - 1)]
-        return Call(-2 * seq - 1, OPTIMIZER, self._kinds[seq])
+        return ModuleCall(-2 * seq - 1, OPTIMIZER, self._kinds[seq])
 
 
-def _made_by(pass_nr: int) -> Call | None:
-    return Call(-2 * pass_nr, f"backward pass {pass_nr}", "") if pass_nr else None
+def _made_by(pass_nr: int) -> ModuleCall | None:
+    return ModuleCall(-2 * pass_nr, f"backward pass {pass_nr}", "") if pass_nr else None
 
 
-def _calls(timeline: Timeline, scope: int, known: dict[int, tuple[Call, ...]]) -> tuple[Call, ...]:
+def _calls(timeline: Timeline, scope: int, known: dict[int, tuple[ModuleCall, ...]]) -> tuple[ModuleCall, ...]:
     """The calls a scope lies in, itself included, the outermost first."""
-    way: list[Call] = []
+    way: list[ModuleCall] = []
     inner = scope
     while inner not in known and (entered := timeline.call(inner)) is not None:
-        way.append(Call(inner, entered.name, entered.kind))
+        way.append(ModuleCall(inner, entered.name, entered.kind))
         if entered.parent >= inner:  # a call begins after the one around it
             break
         inner = entered.parent

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from gviz.render.fold import Call, Graph
-from gviz.render.room import Place
+from gviz.render.fold import CallGraph, ModuleCall
+from gviz.render.room import Outline
 
-Calls = tuple[Call, ...]
+Calls = tuple[ModuleCall, ...]
 
 
-def within(places: Sequence[Place], graph: Graph) -> Iterator[Calls]:
+def within(places: Sequence[Outline], graph: CallGraph) -> Iterator[Calls]:
     """For each place the open calls around it, the outermost first; a frame around everything or one box is left out.
 
     A parameter stands where all its users are.
@@ -26,7 +26,7 @@ def within(places: Sequence[Place], graph: Graph) -> Iterator[Calls]:
         yield tuple(call for call in calls if call in worth and call.kind)
 
 
-def _calls(place: Place, graph: Graph, users: dict[int, list[Calls]]) -> Calls:
+def _calls(place: Outline, graph: CallGraph, users: dict[int, list[Calls]]) -> Calls:
     if place.role in ("chip", "saved"):
         return graph.calls.get(place.user, ())
     if place.node in graph.loose or place.role in ("leaf", "constant"):
@@ -34,7 +34,7 @@ def _calls(place: Place, graph: Graph, users: dict[int, list[Calls]]) -> Calls:
     return graph.calls.get(place.node, ())
 
 
-def _users(places: Sequence[Place], graph: Graph) -> dict[int, list[Calls]]:
+def _users(places: Sequence[Outline], graph: CallGraph) -> dict[int, list[Calls]]:
     """The calls that each node is used in. A use that has a chip of its own does not count."""
     chips = {(place.node, place.user) for place in places if place.role == "chip"}
     users: dict[int, list[Calls]] = {}

@@ -8,7 +8,7 @@ from html import escape
 from gviz.plain_text import shown
 from gviz.render.cards import SPLIT, card
 from gviz.render.frames import add_frames
-from gviz.render.graph import Graph
+from gviz.render.graph import Digraph
 from gviz.render.labels import CHARACTER, SMALL, box_label, coloured, table
 from gviz.render.legend import legend, painted
 from gviz.render.placing import Placing
@@ -49,13 +49,13 @@ def digraph(
     prefix: str = "gviz",
     placing: Placing | None = None,
     direction: Direction = "auto",
-) -> Graph:
+) -> Digraph:
     """The scene as a graph of the ``graphviz`` package; every id in it starts with `prefix`.
 
     With a `placing`, everything stands where it says, and a line that it does not know is not drawn.
     """
     form = theme.form
-    graph = Graph(
+    graph = Digraph(
         graph_attr=_graph_attributes(scene, theme, prefix, direction) | _label(scene, theme, placing),
         node_attr={
             "fontname": form.font,
@@ -73,7 +73,7 @@ def digraph(
     return graph
 
 
-def _add_box(graph: Graph, box: Box, theme: Theme, prefix: str, placing: Placing | None) -> None:
+def _add_box(graph: Digraph, box: Box, theme: Theme, prefix: str, placing: Placing | None) -> None:
     common = {"id": f"{prefix}-{box.key}", "class": _classes(box), "tooltip": _tooltip(box.tooltip)}
     place = placing.boxes[box.key] if placing else {}
     if theme.form.card == "box":
@@ -103,7 +103,7 @@ def _circle(box: Box, theme: Theme) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _add_lines(graph: Graph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
+def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
     boxes = theme.form.card == "box"
     labelled = boxes and len(scene.edges) <= LABELLED_EDGES
     ops = {box.key for box in scene.boxes if box.role in OPS}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModuleCall:
     """One call of a module: the number of its scope, the module's path (``Net.blocks.0``) and class.
 
     What a backward pass made counts as called by it, and what an optimizer computed as called by its step: `scope` is
@@ -47,13 +47,13 @@ ALL = Filter()
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class CallGraph:
     """A graph as far as folding needs it: nodes in order of creation, their inputs, and the calls that each lies in,
     the outermost first. Nodes of `loose` (parameters) lie in no call; they go where all their users are."""
 
     nodes: Sequence[int]
     inputs: Mapping[int, Sequence[int]]
-    calls: Mapping[int, tuple[Call, ...]]
+    calls: Mapping[int, tuple[ModuleCall, ...]]
     loose: Collection[int] = frozenset()
 
 
@@ -64,7 +64,7 @@ class Group:
     Parameters of a module that is called twice belong to both groups.
     """
 
-    call: Call
+    call: ModuleCall
     inner: tuple[int, ...]
     parameters: tuple[int, ...]
 
@@ -77,7 +77,7 @@ class Folded:
     groups: tuple[Group, ...]
 
 
-def fold(graph: Graph, wanted: Filter) -> Folded:
+def fold(graph: CallGraph, wanted: Filter) -> Folded:
     """The boxes of a graph. A call of which only one node would be hidden is not worth a box: the node is shown."""
     kept = _asked_for(graph, wanted)
     homes = {node: call for node in kept if (call := closed_call(graph.calls.get(node, ()), wanted.closed))}
@@ -100,12 +100,12 @@ def fold(graph: Graph, wanted: Filter) -> Folded:
     return Folded(tuple(node for node in kept if node not in hidden), tuple(groups))
 
 
-def closed_call(calls: Sequence[Call], closed: Collection[str]) -> Call | None:
+def closed_call(calls: Sequence[ModuleCall], closed: Collection[str]) -> ModuleCall | None:
     """The outermost of the calls that is closed."""
     return next((call for call in calls if call.path in closed), None)
 
 
-def around(graph: Graph, node: int) -> tuple[Call, ...]:
+def around(graph: CallGraph, node: int) -> tuple[ModuleCall, ...]:
     """The calls a node lies in, the outermost first; for a loose node a call of each module that all users share."""
     if node not in graph.loose:
         return graph.calls.get(node, ())
@@ -113,23 +113,23 @@ def around(graph: Graph, node: int) -> tuple[Call, ...]:
     return shared(users)
 
 
-def shared(chains: Iterable[tuple[Call, ...]]) -> tuple[Call, ...]:
+def shared(chains: Iterable[tuple[ModuleCall, ...]]) -> tuple[ModuleCall, ...]:
     """The calls of the modules that several nodes lie in; what a pass or an optimizer made does not count."""
     of_program = (calls for calls in chains if not calls or calls[0].of_module)
     return tuple(calls[0] for calls in zip(*of_program, strict=False) if len({call.path for call in calls}) == 1)
 
 
-def modules(graph: Graph) -> dict[str, str]:
+def modules(graph: CallGraph) -> dict[str, str]:
     """The path of every module that was called, in the order of the calls, and its class."""
     return {call.path: call.kind for node in graph.nodes for call in graph.calls.get(node, ())}
 
 
-def closed_below(graph: Graph, depth: int) -> frozenset[str]:
+def closed_below(graph: CallGraph, depth: int) -> frozenset[str]:
     """The modules to close so that calls are open to a depth; with depth 0 all are closed."""
     return frozenset(call.path for calls in graph.calls.values() for call in calls[depth:])
 
 
-def closed_to_fit(graph: Graph, most: int, already: frozenset[str] = frozenset()) -> frozenset[str]:
+def closed_to_fit(graph: CallGraph, most: int, already: frozenset[str] = frozenset()) -> frozenset[str]:
     """The modules to close so that there are at most so many boxes, as few as possible; all of them if that fails.
 
     Those that are closed `already` are among them.
@@ -144,18 +144,18 @@ def closed_to_fit(graph: Graph, most: int, already: frozenset[str] = frozenset()
     return closed_below(graph, 0)
 
 
-def boxes(graph: Graph, closed: frozenset[str]) -> int:
+def boxes(graph: CallGraph, closed: frozenset[str]) -> int:
     """How many boxes there are when some modules are closed."""
     folded = fold(graph, Filter(closed))
     return len(folded.shown) + len(folded.groups)
 
 
-def _owners(graph: Graph, kept: Collection[int], homes: Mapping[int, Call]) -> dict[int, set[int]]:
+def _owners(graph: CallGraph, kept: Collection[int], homes: Mapping[int, ModuleCall]) -> dict[int, set[int]]:
     """The closed calls that hold a loose node: those of its users, if all of them lie in calls of one module.
 
     That a closed pass or optimizer uses it, too, does not count.
     """
-    users: dict[int, set[Call | None]] = {}
+    users: dict[int, set[ModuleCall | None]] = {}
     for node in kept:
         home = homes.get(node)
         for source in graph.inputs.get(node, ()):
@@ -169,7 +169,7 @@ def _owners(graph: Graph, kept: Collection[int], homes: Mapping[int, Call]) -> d
     return owners
 
 
-def _asked_for(graph: Graph, wanted: Filter) -> dict[int, None]:
+def _asked_for(graph: CallGraph, wanted: Filter) -> dict[int, None]:
     """The nodes that the focus leaves, in order of creation."""
     if not wanted.focus or not (wanted.ancestors or wanted.radius):
         return dict.fromkeys(graph.nodes)
@@ -177,7 +177,7 @@ def _asked_for(graph: Graph, wanted: Filter) -> dict[int, None]:
     return dict.fromkeys(node for node in graph.nodes if node in near)
 
 
-def _within(graph: Graph, wanted: Filter) -> Iterator[int]:
+def _within(graph: CallGraph, wanted: Filter) -> Iterator[int]:
     """The nodes reached from the focus, breadth first."""
     users: dict[int, list[int]] = {}
     if not wanted.ancestors:

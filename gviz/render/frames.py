@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from gviz.render.cards import SPLIT
-from gviz.render.graph import Graph
+from gviz.render.graph import Digraph
 from gviz.render.labels import SMALL, coloured
 from gviz.render.placing import Placing
 from gviz.render.scene import Box, Scene
 from gviz.render.theme import Theme
 
 
-def add_frames(graph: Graph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
+def add_frames(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
     """Put the boxes, which the graph has already, into the frames of the modules around them."""
     if placing is None or not placing.simple:
         _fill(graph, list(scene.boxes), 0, (theme, prefix, placing))
 
 
-def _fill(graph: Graph, boxes: list[Box], depth: int, how: tuple[Theme, str, Placing | None]) -> None:
+def _fill(graph: Digraph, boxes: list[Box], depth: int, how: tuple[Theme, str, Placing | None]) -> None:
     inner: dict[tuple[str, str], list[Box]] = {}
     for box in boxes:
         if len(box.within) > depth:

@@ -11,7 +11,7 @@ from gviz.errors import GvizError
 from gviz.render.drawing import Picture, draw
 
 
-class Graph(graphviz.Digraph):  # type: ignore[misc]  # the package has no types
+class Digraph(graphviz.Digraph):  # type: ignore[misc]  # the package has no types
     """A ``Digraph`` in all but who draws it. Options that would choose another program have no effect."""
 
     def pipe(self, format: str | None = None, *_: Any, encoding: str | None = None, **__: Any) -> bytes | str:

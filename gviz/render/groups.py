@@ -8,14 +8,14 @@ from math import hypot
 
 from gviz.numbers import NO_VALUE, bad_text, count_text, norm, number, short
 from gviz.render.fold import Group
-from gviz.render.room import Place
+from gviz.render.room import Outline
 from gviz.render.row import Row
 from gviz.render.rows import Now
 from gviz.render.states import State, has_failed
 from gviz.trace.state import NodeState
 
 
-def group_rows(place: Place, group: Group, now: Now) -> tuple[Row, ...]:
+def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     """The rows below the title of a closed module, as many as the place has room for."""
     if place.height == 1:
         return ()
@@ -73,7 +73,7 @@ def _weights(group: Group, now: Now) -> str:
     return f", {count_text(count)} params" if count else ""
 
 
-def _gives(place: Place, state: NodeState | None) -> Row:
+def _gives(place: Outline, state: NodeState | None) -> Row:
     if state is None or not state.outputs:
         return Row(NO_VALUE, "muted", "gives")
     value = state.outputs[0].value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gviz.render.fold import Call, Graph, shared
+from gviz.render.fold import CallGraph, ModuleCall, shared
 from gviz.render.groups import gradient_norm
 from gviz.trace.moment import Moment
 
@@ -22,7 +22,7 @@ class Module:
     parameters: list[int] = field(default_factory=list)
 
 
-def module_tree(graph: Graph) -> list[Module]:
+def module_tree(graph: CallGraph) -> list[Module]:
     """Every module that was called, the ones within it below it. A parameter lies where all its uses lie."""
     found: dict[str, Module] = {}
     for node, chain in _chains(graph):
@@ -42,8 +42,8 @@ def gradient_of(module: Module, moment: Moment) -> float | None:
     return gradient_norm(module.parameters, states)
 
 
-def _chains(graph: Graph) -> Iterator[tuple[int, tuple[Call, ...]]]:
-    uses: dict[int, list[tuple[Call, ...]]] = {}
+def _chains(graph: CallGraph) -> Iterator[tuple[int, tuple[ModuleCall, ...]]]:
+    uses: dict[int, list[tuple[ModuleCall, ...]]] = {}
     for node in graph.nodes:
         chain = graph.calls.get(node, ())
         if node not in graph.loose:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from gviz.render.layout import Box, Edge, Layout, Place, Point, layout
+from gviz.render.layout import Box, Edge, Layout, PlacedBox, Point, layout
 from gviz.render.scene import Scene
 
 COLUMN, ROW = 7, 15
@@ -50,7 +50,7 @@ def placing(scene: Scene) -> Placing:
     return Placing(boxes, {names[edge]: {"pos": pos} for edge, pos in _lines(found)})
 
 
-def _box(place: Place) -> dict[str, str]:
+def _box(place: PlacedBox) -> dict[str, str]:
     x, y = (place.x + place.width / 2) * COLUMN, (place.y + place.height / 2) * ROW
     width, height = place.width * COLUMN / INCH, place.height * ROW / INCH
     return {"pos": f"{x:g},{-y:g}", "width": f"{width:.4f}", "height": f"{height:.4f}"}

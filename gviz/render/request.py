@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.calls import graph_of
-from gviz.render.fold import ALL, Filter, Graph, closed_below, closed_to_fit, fold, modules
+from gviz.render.fold import ALL, CallGraph, Filter, closed_below, closed_to_fit, fold, modules
 from gviz.render.options import Options
 from gviz.render.scene import Scene, scene
 from gviz.render.selection import optimizer_steps, shown_nodes
@@ -85,7 +85,7 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
     return words
 
 
-def _closed(graph: Graph, options: ExportOptions) -> frozenset[str]:
+def _closed(graph: CallGraph, options: ExportOptions) -> frozenset[str]:
     """The modules to close. What was asked for is kept to; otherwise as many as make the graph readable."""
     part, paths = options.part, modules(graph)
     if part.closed:

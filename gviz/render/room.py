@@ -10,7 +10,7 @@ from gviz.numbers import FEW, short
 from gviz.plain_text import clipped, shown
 from gviz.render.calls import OPTIMIZER
 from gviz.render.details import DETAIL_WIDTH, detail_count
-from gviz.render.fold import Call, Group
+from gviz.render.fold import Group, ModuleCall
 from gviz.render.links import box_key, chip_key
 from gviz.render.options import Options
 from gviz.render.remarks import remark
@@ -29,7 +29,7 @@ MAX_OUTPUTS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Outline:
     """A box to be placed: its title, and the room it needs at any moment, in characters and rows (title included).
 
     A chip stands for `node` where `user` uses it as input `slot`, and a box for a saved tensor is its number `slot`;
@@ -48,7 +48,7 @@ class Place:
     slot: int = 0
     incoming: bool = False
     group: Group | None = None
-    within: tuple[Call, ...] = ()
+    within: tuple[ModuleCall, ...] = ()
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -66,30 +66,30 @@ class Rooms:
     roots: frozenset[int]
     backward: bool
 
-    def of(self, info: NodeInfo) -> Place:
+    def of(self, info: NodeInfo) -> Outline:
         """The place of a node's own box."""
         role, text = self._role(info), node_title(info, self.options)
         if self.options.density == "min":
             text = constant_value(info) or text
-            return Place(box_key(info.node), info.node, role, text, len(text), 1)
+            return Outline(box_key(info.node), info.node, role, text, len(text), 1)
         number = constant_value(info) if role == "constant" else ""
         if number:
-            return Place(box_key(info.node), info.node, role, number, len(number), 1)
+            return Outline(box_key(info.node), info.node, role, number, len(number), 1)
         width = len(text) + STATUS_ROOM * (role != "constant")
         width = max(width, self._value_width(info, role))
         incoming = role in ("leaf", "parameter") and self.backward
         height = self._height(info, role)
-        return Place(box_key(info.node), info.node, role, text, width, height, incoming=incoming)
+        return Outline(box_key(info.node), info.node, role, text, width, height, incoming=incoming)
 
-    def module(self, last: NodeInfo, group: Group) -> Place:
+    def module(self, last: NodeInfo, group: Group) -> Outline:
         """The place of a closed module: how much is in it, what it made last, and the gradient of its parameters."""
         text, key = module_title(group.call), module_key(group.call)
         if self.options.density == "min":
-            return Place(key, last.node, "module", text, len(text), 1, group=group)
+            return Outline(key, last.node, "module", text, len(text), 1, group=group)
         grads = self.backward and bool(group.parameters)
         width = max(len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
         gives = group.call.path != OPTIMIZER  # it changes parameters, and makes nothing
-        return Place(key, last.node, "module", text, width, 2 + gives + grads, group=group)
+        return Outline(key, last.node, "module", text, width, 2 + gives + grads, group=group)
 
     def _role(self, info: NodeInfo) -> Role:
         if info.created.kind == "op":
@@ -133,7 +133,7 @@ def node_title(info: NodeInfo, options: Options) -> str:
     return clipped(called(info), MAX_TITLE) if options.density == "min" else title(info)
 
 
-def module_title(call: Call) -> str:
+def module_title(call: ModuleCall) -> str:
     """A closed module above its box: ``[+] blocks.0 Block``, without what all paths begin with."""
     path = call.path.partition(".")[2] or call.path
     kind = f" {call.kind}" if call.kind and call.kind != path else ""
@@ -152,24 +152,24 @@ def has_thumbnail(value: Value | None, options: Options) -> bool:
     return options.form in ("heat", "histogram") and held and value is not None and value.size > FEW
 
 
-def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint: bool = False) -> Place:
+def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint: bool = False) -> Outline:
     """The place of one use of a shared leaf; a `joint` one stands for several in a closed module, and has no rows."""
     name = clipped(info.title, MAX_TITLE - 8)
     if options.density == "min" or joint:
-        return Place(chip_key(info.node, user, slot), info.node, "chip", name, len(name), 1, user, slot)
+        return Outline(chip_key(info.node, user, slot), info.node, "chip", name, len(name), 1, user, slot)
     text = f"{name} #{info.node}"
     height = 3 if info.created.requires_grad else 1
     width = max(len(text), 16 if height > 1 else 1)
-    return Place(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
+    return Outline(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
 
 
-def saved_place(info: NodeInfo, slot: int) -> Place:
+def saved_place(info: NodeInfo, slot: int) -> Outline:
     """The place of a tensor that an operation keeps for backward."""
     text = f"saved: {shown(info.op.saved[slot])}"
-    return Place(saved_key(info.node, slot), info.node, "saved", text, max(len(text), 20), 2, info.node, slot)
+    return Outline(saved_key(info.node, slot), info.node, "saved", text, max(len(text), 20), 2, info.node, slot)
 
 
-def module_key(call: Call) -> str:
+def module_key(call: ModuleCall) -> str:
     """The key of the box of a closed module call."""
     return f"m{call.scope}"
 

@@ -10,7 +10,7 @@ from gviz.events import GradAccumulated, GradFlowed
 from gviz.numbers import NO_VALUE, bad_text, bytes_text, fitting, grad, kind_text, share, short
 from gviz.render.details import detail_rows
 from gviz.render.options import Options
-from gviz.render.room import MAX_OUTPUTS, Place, has_thumbnail
+from gviz.render.room import MAX_OUTPUTS, Outline, has_thumbnail
 from gviz.render.row import Row, Style
 from gviz.render.tensors import grid, grid_shape, heat, histogram
 from gviz.trace.moment import Moment
@@ -67,7 +67,7 @@ class Now:
         return state.outputs[0].grad if state is not None else None
 
 
-def node_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now, remark: str) -> tuple[Row, ...]:
+def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now, remark: str) -> tuple[Row, ...]:
     """The rows below the title of a node's own box, never more than the place has room for."""
     if place.height == 1:
         return ()
@@ -83,7 +83,7 @@ def node_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now, r
     return tuple(rows[: place.height - 1])
 
 
-def chip_rows(place: Place, state: NodeState | None, now: Now) -> tuple[Row, ...]:
+def chip_rows(place: Outline, state: NodeState | None, now: Now) -> tuple[Row, ...]:
     """What this one use of a shared leaf has contributed, and the total of all uses."""
     if state is None or place.height == 1:
         return ()
@@ -95,7 +95,7 @@ def chip_rows(place: Place, state: NodeState | None, now: Now) -> tuple[Row, ...
     return Row(adds, "sum", "adds"), Row(total, "grad", "total")
 
 
-def saved_rows(place: Place, info: NodeInfo, now: Now) -> tuple[Row, ...]:
+def saved_rows(place: Outline, info: NodeInfo, now: Now) -> tuple[Row, ...]:
     """The shape and size of a tensor that an operation keeps, where it is one of its inputs or its result."""
     name = info.op.saved[place.slot]
     edge = dict(zip(info.op.slots, info.created.inputs, strict=False)).get(name)
@@ -106,7 +106,7 @@ def saved_rows(place: Place, info: NodeInfo, now: Now) -> tuple[Row, ...]:
     return (Row(f"{kind_text(value)} {bytes_text(value.nbytes)}", "saved"),) if value is not None else ()
 
 
-def _value_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now) -> Iterator[Row]:
+def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now) -> Iterator[Row]:
     count = len(info.created.outputs)
     for number in range(min(count, MAX_OUTPUTS)):
         label = "value" if count == 1 else f"value {number}"
@@ -120,7 +120,7 @@ def _value_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now)
             yield _thumbnail(state.outputs[number].value if state is not None else None, now)
 
 
-def _value_row(label: str, place: Place, output: OutputState, now: Now) -> Row:
+def _value_row(label: str, place: Outline, output: OutputState, now: Now) -> Row:
     if output.written_by:
         label = f"{label} v{output.version}"
     text = now.write(short, output.value, place.width - len(label) - 1)
@@ -143,7 +143,7 @@ def _thumbnail(value: Value | None, now: Now) -> Row:
     return Row(text, "value", shades=shades)
 
 
-def _grad_rows(place: Place, info: NodeInfo, state: NodeState | None, now: Now) -> Iterator[Row]:
+def _grad_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now) -> Iterator[Row]:
     count = len(info.created.outputs)
     for number in range(min(count, MAX_OUTPUTS)):
         label = "grad" if count == 1 else f"grad {number}"
@@ -165,7 +165,7 @@ def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now
     return Row(now.write(grad, output.incoming, room), style, label)
 
 
-def _leaf_rows(place: Place, made: Value | None, state: NodeState | None, now: Now) -> Iterator[Row]:
+def _leaf_rows(place: Outline, made: Value | None, state: NodeState | None, now: Now) -> Iterator[Row]:
     """What has arrived for a leaf in this pass, and its ``.grad``, which changes only when the pass accumulates."""
     output = state.outputs[0] if state is not None else None
     if place.incoming:

@@ -21,7 +21,7 @@ from gviz.render.groups import group_rows, group_states
 from gviz.render.links import Link, LinkKind
 from gviz.render.options import Options
 from gviz.render.remarks import remark
-from gviz.render.room import Place, Role, module_key, module_title
+from gviz.render.room import Outline, Role, module_key, module_title
 from gviz.render.row import Row, Style
 from gviz.render.rows import Now, chip_rows, node_rows, saved_rows
 from gviz.render.states import State, group_word, states_of, status
@@ -123,7 +123,7 @@ def parts(
     return boxes, tuple(_edge(link, now) for link in shape.links)
 
 
-def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
+def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool) -> Box:
     info, state = now.timeline.info(place.node), now.states[place.node]
     iteration = now.timeline.iterations[shape.iteration]
     if place.role == "chip":
@@ -146,7 +146,7 @@ def _box(place: Place, shape: Structure, now: Now, *, tooltips: bool) -> Box:
     return _boxed(place, held, status(info, place.role, held, now), rows, tip, name)
 
 
-def _boxed(place: Place, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str, op: str = "") -> Box:
+def _boxed(place: Outline, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str, op: str = "") -> Box:
     return Box(
         place.key,
         place.node,
@@ -163,7 +163,7 @@ def _boxed(place: Place, held: tuple[State, ...], word: str, rows: tuple[Row, ..
     )
 
 
-def _around(place: Place) -> tuple[tuple[str, str], ...]:
+def _around(place: Outline) -> tuple[tuple[str, str], ...]:
     return tuple((module_key(call), module_title(call).removeprefix("[+] ")) for call in place.within)
 
 

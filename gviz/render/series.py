@@ -12,7 +12,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.dot import digraph
 from gviz.render.drawing import Picture, TooSlowError, draw, draw_all
-from gviz.render.graph import Graph
+from gviz.render.graph import Digraph
 from gviz.render.legend import legend
 from gviz.render.picture import LAYOUT_BOXES
 from gviz.render.placing import Placing, placing
@@ -80,7 +80,7 @@ def pictures(
     )
 
 
-def _sized(graph: Graph, place: Placing, pixels: int) -> Graph:
+def _sized(graph: Digraph, place: Placing, pixels: int) -> Digraph:
     if pixels and place.points:
         graph.attr(dpi=f"{min(DPI, pixels * INCH / place.points):.2f}")
     return graph

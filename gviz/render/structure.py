@@ -14,7 +14,7 @@ from gviz.render.clusters import within
 from gviz.render.fold import Folded, fold
 from gviz.render.links import Boxes, Link, Output, box_key, links, merged, other_ways
 from gviz.render.options import Options
-from gviz.render.room import Place, Rooms, chip_place, module_key, saved_key, saved_place
+from gviz.render.room import Outline, Rooms, chip_place, module_key, saved_key, saved_place
 from gviz.render.selection import PART, Extent, extent, optimizer_steps, shown_nodes
 from gviz.trace.state import Iteration, NodeInfo, Phase
 from gviz.trace.timeline import Timeline
@@ -25,7 +25,7 @@ class Structure:
     """The boxes in order of creation and the lines of one iteration. `levels` is the length of the longest path."""
 
     iteration: int
-    places: tuple[Place, ...]
+    places: tuple[Outline, ...]
     links: tuple[Link, ...]
     levels: int
     options: Options = field(default_factory=Options)
@@ -95,7 +95,7 @@ def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo
     return _split(boxes, {node: infos[node] for node in folded.shown}, own) if many else boxes
 
 
-def _with_modules(places: list[Place], modules: list[Place]) -> list[Place]:
+def _with_modules(places: list[Outline], modules: list[Outline]) -> list[Outline]:
     """The boxes in the order of what was made last in each."""
     return sorted((*places, *modules), key=lambda place: place.node) if modules else places
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.render.calls import OPTIMIZER, graph_of
-from gviz.render.fold import Filter, Folded, Graph, around, boxes, closed_to_fit, fold, modules
+from gviz.render.fold import CallGraph, Filter, Folded, around, boxes, closed_to_fit, fold, modules
 from gviz.render.selection import Extent, extent, optimizer_steps, shown_nodes
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
@@ -29,7 +29,7 @@ class _Known:
 
     at: tuple[int, int]
     extent: Extent
-    graph: Graph
+    graph: CallGraph
 
 
 class Folds:
@@ -41,7 +41,7 @@ class Folds:
         self._wanted = Filter(frozenset({OPTIMIZER}))
         self._seen: set[int] = set()
         self._graph: _Known | None = None
-        self._folded: tuple[Graph, frozenset[str], dict[int, int]] | None = None
+        self._folded: tuple[CallGraph, frozenset[str], dict[int, int]] | None = None
 
     def wanted(self, iteration: Iteration) -> Filter:
         """What is asked for in an iteration."""
@@ -51,7 +51,7 @@ class Folds:
         self._seen.add(iteration.index)
         return self._wanted
 
-    def graph(self, iteration: Iteration) -> Graph:
+    def graph(self, iteration: Iteration) -> CallGraph:
         """The nodes and module calls of an iteration, which may still grow."""
         known, here = self._graph, (iteration.index, iteration.end)
         if known is None or known.at != here:
@@ -60,7 +60,7 @@ class Folds:
             known = self._graph = _Known(here, size, known.graph if known and same else self._built(iteration))
         return known.graph
 
-    def _built(self, iteration: Iteration) -> Graph:
+    def _built(self, iteration: Iteration) -> CallGraph:
         infos, _ = shown_nodes(self.timeline, iteration, optimizer=True)
         return graph_of(self.timeline, infos.values(), optimizer_steps(self.timeline, iteration))
 

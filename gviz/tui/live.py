@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from gviz.errors import GvizError
 from gviz.live.protocol import Held, Mode, Released, Wish
-from gviz.live.session import Ended, Output, Report, Session, exit_code
+from gviz.live.session import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.plain_text import clipped
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
@@ -34,7 +34,7 @@ _RATE_SECONDS = 1.0
 class Started:
     """A program that was started and waits for its first wish, and the beginning of its recording."""
 
-    session: Session
+    session: ControlledProgram
     timeline: Timeline
 
 
@@ -55,7 +55,7 @@ class Errand:
 class Live:
     """One program under control, from its start to its end."""
 
-    def __init__(self, session: Session, cursor: Cursor) -> None:
+    def __init__(self, session: ControlledProgram, cursor: Cursor) -> None:
         self.session = session
         self.cursor = cursor
         self.timeline = cursor.timeline
@@ -128,7 +128,7 @@ class Live:
                 return self._ended(report)
             case Released():
                 self.running = True
-            case Output(data=data):
+            case Written(data=data):
                 self._last_output = time.monotonic(), data
         return None
 
@@ -216,7 +216,7 @@ class Live:
         return tuple(dict.fromkeys(one.stop.text for one in listed if one.enabled and not one.message))
 
 
-def code_of(session: Session) -> int:
+def code_of(session: ControlledProgram) -> int:
     """The exit code of the debugger: the program's own, 0 where the user stopped it or it lives on."""
     return exit_code(session.ended) if session.ended is not None and not session.stopped else 0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gviz.errors import GvizError
-from gviz.live.session import Session
+from gviz.live.session import ControlledProgram
 from gviz.tui.live import Live
 
 Then = Literal["go on", "wait", "leave", "restart"]
@@ -18,7 +18,7 @@ Then = Literal["go on", "wait", "leave", "restart"]
 class Act:
     """One command: `do` gets the text behind its name."""
 
-    do: Callable[[Session, str], None]
+    do: Callable[[ControlledProgram, str], None]
     then: Then
     said: str = ""
     needs_program: bool = True

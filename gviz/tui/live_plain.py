@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import TextIO
 
 from gviz.live.protocol import Mode
-from gviz.live.session import Ended, Output, Report
+from gviz.live.session import Ended, Report, Written
 from gviz.plain_text import shown
 from gviz.tui import plain
 from gviz.tui.command import Command
@@ -160,7 +160,7 @@ class _Conversation:
             except KeyboardInterrupt:
                 self.live.session.pause()
                 continue
-            if isinstance(report, Output):
+            if isinstance(report, Written):
                 yield from self._lines(report.data)
             arrival = self.live.heard(report)
             if arrival is not None:

@@ -20,7 +20,7 @@ from gviz.tui.drawing.node import Subject, frame_text, node_lines
 from gviz.tui.drawing.output import output_lines
 from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.drawing.saved import saved_lines
-from gviz.tui.drawing.source import Place, code_lines
+from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.drawing.tensor import tensor_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import key_lines
@@ -138,7 +138,7 @@ def _source_lines(session: Session) -> Iterator[Line]:
     yield from map(line, _around(code_lines(text), place, session.glyphs))
 
 
-def _around(rows: tuple[Line, ...], place: Place, marks: Glyphs) -> Iterator[str]:
+def _around(rows: tuple[Line, ...], place: SourceMark, marks: Glyphs) -> Iterator[str]:
     """The lines around the expression, with the expression underlined by ``^``."""
     here, running = place.frame.line, place.running
     numbers = [*range(max(here - AROUND, 1), min(here + AROUND, len(rows)) + 1)]
@@ -152,7 +152,7 @@ def _around(rows: tuple[Line, ...], place: Place, marks: Glyphs) -> Iterator[str
             yield " " * 7 + _underline(rows[number - 1], place)
 
 
-def _underline(row: Line, place: Place) -> str:
+def _underline(row: Line, place: SourceMark) -> str:
     """Blanks and ``^`` below the expression; columns of a frame count UTF-8 bytes."""
     data = lines.plain(row).encode("utf-8", "surrogatepass")
     frame = place.frame

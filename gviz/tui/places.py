@@ -6,21 +6,21 @@ from gviz.events import BackwardStarted, Failed, NodeCreated, OptimizerStepped, 
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.source import Place
+from gviz.tui.drawing.source import SourceMark
 
 
-def source_place(timeline: Timeline, moment: Moment, node: int, depth: int = 0) -> Place | None:
+def source_place(timeline: Timeline, moment: Moment, node: int, depth: int = 0) -> SourceMark | None:
     """The expression that made the node (or its caller `depth` frames up), and the line the program is running."""
     running = running_frame(timeline, moment)
     frames = _frames(timeline, node)
     if not frames or (node != moment.actor and running is None and not node):
-        return Place(running) if running is not None else None
+        return SourceMark(running) if running is not None else None
     frame = frames[min(depth, len(frames) - 1)]
     if isinstance(moment.event, Failed | StorageWritten) and running is not None and node == moment.actor:
-        return Place(running)
+        return SourceMark(running)
     if running is None:
-        return Place(frame, -1)
-    return Place(frame, running.line if running.path == frame.path else -1)
+        return SourceMark(frame, -1)
+    return SourceMark(frame, running.line if running.path == frame.path else -1)
 
 
 def running_frame(timeline: Timeline, moment: Moment) -> Frame | None:

@@ -5,7 +5,7 @@ import queue
 from pathlib import Path
 
 from gviz.live.protocol import Held, Wish
-from gviz.live.session import Ended, Output, Session
+from gviz.live.session import ControlledProgram, Ended, Written
 from gviz.program.order import Order, command
 from gviz.trace.reader import open_trace
 from gviz.trace.timeline import Timeline
@@ -22,7 +22,7 @@ class Driver:
         self.trace = Path(folder) / "trace.gviz"
         self.reports = queue.Queue()
         self.printed = b""
-        self.session = Session(self.command(arguments), self.reports.put, **options)
+        self.session = ControlledProgram(self.command(arguments), self.reports.put, **options)
         self.next()
 
     def command(self, arguments):
@@ -31,7 +31,7 @@ class Driver:
 
     def next(self):
         """The next report but for output, which is collected."""
-        while isinstance(report := self.reports.get(timeout=PATIENCE), Output):
+        while isinstance(report := self.reports.get(timeout=PATIENCE), Written):
             self.printed += report.data
         return report
 
@@ -43,7 +43,7 @@ class Driver:
     def until_printed(self, text):
         while text not in self.printed.decode():
             report = self.reports.get(timeout=PATIENCE)
-            assert isinstance(report, Output), report
+            assert isinstance(report, Written), report
             self.printed += report.data
 
     def end(self):

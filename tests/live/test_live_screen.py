@@ -10,7 +10,7 @@ from driving_live import PATIENCE, is_gone
 from gviz.cli.launch import Launcher
 from gviz.cli.session import Program
 from gviz.explain.why import why
-from gviz.live.session import Output
+from gviz.live.session import Written
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config
 from gviz.tui.drawing import node as node_panel
@@ -196,7 +196,7 @@ def test_a_report_on_its_way_while_the_screen_opens_is_heard(tmp_path, monkeypat
     class Late(LiveScreen):
         def on_mount(self, event=None):
             self._reports = OnItsWay()
-            threading.Thread(target=self._report, args=(Output(b"more"),)).start()
+            threading.Thread(target=self._report, args=(Written(b"more"),)).start()
             super().on_mount(event)
 
     async def scenario(running):

@@ -11,8 +11,8 @@ import pytest
 from gviz import events as e
 from gviz.live import debuggee as debuggee_module
 from gviz.live.debuggee import Debuggee
-from gviz.live.protocol import Go, Held, Left, LetGo, Line, Ready, Released, Wish
-from gviz.live.session import Session
+from gviz.live.protocol import Connection, Go, Held, Left, LetGo, Ready, Released, Wish
+from gviz.live.session import ControlledProgram
 
 PATIENCE = 20
 
@@ -32,7 +32,7 @@ class Program:
             self.debuggee = Debuggee(str(folder / "program"))
             end = listener.accept()[0]
         end.settimeout(PATIENCE)
-        self.line = Line(end)
+        self.line = Connection(end)
         self.during_flush = lambda: None
         self.line.send(Go(Wish("step")))
         self.gate = self.debuggee.held_by(self)(self)
@@ -96,7 +96,7 @@ def test_an_answer_to_another_stop_is_none(program):
     assert runs_on(again)
 
 
-class Quiet(Session):
+class Quiet(ControlledProgram):
     """A session whose program says what the test says."""
 
     def __init__(self):
@@ -108,7 +108,7 @@ class Quiet(Session):
 def session():
     made = Quiet()
     ours, theirs = socket.socketpair()
-    made._line = Line(ours)
+    made._line = Connection(ours)
     with ours, theirs:
         yield made
     made._kill(signal.SIGKILL)
@@ -153,7 +153,7 @@ def test_what_cannot_be_started_leaves_nothing_open(tmp_path, monkeypatch, broke
         monkeypatch.setattr("pty.openpty", failing)
     before = set(os.listdir("/proc/self/fd")), threading.active_count()
     with pytest.raises(OSError):
-        Session(lambda address: ["/no/such/program"], print)
+        ControlledProgram(lambda address: ["/no/such/program"], print)
     assert (set(os.listdir("/proc/self/fd")), threading.active_count()) == before
     assert [*tmp_path.rglob("gviz-*")] == []
 

@@ -8,13 +8,13 @@ from recording import events_of
 import gviz.engine as torch
 from gviz.numbers import number
 from gviz.render.calls import graph_of
-from gviz.render.fold import Call, Filter, Graph, closed_below, closed_to_fit, fold, modules
+from gviz.render.fold import CallGraph, Filter, ModuleCall, closed_below, closed_to_fit, fold, modules
 from gviz.render.scene import Options, scene, structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
-NET, FC1, FC2 = Call(1, "Net", "Net"), Call(2, "Net.fc1", "Linear"), Call(3, "Net.fc2", "Linear")
-GRAPH = Graph(
+NET, FC1, FC2 = ModuleCall(1, "Net", "Net"), ModuleCall(2, "Net.fc1", "Linear"), ModuleCall(3, "Net.fc2", "Linear")
+GRAPH = CallGraph(
     nodes=[1, 2, 3, 4, 5, 6, 7, 8],
     inputs={4: [1], 5: [3, 4], 6: [5], 7: [2, 6], 8: [7]},
     calls={4: (NET, FC1), 5: (NET, FC1), 6: (NET, FC2), 7: (NET, FC2)},
@@ -46,20 +46,22 @@ def test_the_outermost_closed_module_counts():
 
 
 def test_a_call_with_one_node_is_that_node():
-    graph = Graph([1, 2], {2: [1]}, {2: (Call(1, "ReLU", "ReLU"),)})
+    graph = CallGraph([1, 2], {2: [1]}, {2: (ModuleCall(1, "ReLU", "ReLU"),)})
     assert fold(graph, Filter(frozenset({"ReLU"}))).shown == (1, 2)
 
 
 def test_a_weight_that_two_modules_share_keeps_its_box():
-    graph = Graph([1, 2, 3, 4, 5], {2: [1], 3: [2], 4: [1], 5: [4]}, {2: (FC1,), 3: (FC1,), 4: (FC2,), 5: (FC2,)}, {1})
+    graph = CallGraph(
+        [1, 2, 3, 4, 5], {2: [1], 3: [2], 4: [1], 5: [4]}, {2: (FC1,), 3: (FC1,), 4: (FC2,), 5: (FC2,)}, {1}
+    )
     folded = fold(graph, Filter(frozenset({"Net.fc1", "Net.fc2"})))
     assert folded.shown == (1,)
     assert [group.parameters for group in folded.groups] == [(), ()]
 
 
 def test_a_module_called_twice_is_two_boxes_with_the_same_weight():
-    again = Call(9, "Net.fc1", "Linear")
-    graph = Graph(
+    again = ModuleCall(9, "Net.fc1", "Linear")
+    graph = CallGraph(
         [1, 2, 3, 4, 5], {2: [1], 3: [2], 4: [1], 5: [4]}, {2: (FC1,), 3: (FC1,), 4: (again,), 5: (again,)}, {1}
     )
     folded = fold(graph, Filter(frozenset({"Net.fc1"})))
@@ -83,8 +85,13 @@ def test_depth_and_the_boxes_there_is_room_for():
 
 graphs = st.lists(st.tuples(st.integers(0, 4), st.lists(st.integers(1, 12), max_size=3)), min_size=1, max_size=12)
 paths = st.frozensets(st.sampled_from(["a", "a.b", "a.c", "d"]))
-CALLS = ((), (Call(1, "a", "A"),), (Call(1, "a", "A"), Call(2, "a.b", "B")), (Call(1, "a", "A"), Call(3, "a.c", "C")))
-PLACES = (*CALLS, (Call(4, "d", "D"),))
+CALLS = (
+    (),
+    (ModuleCall(1, "a", "A"),),
+    (ModuleCall(1, "a", "A"), ModuleCall(2, "a.b", "B")),
+    (ModuleCall(1, "a", "A"), ModuleCall(3, "a.c", "C")),
+)
+PLACES = (*CALLS, (ModuleCall(4, "d", "D"),))
 
 
 @given(graphs, paths, st.integers(0, 12), st.booleans(), st.integers(0, 3))
@@ -95,7 +102,7 @@ def test_no_node_is_lost_and_none_is_shown_twice(rows, closed, focus, ancestors,
         node: [source for source in sources if source < node] for node, (_, sources) in zip(nodes, rows, strict=True)
     }
     loose = {node for node, (place, _) in zip(nodes, rows, strict=True) if not place and not inputs[node]}
-    graph = Graph(nodes, inputs, {node: PLACES[place] for node, (place, _) in zip(nodes, rows, strict=True)}, loose)
+    graph = CallGraph(nodes, inputs, {node: PLACES[place] for node, (place, _) in zip(nodes, rows, strict=True)}, loose)
     focus = min(focus, len(rows))
     folded = fold(graph, Filter(closed, focus, ancestors, radius))
     inner = [node for group in folded.groups for node in group.inner]

@@ -12,7 +12,7 @@ from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
 from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_row
 from gviz.tui.drawing.node import Subject, frame_text, node_lines
 from gviz.tui.drawing.output import output_lines
-from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, source_line, windowed
+from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_row, source_line, windowed
 from gviz.tui.drawing.status import status
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
@@ -264,14 +264,14 @@ def test_expression_and_running_line_are_both_in_view_at_any_height():
     for height in range(2, 9):
         for line_nr in range(1, 20):
             for running in range(line_nr, min(line_nr + height, 21)):
-                place = Place(Frame("a.py", "f", line_nr, line_nr, 0, 3), running)
+                place = SourceMark(Frame("a.py", "f", line_nr, line_nr, 0, 3), running)
                 top = first_row(place, 20, height)
                 assert top < line_nr <= running <= top + height, (height, line_nr, running)
 
 
 def test_a_long_line_scrolls_only_as_far_as_its_expression_needs():
     def place(start, end):
-        return Place(Frame("a.py", "f", 1, 1, start, end))
+        return SourceMark(Frame("a.py", "f", 1, 1, start, end))
 
     assert first_column(place(30, 39), 40) == 0
     left = first_column(place(50, 60), 40)

@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from gviz.render.cells.box import Frame, box_lines
 from gviz.render.cells.look import EDGE_STATES, EDGE_STYLES, Face, Line, Look, Run
 from gviz.render.cells.raster import GRADIENT, Band, paint
-from gviz.render.layout import Edge, Key, Layout, Place, Wire
+from gviz.render.layout import Edge, Key, Layout, PlacedBox, Wire
 from gviz.values import Array
 
 BAND = 16
@@ -32,7 +32,7 @@ class Canvas:
         self.ascii = ascii
         self._look = look or Look()
         self._wires: dict[int, list[Wire]] = {}
-        self._places: dict[int, list[Place]] = {}
+        self._places: dict[int, list[PlacedBox]] = {}
         self._leaving: dict[Key, tuple[int, int]] = {}
         self._bands: dict[int, tuple[tuple[int, ...], Band]] = {}
         self._checked: set[int] = set()
@@ -72,7 +72,7 @@ class Canvas:
         lines = ["".join([text for text, _ in self.line(y)]).rstrip() for y in range(self.layout.height)]
         return "\n".join(lines)
 
-    def visible(self, rows: range) -> tuple[list[Place], list[Edge]]:
+    def visible(self, rows: range) -> tuple[list[PlacedBox], list[Edge]]:
         """The boxes and the edges of which something may be seen in some rows."""
         bands = range(rows.start // BAND, (rows.stop - 1) // BAND + 1) if rows else range(0)
         places = {place.key: place for band in bands for place in self._places.get(band, ())}
@@ -120,7 +120,7 @@ class Canvas:
         known = self._look.edges
         return max([EDGE_STATES.index(known[edge]) if edge in known else PLAIN for edge in edges], default=PLAIN)
 
-    def _box_line(self, place: Place, row: int) -> Line:
+    def _box_line(self, place: PlacedBox, row: int) -> Line:
         face = self._look.faces.get(place.key, NO_FACE)
         first, last = self._leaving.get(place.key, (0, 0))
         edges = self.layout.edges[first:last]

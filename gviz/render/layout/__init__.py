@@ -13,11 +13,11 @@ from gviz.render.layout.components import components, extent, shelve
 from gviz.render.layout.drawing import Picture, draw
 from gviz.render.layout.grid import build
 from gviz.render.layout.layers import Links, layers, spine, topological
-from gviz.render.layout.model import Box, Edge, Key, Layout, Place, Point, Wire
+from gviz.render.layout.model import Box, Edge, Key, Layout, PlacedBox, Point, Wire
 from gviz.render.layout.ordering import arrange
 from gviz.render.layout.ports import start
 
-__all__ = ["Box", "Edge", "Key", "Layout", "Place", "Point", "Wire", "layout", "layout_rightward"]
+__all__ = ["Box", "Edge", "Key", "Layout", "PlacedBox", "Point", "Wire", "layout", "layout_rightward"]
 
 Link = tuple[int, int, int]
 
@@ -31,7 +31,8 @@ def layout_rightward(boxes: Sequence[Box], edges: Sequence[Edge]) -> Layout:
     """Lay a small graph out from left to right: boxes with more lines than rows grow taller."""
     turned = _layout([Box(box.key, box.height, box.width, box.role) for box in boxes], edges, pitch=2)
     places = {
-        key: Place(key, place.y, place.x, place.height, place.width, place.port) for key, place in turned.places.items()
+        key: PlacedBox(key, place.y, place.x, place.height, place.width, place.port)
+        for key, place in turned.places.items()
     }
     wires = tuple([wire._replace(points=tuple([(y, x) for x, y in wire.points])) for wire in turned.wires])
     return Layout(places, turned.edges, wires, turned.height, turned.width, rightward=True)
@@ -85,7 +86,7 @@ def _assemble(boxes: Sequence[Box], groups: list[list[int]], pictures: list[Pict
     """Put the pictures of the components on one canvas."""
     sizes = [(picture.width, picture.height) for picture in pictures]
     corners = shelve(sizes)
-    places: dict[Key, Place] = {}
+    places: dict[Key, PlacedBox] = {}
     edges: list[Edge] = []
     wires: list[Wire] = []
     for members, picture, (x, y) in zip(groups, pictures, corners, strict=True):
@@ -98,10 +99,10 @@ def _assemble(boxes: Sequence[Box], groups: list[list[int]], pictures: list[Pict
     return Layout(places, tuple(edges), tuple(wires), width, height)
 
 
-def _place(box: Box, picture: Picture, local: int, corner: Point) -> Place:
+def _place(box: Box, picture: Picture, local: int, corner: Point) -> PlacedBox:
     grid, (dx, dy) = picture.grid, corner
     port = start(grid, local) + dx
-    return Place(box.key, grid.x[local] + dx, picture.y[local] + dy, grid.width[local], box.height, port)
+    return PlacedBox(box.key, grid.x[local] + dx, picture.y[local] + dy, grid.width[local], box.height, port)
 
 
 def _moved(wire: Wire, members: list[int], edges: int, corner: Point) -> Wire:

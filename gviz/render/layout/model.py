@@ -27,7 +27,7 @@ class Edge(NamedTuple):
     slot: int = 0
 
 
-class Place(NamedTuple):
+class PlacedBox(NamedTuple):
     """Where a box stands. `port` is the column (or, left to right, the row) at which its line leaves."""
 
     key: Key
@@ -74,7 +74,7 @@ class Layout:
     has no wire.
     """
 
-    places: Mapping[Key, Place]
+    places: Mapping[Key, PlacedBox]
     edges: tuple[Edge, ...]
     wires: tuple[Wire, ...]
     width: int

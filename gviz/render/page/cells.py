@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from gviz import events as e
 from gviz.render.links import Link
 from gviz.render.page.panel import Panels, RowKey
-from gviz.render.room import Place
+from gviz.render.room import Outline
 from gviz.render.row import Row
 from gviz.render.scene import Box, Edge, parts
 from gviz.render.structure import Structure
@@ -100,7 +100,7 @@ class Changes:
         self._shape = shape
         self._panels = Panels(timeline)
         self._by_key = {place.key: place for place in shape.places}
-        self._places: dict[int, list[Place]] = {}
+        self._places: dict[int, list[Outline]] = {}
         self._made_with: dict[int, list[Link]] = {}
         self._gradients: dict[int, list[Link]] = {}
         self._living_in: dict[int, set[int]] = {}

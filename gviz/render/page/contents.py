@@ -17,7 +17,7 @@ from gviz.render.page.geometry import Geometry, geometry
 from gviz.render.page.moves import moves, steps
 from gviz.render.page.sources import Sources
 from gviz.render.request import ExportOptions, drawing
-from gviz.render.room import Place
+from gviz.render.room import Outline
 from gviz.render.scene import scene, structure
 from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
@@ -144,7 +144,7 @@ def _graph(shape: Structure, placed: Geometry, changes: Sequence[Change], string
     }
 
 
-def _inside(place: Place) -> tuple[int, ...]:
+def _inside(place: Outline) -> tuple[int, ...]:
     """The nodes that the box of a closed module stands for."""
     return () if place.group is None else place.nodes
 

@@ -28,7 +28,7 @@ _STYLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceMark:
     """What to mark: the expression of `frame`, and the line the program is at (0: the same, -1: not in this file)."""
 
     frame: Frame
@@ -56,7 +56,7 @@ def code_lines(text: str) -> tuple[Line, ...]:
 
 
 def gutter(
-    number: int, place: Place, digits: int, glyphs: Glyphs, *, marked: bool = False, apart: bool = False
+    number: int, place: SourceMark, digits: int, glyphs: Glyphs, *, marked: bool = False, apart: bool = False
 ) -> Line:
     """The left edge of row `number` (from 1): where the program is, whether it stops here, and the line number.
 
@@ -70,12 +70,12 @@ def gutter(
     return (*head, (f"{number:>{digits}} ", "muted"))
 
 
-def source_line(rows: tuple[Line, ...], number: int, place: Place) -> Line:
+def source_line(rows: tuple[Line, ...], number: int, place: SourceMark) -> Line:
     """The code of row `number` (from 1), the expression in reverse video."""
     return tuple(_shown(_marked(rows[number - 1], number, place.frame)))
 
 
-def first_row(place: Place, count: int, height: int) -> int:
+def first_row(place: SourceMark, count: int, height: int) -> int:
     """The topmost row (from 0) for a view of `height` rows: the expression and, if it fits, the running line too."""
     line = place.frame.line
     running = place.running if place.running > 0 else line
@@ -84,7 +84,7 @@ def first_row(place: Place, count: int, height: int) -> int:
     return max(0, min(max(middle - 1 - height // 2, min(bottom, line + height - 1) - height), count - height))
 
 
-def first_column(place: Place, width: int) -> int:
+def first_column(place: SourceMark, width: int) -> int:
     """The leftmost column (from 0) for a view of `width` cells: 0 if the expression can be seen to begin there.
 
     Lines that begin in sight read better than one expression that ends there.

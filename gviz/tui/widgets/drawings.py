@@ -8,7 +8,7 @@ from textual.geometry import Region
 
 from gviz.render.cells.moments import Moments
 from gviz.render.fold import Filter
-from gviz.render.layout import Place
+from gviz.render.layout import PlacedBox
 from gviz.render.options import Options
 from gviz.render.selection import PART, Parts
 from gviz.render.structure import Form, form, structure
@@ -105,7 +105,7 @@ class Drawings:
         return boxes if len(boxes) <= PART else self._timeline.nodes_of(iteration)
 
 
-def kept_in_view(now: Moments | None, other: Moments, view: Region) -> tuple[Place, Place] | None:
+def kept_in_view(now: Moments | None, other: Moments, view: Region) -> tuple[PlacedBox, PlacedBox] | None:
     """Where the box nearest to the middle of the view stands in two drawings of an iteration, if both have one."""
     if now is None or now.shape.iteration != other.shape.iteration:
         return None

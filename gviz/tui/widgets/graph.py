@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from gviz.render.cells.moments import Moments
 from gviz.render.fold import ALL, Filter
-from gviz.render.layout import Place
+from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
@@ -262,7 +262,7 @@ class GraphCanvas(ScrollView, can_focus=True):
     def _view(self) -> Region:
         return Region(int(self.scroll_offset.x), int(self.scroll_offset.y), *self.scrollable_content_region.size)
 
-    def _place(self, node: int) -> Place | None:
+    def _place(self, node: int) -> PlacedBox | None:
         """Where a node's own box stands (its first chip if the picture has only chips of it)."""
         if self._drawing is None:
             return None
@@ -293,7 +293,7 @@ class GraphCanvas(ScrollView, can_focus=True):
         self._dress()
         self._redraw(drawing)
 
-    def _hold(self, held: tuple[Place, Place] | None, before: Offset) -> None:
+    def _hold(self, held: tuple[PlacedBox, PlacedBox] | None, before: Offset) -> None:
         """Let a box stay where it was on the screen, although the boxes around it are laid out anew."""
         if held is not None:
             old, new = held

@@ -14,7 +14,7 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
-from gviz.tui.drawing.source import Place, code_lines, first_column, first_row, gutter, source_line, windowed
+from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_row, gutter, source_line, windowed
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells
 from gviz.tui.marks import marked_lines, nodes_of_line
@@ -39,10 +39,10 @@ class SourcePane(Lines):
         self._timeline = timeline
         self._breakpoints = breakpoints
         self._marked: dict[int, list[Breakpoint]] = {}
-        self._place: Place | None = None
+        self._place: SourceMark | None = None
         self._code: tuple[Line, ...] = ()
         self._following = False
-        self._followed: tuple[Place | None, Size] | None = None
+        self._followed: tuple[SourceMark | None, Size] | None = None
         self.glyphs = glyphs
 
     def row(self, y: int) -> Line:
@@ -135,7 +135,7 @@ class SourcePane(Lines):
     def _mark(self) -> None:
         self._marked = marked_lines(self._breakpoints, self._place.frame.path) if self._place is not None else {}
 
-    def _scroll(self, place: Place) -> None:
+    def _scroll(self, place: SourceMark) -> None:
         height, width = max(self.scrollable_content_region.height, 1), self.scrollable_content_region.width
         x, y = first_column(place, width - self._digits - 3), first_row(place, len(self._code), height)
         self.scroll_to(x=x, y=y, animate=False, force=True, immediate=True)
