@@ -1,10 +1,10 @@
 """A product and a sine: where the gradients 8 and 2 come from
 
-Press n to step: four boxes for x * x and sin(2 * y), then z = 16, then back.
-The pass starts at z with the gradient 1, and the addition hands that 1 to
-both of its inputs. sin multiplies it by cos(2 * y) = 1, and 2 * y by its
-constant: y.grad becomes 2. x * x sends 4 over each of its two inputs, and
-both go to the one x, where they meet: 4 + 4, so x.grad becomes 8. N steps
+Press n to step: four operations for x * x and sin(2 * y), then z = 16, then
+back; v shows them as a graph, a list, or both. Addition hands the 1 that the
+pass starts with to both inputs. g is the gradient that came in: sin sends on
+g * cos(2 * y) = 1, and 2 * y twice that: y.grad becomes 2. x * x sends 4 to
+each of its two inputs, and both are x: 4 + 4, so x.grad becomes 8. N steps
 back through all of it, f runs to the end of a pass.
 """
 

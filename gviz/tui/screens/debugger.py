@@ -280,6 +280,10 @@ class DebuggerScreen(LookKeys):
 
     def on_key(self, event: events.Key) -> None:
         """Take keys that must not wait for the bindings."""
+        self.take_key(event)
+
+    def take_key(self, event: events.Key) -> None:
+        """Stop a key that an open prompt wants, or that opens one."""
         if self.ahead.take(event, self.query_one(Prompt)):
             event.stop()
             event.prevent_default()

@@ -63,6 +63,10 @@ class LookKeys(CursorKeys):
         """Let the source follow the frame that is looked at."""
         raise NotImplementedError
 
+    def take_key(self, event: events.Key) -> None:
+        """Take a key that must not wait for the bindings."""
+        raise NotImplementedError
+
     def say(self, remark: str) -> None:
         """Say something in the bottom row."""
         raise NotImplementedError
@@ -190,7 +194,9 @@ class LookKeys(CursorKeys):
 
     def show_sheet(self, title: str, draw: Draw) -> None:
         """A text over the panels, until a key."""
-        self._lay_over(lambda: SheetScreen(title, draw, self.session.glyphs))
+        keys = self.session.keys
+        closing = {key for id in ("act.help", "look.explain", "act.quit") for key in keys[id]}
+        self._lay_over(lambda: SheetScreen(title, draw, self.session.glyphs, closing, self.take_key))
 
     def action_inspect(self) -> None:
         """Everything about the selected node."""

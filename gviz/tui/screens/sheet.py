@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import ClassVar
 
 from textual import events
@@ -34,16 +34,27 @@ class Sheet(LinkedPage):
         self.show_fitted(self._draw_lines)
 
 
+Take = Callable[[events.Key], None]
+"""What a key does that must not wait for the bindings."""
+
+
 class SheetScreen(ModalScreen[None]):
-    """Any key leaves, but for those that scroll a text longer than the screen, or choose a number in it."""
+    """Any key leaves, but for those that scroll a text longer than the screen, or choose a number in it.
+
+    Nobody's first key is lost: one that is not in `closing` also does what it does below, where `take` has the first
+    look at it.
+    """
 
     SCROLLING: ClassVar[frozenset[str]] = frozenset(
         {"up", "down", "left", "right", "pageup", "pagedown", "home", "end"}
     )
 
-    def __init__(self, title: str, draw: Draw, glyphs: Glyphs) -> None:
+    def __init__(
+        self, title: str, draw: Draw, glyphs: Glyphs, closing: Collection[str] = (), take: Take | None = None
+    ) -> None:
         super().__init__()
         self._title, self._draw, self._glyphs = title, draw, glyphs
+        self._closing_keys, self._take = {"escape", "enter", "space", *closing}, take
 
     def compose(self) -> ComposeResult:
         """One page."""
@@ -52,16 +63,21 @@ class SheetScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Name the page."""
         sheet = self.query_one(Sheet)
-        sheet.set_title(f"{self._title}: any key closes this")
+        sheet.set_title(f"{self._title}: any key closes this, and acts")
         sheet.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Leave at any key that does not scroll or follow a number."""
+        """Leave at any key that does not scroll or follow a number; it goes on to the screen below."""
         follows = event.key == "enter" and self.query_one(Sheet).link_chosen
-        if event.key not in self.SCROLLING and not follows:
-            event.stop()
-            event.prevent_default()
+        if event.key in self.SCROLLING or follows:
+            return
+        if self.is_current:
             self.dismiss()
+        event.prevent_default()
+        if event.key in self._closing_keys:
+            event.stop()
+        elif self._take is not None:
+            self._take(event)
 
     def on_click(self) -> None:
         """Leave at a click."""

@@ -37,6 +37,11 @@ class TutorScreen(DebuggerScreen):
         super().perform(command)
         self._see(command.name)
 
+    def action_panel(self, panel: str) -> None:
+        """Bring a panel to the front; it may be the one that is waited for."""
+        super().action_panel(panel)
+        self._see(panel)
+
     def show_arrival(self, stop: Arrival) -> None:
         """Follow the cursor; a key may have brought it where it is waited for."""
         super().show_arrival(stop)
