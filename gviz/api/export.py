@@ -136,20 +136,7 @@ def moment_of(timeline: Timeline, at: int | str | None) -> int:
         return last_moment(timeline)
     if isinstance(at, int):
         return at
-    if at in ("forward", "backward"):
-        return _end_of(at, timeline)
     return event_at(timeline, at)
-
-
-def _end_of(kind: str, timeline: Timeline) -> int:
-    """The moment at which the last forward, or the last backward pass, has done all it does."""
-    if kind == "backward":
-        ends = [end for iteration in timeline.iterations for end in timeline.pass_ends(iteration)]
-    else:
-        ends = [phase.end for phase in timeline.phases if phase.kind == kind]
-    if not ends:
-        raise GvizError(f"no {kind} pass in this recording", exit_code=2)
-    return ends[-1]
 
 
 def node_of(timeline: Timeline, place: str | int, n: int) -> int:

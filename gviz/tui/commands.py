@@ -32,6 +32,7 @@ from gviz.tui.command import Asked, Command, Look, Run, Said, Script, Spec, Wish
 from gviz.tui.cursor import Arrival, Cursor, Move
 from gviz.tui.folds import Folds
 from gviz.tui.session import Session
+from gviz.words.vocabulary import A_MOMENT
 
 
 def _moves(move: Move, reason: str, *, backward: bool = False) -> Run:
@@ -136,7 +137,7 @@ _TIME = (
          _cursor(Cursor.reverse_to), repeats=True),
     Spec("jump", ("j",), "PLACE", "the same as goto: in a recording nothing is run or skipped", _jump),
     Spec("goto", ("@",), "PLACE",
-         "move the time cursor: @12 or 12, start, end, fwd, bwd, nan, error, #4, x, 'm", _cursor(Cursor.goto)),
+         f"move the time cursor: {A_MOMENT}", _cursor(Cursor.goto)),
     Spec("back", (), "", "back in the list of positions jumped from", lambda session, _: session.cursor.back()),
     Spec("play", (), "[SPEED]", "step by itself: play, play 2x, play stop",
          lambda _, command: Wish("play", command.argument)),

@@ -16,6 +16,7 @@ from gviz.tui.informing import PAGES
 from gviz.tui.session import Session
 from gviz.tui.settings import SETTINGS
 from gviz.where import EVENTS
+from gviz.words.vocabulary import MOMENT_WORDS
 
 MOST = 500
 """So many completions are given at most, and so many files of a folder looked at."""
@@ -68,7 +69,7 @@ def _source(name: str, takes: str, head: str) -> _Source:
         "set": [one.name for one in SETTINGS],
         "show": [one.name for one in SETTINGS],
         "help": [spec.name for spec in SPECS],
-        "goto": ("start", "end", "fwd", "bwd", "nan", "error"),
+        "goto": MOMENT_WORDS,
         "play": ("2x", "4x", "8x", "stop"),
     }
     if name == "copy":

@@ -1,4 +1,4 @@
-"""Which moment a text means: ``12``, ``start``, ``end``, ``fwd``, ``bwd``, ``nan``, ``error``, ``'mark``, a node."""
+"""Which moment a text means: ``12``, ``forward``, ``nan``, ``'mark``, a node."""
 
 from __future__ import annotations
 
@@ -8,39 +8,56 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.timeline import Timeline
 from gviz.words.nodes import event_number, node_at
+from gviz.words.vocabulary import A_MOMENT
 
 NO_MARKS: Mapping[str, int] = {}
 
 
-def event_at(timeline: Timeline, text: str, n: int = 0, node: int = 0, marks: Mapping[str, int] = NO_MARKS) -> int:
-    """The event number that `text` means to who stands at moment `n`, looks at `node` and has set `marks`.
+def event_at(
+    timeline: Timeline, text: str, n: int | None = None, node: int = 0, marks: Mapping[str, int] = NO_MARKS
+) -> int:
+    """The event number that `text`, one of `MOMENTS`, means to who stands at moment `n` (None: looks from outside).
 
-    A node means the event that made it. GvizError for what there is not.
+    He looks at `node` and has set `marks`. A node means the event that made it. GvizError for what there is not.
     """
+    here = len(timeline) if n is None else n
     match text:
         case "start":
             return 0
         case "end":
             return len(timeline)
-        case "fwd":
-            return _phase(timeline, "forward", n)
-        case "bwd":
-            return _phase(timeline, "backward", n)
+        case "forward" | "fwd":
+            return _through(timeline, "forward", here)
+        case "backward" | "bwd":
+            return _through(timeline, "backward", here)
         case "nan":
             return _existing(timeline.first_bad(), "no nan or inf in this recording")
         case "error":
-            return _existing(_error(timeline, n), "no error in this recording")
+            return _existing(_error(timeline, n or 0), "no error in this recording")
     if text.startswith("'"):
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
         return event_number(timeline, text.removeprefix("@"))
-    return timeline.info(node_at(timeline, text, node)).born
+    return _born(timeline, text, node)
 
 
-def _phase(timeline: Timeline, kind: str, n: int) -> int:
-    """The start of the next phase of a kind after a moment, else of the first."""
-    starts = [phase.start for phase in timeline.phases if phase.kind == kind]
-    return next((start for start in starts if start > n), starts[0] if starts else n)
+def _through(timeline: Timeline, kind: str, n: int) -> int:
+    """The end of the last phase of a kind in the iteration of moment `n`, else in the whole recording."""
+    phases = [phase for phase in timeline.phases if phase.kind == kind]
+    iteration = timeline.iteration_at(n)
+    here = [phase.end for phase in phases if iteration.start <= phase.start <= iteration.end]
+    return _existing((here or [phase.end for phase in phases] or [0])[-1], f"no {kind} pass in this recording")
+
+
+def _born(timeline: Timeline, text: str, start: int) -> int:
+    try:
+        return timeline.info(node_at(timeline, text, start)).born
+    except GvizError as error:
+        if text.startswith(("#", "@")) or ":" in text:
+            raise
+        near = f"{error.hint} " if (error.hint or "").startswith("did you mean") else ""
+        hint = f"{near}A moment is {A_MOMENT}" if near else f"a moment is {A_MOMENT}"
+        raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2) from None
 
 
 def _error(timeline: Timeline, n: int) -> int:

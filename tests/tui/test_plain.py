@@ -67,7 +67,7 @@ def test_what_cannot_be_done_is_explained_and_the_session_goes_on(command, says)
 
 
 def test_a_place_may_be_a_name_a_node_a_line_or_a_mark():
-    for place, event in (("b", 7), ("#4", 7), ("demo.py:6", 7), ("bwd", 12), ("end", 33), ("Add", 9), ("@9", 9)):
+    for place, event in (("b", 7), ("#4", 7), ("demo.py:6", 7), ("fwd", 11), ("end", 33), ("Add", 9), ("@9", 9)):
         assert f"event {event}" in transcript(demo(), f"goto {place}").splitlines()[-1 - (event == 33)]
     assert transcript(demo(), "n", "mark here", "c", "goto 'here").splitlines()[-1].startswith("back to event 3,")
 

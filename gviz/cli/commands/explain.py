@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from gviz.cli import answers
+from gviz.cli.moment import at_option
 
 
 @click.command("explain")
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("place", metavar="[PLACE[.grad|.value]]", required=False)
-@click.option("--at", metavar="MOMENT", help="An event number, start, end (unless given), nan, error, fwd or bwd.")
+@at_option("The moment asked about")
 @click.option("--all", "whole", is_flag=True, help="Print every line of a long answer.")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from gviz.cli import streams
+from gviz.cli.moment import at_option
 from gviz.cli.picture import print_picture, suffix_of, write_picture
 from gviz.cli.session import Program, engine_option, is_trace, record_program
 from gviz.program.order import Engine
@@ -39,7 +40,7 @@ class Export(click.Command):
     "asks for one picture a moment; - is standard output.",
 )
 @click.option("--format", "kind", default="svg", metavar="NAME", help="The kind of picture for -o - (svg).")
-@click.option("--at", metavar="MOMENT", help="An event number, start, end, nan, error, forward, backward or a node.")
+@at_option("The moment drawn", "the last before the graph is taken down")
 @click.option("--moments", default="", metavar="FIRST..LAST", help="The moments of a moving picture or series.")
 @click.option("--style", default="gviz", metavar="NAME", help="How it looks; the styles are listed below.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Colours of the picture.")

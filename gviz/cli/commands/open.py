@@ -8,6 +8,7 @@ import click
 
 from gviz.cli import ranks
 from gviz.cli.debugger import debug
+from gviz.cli.moment import at_option
 from gviz.cli.settings import Settings, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.errors import GvizError
@@ -16,7 +17,7 @@ from gviz.trace import places
 
 @click.command("open")
 @click.argument("trace", type=click.Path(path_type=Path), required=False)
-@click.option("--at", metavar="MOMENT", help="Open at an event number, start, end, nan, error, fwd, bwd or a node.")
+@at_option("Where to open", "its failure or its first event")
 @takes_opening
 @display_options
 @click.pass_obj

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gviz.cli import shell
+from gviz.cli.moment import at_option
 from gviz.errors import GvizError
 
 PAGES = ("stats", "tape", "events", "node")
@@ -16,7 +17,7 @@ PAGES = ("stats", "tape", "events", "node")
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("page", type=click.Choice(PAGES), default="stats", required=False, metavar="[stats|tape|events|node]")
 @click.argument("place", required=False, metavar="[NODE]")
-@click.option("--at", metavar="MOMENT", help="For tape and node: an event number, start, end, nan, error, fwd or bwd.")
+@at_option("For tape and node, the moment")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 def command(trace: Path, page: str, place: str | None, at: str | None, kind: str) -> None:
     """Print what is in a trace.

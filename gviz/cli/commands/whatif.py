@@ -12,6 +12,7 @@ import click
 
 from gviz.api import outputs
 from gviz.cli import streams
+from gviz.cli.moment import at_option
 from gviz.cli.settings import Settings
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -30,7 +31,7 @@ _COLUMN = 24
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("changes", nargs=-1, required=True, metavar="CHANGE...")
 @click.option("--show", metavar="EXPR,...", help="What to show: z, x.grad, any expression (all that differs).")
-@click.option("--at", metavar="MOMENT", help="A moment of the iteration that is run again (end).")
+@at_option("A moment of the iteration that is run again")
 @click.option("--points", type=click.IntRange(2, 1000), default=POINTS, show_default=True, help="Of a range.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The branch as a trace; a range's curves as svg.")
 @click.option("-f", "--force", is_flag=True, help="Write over an existing file.")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from gviz.cli import answers
+from gviz.cli.moment import at_option
 from gviz.cli.quietly import recorded
 from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
 
 
 @click.command("why", context_settings=SCRIPT_CONTEXT)
 @click.argument("place", metavar="PLACE[.grad|.value]")
-@click.option("--at", metavar="MOMENT", help="An event number, start, end (unless given), nan, error, fwd or bwd.")
+@at_option("The moment asked about")
 @click.option("--all", "whole", is_flag=True, help="Print every line of a long answer.")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 @takes_program

@@ -1,0 +1,21 @@
+"""The words that mean a moment, once for every command and option that takes one."""
+
+from __future__ import annotations
+
+MOMENTS: tuple[tuple[str, str], ...] = (
+    ("12, @12", "right after this event; 0 is before all"),
+    ("start, end", "before the first event, after the last"),
+    ("forward, fwd", "when the forward of this iteration (from outside: of the last) is through"),
+    ("backward, bwd", "when the last backward pass of this iteration (from outside: of the last) is through"),
+    ("nan", "the first event that holds nan or inf"),
+    ("error", "where the program failed, or a pass whose error it caught"),
+    ("'NAME", "a mark, set by mark() in the program or by the debugger"),
+    ("#4, x, op:Mul, demo.py:4", "the event that made this node"),
+)
+"""How a moment is written, and what it means."""
+
+MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "error")
+"""The moments that are plain words, as Tab completes them."""
+
+A_MOMENT = "an event number, start, end, forward (fwd), backward (bwd), nan, error, 'MARK, or a node: #4, x"
+"""What a moment can be, in half a sentence."""
