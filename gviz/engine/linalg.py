@@ -14,6 +14,7 @@ from gviz.engine.ops.pseudo_inverses import lstsq, matrix_rank, pinv
 from gviz.engine.ops.solving import det, inv, slogdet, solve, solve_triangular, tensorsolve
 from gviz.engine.ops.tensor_products import multi_dot
 from gviz.engine.tensor import Tensor
+from gviz.engine.wanting import want_tensors as _want_tensors
 
 __all__ = [
     "LinAlgError",
@@ -50,5 +51,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     """The diagonals of matrices, as a view."""
     return _diagonal(A, offset, dim1, dim2)
 
+
+_want_tensors(globals(), "linalg_")
 
 __getattr__ = lookup_in(__name__)

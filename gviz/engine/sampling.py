@@ -15,6 +15,7 @@ from gviz.engine.from_data import made
 from gviz.engine.ops.random import check_floating, check_integer_range
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.tensor import Tensor
+from gviz.engine.wanting import want_tensors
 from gviz.values import Array
 
 __all__ = ["rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"]
@@ -96,3 +97,6 @@ def _floating(name: str, options: Any) -> Kind:
     kind = kind_of(name, checked(name, options)).numpy
     check_floating("check_uniform_bounds" if name == "rand" else "normal_kernel_cpu", kind)
     return kind
+
+
+want_tensors(globals())

@@ -14,12 +14,14 @@ import numpy as np
 
 from gviz.engine import dtypes, watching
 from gviz.engine.apply import Attrs, apply
+from gviz.engine.arguments import typename
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.engine.op import REQUIRED, Op
 from gviz.engine.out import WITH_OUT, taking_out
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.engine.views import apply_in_place
+from gviz.engine.wanting import wanting_tensors
 from gviz.values import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,15 +33,19 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """What the namespace ``torch`` offers, by name."""
 
 
-def front(*names: str, method: bool = True, function: bool = True) -> Callable[[F], F]:
-    """Offer a hand-written function as ``torch.<name>`` and ``Tensor.<name>``, for each of `names`."""
+def front(*names: str, method: bool = True, function: bool = True, checks: bool = False) -> Callable[[F], F]:
+    """Offer a hand-written function as ``torch.<name>`` and ``Tensor.<name>``, for each of `names`.
+
+    Unless it `checks` by itself that its arguments are tensors, it is made to say so of one that is none.
+    """
 
     def offer(implementation: F) -> F:
         for name in names:
             if function:
-                FUNCTIONS[name] = taking_out(name, implementation) if name in WITH_OUT else implementation
+                called = implementation if checks else wanting_tensors(implementation, name)
+                FUNCTIONS[name] = taking_out(name, called) if name in WITH_OUT else called
             if method:
-                setattr(Methods, name, implementation)
+                setattr(Methods, name, implementation if checks else wanting_tensors(implementation, name, method=True))
         return implementation
 
     return offer
@@ -59,10 +65,10 @@ def derive(op: Op, *aliases: str, numbers: bool = True, number_first: bool = Fal
         implementation = _bound(op, numbers)
     else:
         implementation = _unary(op) if len(op.slots) == 1 else _binary(op, number_first)
-    front(op.name, *aliases)(_named(implementation, op, op.name))
+    front(op.name, *aliases, checks=True)(_named(implementation, op, op.name))
     if op.in_place:
         variant = in_place(op, numbers)
-        front(*(name + "_" for name in (op.name, *aliases)), function=False)(variant)
+        front(*(name + "_" for name in (op.name, *aliases)), function=False, checks=True)(variant)
 
 
 def _named(function: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
@@ -150,8 +156,7 @@ def checked(op: Op, value: object, position: int) -> Tensor:
     if isinstance(value, Tensor):
         return value
     name = "input" if position == 1 else op.slots[position - 1]
-    kind = type(value).__name__
-    raise TypeError(f"{op.name}(): argument '{name}' (position {position}) must be Tensor, not {kind}")
+    raise TypeError(f"{op.name}(): argument '{name}' (position {position}) must be Tensor, not {typename(value)}")
 
 
 def operand(op: Op, value: object, like: Tensor, position: int = 2) -> Tensor:
@@ -204,14 +209,14 @@ def reflected(op: Op) -> Callable[[Tensor, Any], Any]:
 
 
 def _unary(op: Op) -> Callable[..., Any]:
-    def function(input: Tensor) -> Any:
+    def function(input: Any) -> Any:
         return apply(op, (checked(op, input, 1),))
 
     return function
 
 
 def _binary(op: Op, number_first: bool) -> Callable[..., Any]:
-    def function(input: Tensor, other: Any) -> Any:
+    def function(input: Any, other: Any) -> Any:
         if number_first and isinstance(other, Tensor):
             input = operand(op, input, other, 1)
         return apply(op, (checked(op, input, 1), operand(op, other, input)))

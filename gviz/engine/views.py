@@ -93,15 +93,19 @@ def refresh(view: Tensor) -> Edge | None:
     return None
 
 
-def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Tensor:
-    """Run `op` and write its result into the memory of the first tensor, which is returned."""
+def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, may_overlap: bool = False) -> Tensor:
+    """Run `op` and write its result into the memory of the first tensor, which is returned.
+
+    RuntimeError if two of its elements are one place in memory, unless they `may_overlap`.
+    """
     target = tensors[0]
     if target.is_inference() and not thread.inference:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
     if thread.grad_enabled and any(_wants_grad(t) for t in tensors):
         check_in_place(target)
     untracked = why_untracked(tensors)
-    check_overlap(target, tensors[1:])
+    if not may_overlap:
+        check_overlap(target, tensors[1:])
     result = np.asarray(compute(op, tensors, attrs))
     _check_fit(result, target._array)
     channel, recorder = emit.channel, watching.recorder() if watching.watchers else None

@@ -13,6 +13,7 @@ from gviz.engine.ops.matrix import bmm_front
 from gviz.engine.ops.shape import reshape, unsqueeze, view
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
+from gviz.engine.wanting import all_tensors
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ELLIPSIS = "..."
@@ -41,6 +42,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {kind}")
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    all_tensors(operands, 1)
     if not operands:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its "

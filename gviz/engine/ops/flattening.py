@@ -10,6 +10,7 @@ from gviz.engine.ops.memory import contiguous
 from gviz.engine.ops.shape import normal_dims, reshape, sizes_of, unsqueeze, view
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
+from gviz.engine.wanting import several
 
 
 @front("flatten")
@@ -59,8 +60,7 @@ def _each(make: Any, tensors: tuple[Any, ...]) -> Any:
     """`make` of the one tensor given, or of each of several or of a list."""
     if len(tensors) == 1 and isinstance(tensors[0], Tensor):
         return make(tensors[0])
-    listed = tensors[0] if len(tensors) == 1 else tensors
-    return tuple([make(tensor) for tensor in listed])
+    return tuple([make(tensor) for tensor in several(tensors)])
 
 
 def at_least_1d(self: Tensor) -> Tensor:

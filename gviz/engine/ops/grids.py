@@ -15,6 +15,7 @@ from gviz.engine.ops.masking import select_where
 from gviz.engine.ops.shape import expand, run, view
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.wanting import all_tensors, several
 
 
 @front("meshgrid", method=False)
@@ -23,7 +24,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
     With `indexing` "xy" the first two vectors belong to columns and rows, not to rows and columns.
     """
-    vectors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    vectors = several(tensors)
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for vector in vectors:
@@ -57,6 +58,7 @@ def _check_vector(tensor: Tensor) -> None:
 @front("cartesian_prod", method=False)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All tuples of one element from each vector, one a row."""
+    all_tensors(tensors)
     for tensor in tensors:
         _check_vector(tensor)
     if len(tensors) == 1:

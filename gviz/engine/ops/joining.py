@@ -17,6 +17,7 @@ from gviz.engine.ops.selecting import at, narrow
 from gviz.engine.ops.shape import in_shape, normal_dims, reshape
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.wanting import all_tensors
 from gviz.values import Array
 
 Shape = tuple[int, ...]
@@ -145,9 +146,7 @@ def _check_list(name: str, tensors: object) -> None:
     if not isinstance(tensors, (tuple, list)):
         kind = type(tensors).__name__
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {kind}")
-    for i, tensor in enumerate(tensors):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(tensor).__name__}")
+    all_tensors(tensors)
 
 
 def _check_sizes(tensors: Sequence[Tensor], like: Shape, axis: int) -> None:
@@ -194,6 +193,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices, rows and numbers down the diagonal of one matrix."""
     if not tensors:
         return new_tensor(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+    all_tensors(tensors)
     for i, tensor in enumerate(tensors):
         if tensor.ndim > 2:
             raise RuntimeError(

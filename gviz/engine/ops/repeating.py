@@ -16,6 +16,7 @@ from gviz.engine.ops.shape import expand, in_shape, normal_dims, run, sizes_of, 
 from gviz.engine.size import Size
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.wanting import several
 from gviz.values import Array
 
 Shape = tuple[int, ...]
@@ -88,7 +89,7 @@ def broadcast_to(self: Tensor, *size: Any) -> Tensor:
 @front("broadcast_tensors", method=False)
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Each tensor expanded to the shape that all broadcast to."""
-    listed = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    listed = several(tensors)
     shape = common_shape(*[tensor.shape for tensor in listed])
     return tuple([t if t.shape == shape else run(expand, t, size=shape) for t in listed])
 

@@ -13,6 +13,7 @@ from gviz.engine.ops.memory import clone
 from gviz.engine.ops.shape import normal_dims, reshape, reshaped, run, unsqueeze, view
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
+from gviz.engine.wanting import all_tensors, several
 
 Dims = Sequence[int]
 
@@ -107,12 +108,13 @@ def _as_matrices(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims, inner_size: i
 @front("chain_matmul", method=False)
 def chain_matmul(*matrices: Any) -> Tensor:
     """The product of several matrices, in the cheapest order."""
-    listed = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    listed = several(matrices)
     return run(clone, listed[0]) if len(listed) == 1 else multi_dot(listed)
 
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of several matrices, in the cheapest order; the first and the last may be vectors."""
+    all_tensors(tensors)
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     last = len(tensors) - 1

@@ -24,5 +24,8 @@ from gviz.engine.nn.functional.unpooling import *
 from gviz.engine.nn.functional.vision import *
 from gviz.engine.ops.matrix import linear as linear
 from gviz.engine.ops.padding import pad as pad
+from gviz.engine.wanting import want_tensors as _want_tensors
+
+_want_tensors(globals())
 
 __getattr__ = lookup_in(__name__)

@@ -1,0 +1,88 @@
+"""Says of an argument that should be a tensor, and is none, what PyTorch says.
+
+Before a call only the first argument is looked at: another that is no tensor fails sooner or later, and is named then.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
+from typing import Any, TypeVar
+
+from gviz.engine.arguments import typename
+from gviz.engine.tensor import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def wanting_tensors(function: F, called: str, *, method: bool = False) -> F:
+    """`function`, which names the argument that is at fault; itself if none of its parameters must be a tensor.
+
+    Errors say it is `called` so. The first argument of a `method` is a tensor, and not counted.
+    """
+    wanted = _wanted(function, 1 if method else 0)
+    if not wanted:
+        return function
+
+    leads = wanted[0][0] == 0
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if leads and args and not isinstance(args[0], Tensor):
+            raise _refusal(called, *wanted[0], args[0])
+        try:
+            return function(*args, **kwargs)
+        except Exception:
+            for position, name in wanted:
+                given = args[position] if position < len(args) else kwargs.get(name, _NOT_GIVEN)
+                if given is not _NOT_GIVEN and not isinstance(given, Tensor):
+                    raise _refusal(called, position - method, name, given) from None
+            raise
+
+    return wrapper  # type: ignore[return-value]  # the same signature
+
+
+def several(given: tuple[Any, ...]) -> Sequence[Tensor]:
+    """The tensors given one by one, or as one list. TypeError for what is none."""
+    listed: Sequence[Tensor] = given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    all_tensors(listed)
+    return listed
+
+
+def all_tensors(given: Iterable[object], argument: int = 0) -> None:
+    """Raises TypeError for the first of those given, as an argument at this place, that is no tensor."""
+    for place, one in enumerate(given):
+        if not isinstance(one, Tensor):
+            raise TypeError(f"expected Tensor as element {place} in argument {argument}, but got {typename(one)}")
+
+
+_NOT_GIVEN = object()
+_OURS = __name__.rpartition(".")[0]
+
+
+def want_tensors(namespace: dict[str, Any], prefix: str = "") -> None:
+    """Let every public function of a module name the argument that is no tensor; `prefix` stands before its name."""
+    for name, thing in list(namespace.items()):
+        if not name.startswith("_") and isinstance(thing, FunctionType) and thing.__module__.startswith(_OURS):
+            namespace[name] = wanting_tensors(thing, prefix + name)
+
+
+def _wanted(function: Callable[..., Any], first: int) -> list[tuple[int, str]]:
+    """The parameters, from place `first` on, that must be tensors."""
+    function = inspect.unwrap(function)
+    signature = getattr(function, "__signature__", None)
+    if signature is not None:
+        annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+        names = tuple(annotations)
+    else:  # quicker than to ask for the signature: there are hundreds of functions
+        annotations, code = function.__annotations__, function.__code__
+        names = code.co_varnames[: code.co_argcount]
+    return [(i, name) for i, name in enumerate(names) if i >= first and annotations.get(name) == "Tensor"]
+
+
+def _refusal(called: str, position: int, name: str, given: object) -> TypeError:
+    name = "input" if name == "self" else name
+    what = f"{called}(): argument '{name}' (position {position + 1}) must be Tensor"
+    return TypeError(f"{what}, not {typename(given)}")

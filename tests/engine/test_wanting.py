@@ -1,0 +1,42 @@
+"""An array, a list, the tuple of a recurrent layer, None: what is no tensor is refused by its name, as PyTorch does."""
+
+import pytest
+from expressions import attempted, split
+from twin import compare
+
+OPERANDS = """
+import numpy as np, torch, torch.nn as nn, torch.nn.functional as F
+t, image, kernel = torch.arange(6.).reshape(2, 3), torch.zeros(1, 2, 5, 5), torch.zeros(3, 2, 2, 2)
+array, pair = np.ones((2, 3), "float32"), (t, t)
+"""
+TO_MODULES = split("""
+nn.Linear(3, 2)(array) | nn.Linear(3, 2)(pair) | nn.Linear(3, 2)(None) | nn.Linear(3, 2)("x") | nn.ReLU()(pair)
+nn.Sequential(nn.Linear(3, 3), nn.ReLU())([1., 2.]) | nn.LayerNorm(3)(array) | nn.Flatten()(array) | nn.Dropout()(pair)
+""")
+TO_FUNCTIONS = split("""
+F.linear(t, array) | F.linear(pair, t) | F.relu(array) | F.gelu(pair) | F.layer_norm(array, (3,)) | F.alpha_dropout(array)
+F.dropout("x") | torch.matmul(t, array) | torch.matmul(pair, t) | torch.tril(array) | torch.squeeze(None) | t.matmul(array)
+torch.mm(t, pair) | torch.dot(t[0], None) | torch.flatten(array) | torch.gather(array, 0, t) | torch.rand_like(array)
+torch.exp(array) | torch.add(array, t) | torch.linalg.det(array) | torch.allclose(array, t)
+""")
+IN_LISTS = split("""
+torch.einsum("ij->", array) | torch.einsum("ij,ij->", t, [1.]) | torch.meshgrid(t[0], array) | torch.meshgrid([t[0], 3])
+torch.block_diag(t, array) | torch.atleast_2d(t, array) | torch.broadcast_tensors(t, array) | torch.cartesian_prod(t[0], 3)
+torch.cat([t, array]) | torch.stack([t, None]) | torch.linalg.multi_dot([t, array])
+""")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("calls", [TO_MODULES, TO_FUNCTIONS, IN_LISTS], ids=["modules", "functions", "lists"])
+def test_it_is_named_in_the_same_words(calls):
+    compare(OPERANDS + attempted(calls))
+
+
+@pytest.mark.torch
+def test_what_lies_in_the_same_places_may_be_copied_there():
+    compare("""
+import torch
+wide = torch.arange(3.).expand(2, 3)
+see(wide.copy_(wide), wide.copy_(wide.view(2, 3)))
+attempt(lambda: wide.copy_(wide.flip(0))); attempt(lambda: wide.copy_(torch.zeros(2, 3)))
+""")
