@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ FEW = 4
 """Up to so many elements are written one by one."""
 
 DEFAULT_DTYPE = "float32"
+_KEPT_TEXTS = 4096
+"""So many values are not written anew: who steps through time meets the same ones again and again."""
+
 _SHORT_DTYPES = {"bool": "bool", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 _DTYPE_LETTERS = {"float": "f", "int": "i", "uint": "u"}
@@ -95,11 +98,21 @@ def short(value: Value | None, width: int | None = None) -> str:
 
     The richest form that fits into `width` characters.
     """
+    return _short(value, width)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _short(value: Value | None, width: int | None) -> str:
     return fitting(_forms(value), width)
 
 
 def grad(value: Value | None, width: int | None = None) -> str:
     """A gradient in one line: as `short`, and for a tensor its length ``|g|`` (L2), because mean and rms hide it."""
+    return _grad(value, width)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _grad(value: Value | None, width: int | None) -> str:
     length = norm(value) if value is not None and value.size > 1 else None
     forms = list(_forms(value))
     if value is not None and value.size <= FEW and bad_text(value):
@@ -114,6 +127,11 @@ def grad(value: Value | None, width: int | None = None) -> str:
 
 def share(value: Value, width: int | None = None) -> str:
     """One contribution on an edge: its number, or the length ``|g|`` of a tensor, or what is wrong with it."""
+    return _share(value, width)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _share(value: Value, width: int | None) -> str:
     length = norm(value)
     lengths = [f"|g| {number(length, digits)}" for digits in (3, 2)] if length is not None else []
     if value.size <= FEW or (length is None and not bad_text(value)):
@@ -149,7 +167,12 @@ def norm(value: Value) -> float | None:
 
 def bad_text(value: Value | None) -> str:
     """What is not a number in a value: ``3 nan, 1 inf``; empty if all is well or nothing is known."""
-    if value is None or _all_finite(value):
+    return "" if value is None else _bad_text(value)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _bad_text(value: Value) -> str:
+    if _all_finite(value):
         return ""
     stats = value.statistics()
     if stats is None:
@@ -236,8 +259,10 @@ def _range(value: Value, stats: Stats, *, mean: bool) -> str:
     if value.dtype == "bool":
         return f"{stats.mean:.0%} true"
     size = "abs " if value.dtype.startswith("complex") else ""
-    text = f"{size}[{number(stats.min, 3)} .. {number(stats.max, 3)}]"
-    return f"{text} μ {number(stats.mean, 3)} rms {number(stats.rms, 3)}" if mean else text
+    # No -0: of equal statistics there is one text.
+    low, high, middle = (number(each + 0.0, 3) for each in (stats.min, stats.max, stats.mean))
+    text = f"{size}[{low} .. {high}]"
+    return f"{text} μ {middle} rms {number(stats.rms, 3)}" if mean else text
 
 
 def _remarks(value: Value, stats: Stats) -> list[str]:

@@ -73,6 +73,10 @@ class Share:
 
 def computation(timeline: Timeline, node: int) -> Computation:
     """How the node's value was computed, with the values its inputs had then."""
+    return timeline.once(_computation, node)
+
+
+def _computation(timeline: Timeline, node: int) -> Computation:
     info = timeline.info(node)
     operands = tuple(_operands(timeline, info))
     attributes = tuple((shown(name), attribute_word(value)) for name, value in info.created.attrs)

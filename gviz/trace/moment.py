@@ -29,6 +29,7 @@ class Moment:
     failed: Failed | None
     _running: tuple[int, ...] = field(repr=False)
     _states: NodeStates = field(repr=False, compare=False)
+    _known: dict[int, NodeState | None] = field(repr=False, compare=False, default_factory=dict)
 
     @property
     def actor(self) -> int:
@@ -39,8 +40,13 @@ class Moment:
 
     def state(self, node: int) -> NodeState | None:
         """The node now, or None if it is not born yet."""
-        return self.states([node])[0]
+        if node not in self._known:
+            self.states([node])
+        return self._known[node]
 
     def states(self, nodes: Sequence[int]) -> list[NodeState | None]:
         """Many nodes now; much cheaper than one by one."""
-        return self._states.many(nodes, self.n, self._running)
+        missing = [node for node in nodes if node not in self._known]
+        if missing:
+            self._known.update(zip(missing, self._states.many(missing, self.n, self._running), strict=True))
+        return [self._known[node] for node in nodes]

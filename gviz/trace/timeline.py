@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from math import inf
 from time import monotonic
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,7 +26,10 @@ from gviz.trace.references import References
 from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo
 from gviz.values import Array, Value
 
-_KEPT_INFOS = 1 << 14
+_KEPT_ANSWERS = 1 << 15
+_KEPT_MOMENTS = 64
+
+A = TypeVar("A")
 
 
 class Timeline(Outline, Played):
@@ -45,7 +49,8 @@ class Timeline(Outline, Played):
         self._index = index if index is not None and index.count == len(log) else Index()
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
-        self._infos: dict[int, NodeInfo] = {}
+        self._answers: dict[tuple[Callable[..., object], int], Any] = {}
+        self._moments = lru_cache(_KEPT_MOMENTS)(self._at)
         self._growing = False
         self._searched, self._first_bad = 0, 0
         if self._index.first_bad is not None:
@@ -69,7 +74,7 @@ class Timeline(Outline, Played):
     @growing.setter
     def growing(self, growing: bool) -> None:
         self._growing = growing
-        self._infos.clear()
+        self._answers.clear()
         self.__dict__.pop("_names", None)
 
     def refresh(self, seconds: float = inf) -> bool:
@@ -79,7 +84,8 @@ class Timeline(Outline, Played):
             return False
         self._index.extend(self._log, until=monotonic() + seconds)
         self._states.grow()
-        self._infos.clear()
+        self._answers.clear()
+        self._moments.cache_clear()
         for name in [name for name in self.__dict__ if isinstance(getattr(type(self), name, None), cached_property)]:
             del self.__dict__[name]
         return True
@@ -120,6 +126,9 @@ class Timeline(Outline, Played):
 
     def at(self, n: int) -> Moment:
         """The moment right after event `n`, ``0 <= n <= len``."""
+        return self._moments(n)
+
+    def _at(self, n: int) -> Moment:
         event = self.event(n) if n else None
         _, pass_nr, step, scope, _ = self._context_at(n)
         failure = self._index.lists["kind"].last(KIND_NUMBERS[e.Failed], n)
@@ -160,12 +169,17 @@ class Timeline(Outline, Played):
 
     def info(self, node: int) -> NodeInfo:
         """What never changes about a node; GvizError if the log does not know it."""
-        info = self._infos.get(node)
-        if info is None:
-            if len(self._infos) >= _KEPT_INFOS:
-                self._infos.clear()
-            info = self._infos[node] = self._info(node)
-        return info
+        return self.once(Timeline._info, node)
+
+    def once(self, question: Callable[[Timeline, int], A], node: int) -> A:
+        """The answer to a question about a node that no moment changes: worked out once, while the log stays as it is."""
+        key = question, node
+        if key not in self._answers:
+            if len(self._answers) >= _KEPT_ANSWERS:
+                self._answers.clear()
+            self._answers[key] = question(self, node)
+        answer: A = self._answers[key]
+        return answer
 
     def created(self, nodes: Sequence[int]) -> Iterator[tuple[int, e.NodeCreated]]:
         """How nodes were made, but for those that the log does not know; much cheaper than one `info` after another."""
@@ -225,6 +239,9 @@ class Timeline(Outline, Played):
 
     def events_of(self, node: int) -> Sequence[int]:
         """The events that concern a node, writes to the memory it lives in included."""
+        return self.once(Timeline._events_of, node)
+
+    def _events_of(self, node: int) -> Sequence[int]:
         own = self._index.lists["node"].of_key(node).tolist()
         born = self._index.lists["created"].last(node, len(self))
         outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()

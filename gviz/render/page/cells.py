@@ -26,9 +26,6 @@ Change = tuple[int, Cell, str]
 """From event `n` on, a cell says this. An empty text: the cell is not there."""
 
 
-FAR_REACHING = (e.BackwardStarted, e.BackwardFinished, e.RequiresGradSet)
-"""Events after which any node may look different."""
-
 OF_PASSES = tuple(kind for kind in e.KINDS if {"node", "pass_nr"} <= {*kind.__struct_fields__})
 """Events by which a pass may reach a node: what an earlier one has sent there is then over."""
 
@@ -86,10 +83,11 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What may look different at a moment, and once more at the next, when it is over: nodes, and lines."""
+    """What may look different at a moment: nodes and lines. What it `marks` looks different again when it is over."""
 
-    nodes: frozenset[int] = frozenset()
-    links: tuple[Link, ...] = ()
+    nodes: Collection[int] = ()
+    links: Collection[Link] = ()
+    marks: frozenset[int] = frozenset()
 
 
 class Changes:
@@ -128,26 +126,23 @@ class Changes:
         before = Touched()
         for n in range(low, high + 1):
             moment = self._timeline.at(n)
-            here = self._touched(moment)
-            whole = n == low or isinstance(moment.event, FAR_REACHING)
-            if isinstance(moment.event, e.RequiresGradSet):
-                self._panels.forget()
-            part = self._shape if whole else self._part(here.nodes | before.nodes, (*here.links, *before.links))
+            whole = n == low or isinstance(moment.event, e.RequiresGradSet)
+            here = self._everything if whole else self._touched(moment)
+            part = self._shape if whole else self._part({*here.nodes, *before.marks}, (*here.links, *before.links))
             if part.places:
                 recorder.note(n, dressed(part, self._timeline, moment))
-            nodes = self._asked(moment, here, low)
+            nodes = self._nodes if whole else [node for node in here.nodes if node in self._known]
+            if isinstance(moment.event, e.RequiresGradSet):
+                self._panels.forget()
             for node, state in zip(nodes, moment.states(nodes), strict=True):
-                said = self._panels.rows(moment, node, state, whole=whole)
+                said = self._panels.rows(moment, node, state)
                 recorder.note(n, (((node, key), text) for key, text in said))
             before = here
         return recorder.changes
 
-    def _asked(self, moment: Moment, here: Touched, low: int) -> list[int]:
-        """The nodes whose panels may read differently."""
-        if moment.n == low or isinstance(moment.event, e.BackwardStarted | e.RequiresGradSet):
-            return self._nodes
-        nodes = [node for node in here.nodes if node in self._known]
-        return [*nodes, *self._changed(moment)] if isinstance(moment.event, e.BackwardFinished) else nodes
+    @property
+    def _everything(self) -> Touched:
+        return Touched(self._nodes, self._shape.links, self._known)
 
     def _changed(self, moment: Moment) -> list[int]:
         """The nodes that are not what they were a moment before."""
@@ -156,8 +151,8 @@ class Changes:
 
     def _touched(self, moment: Moment) -> Touched:
         event = moment.event
-        nodes = {moment.node, moment.actor, moment.step}
-        links = self._gradients.get(moment.node, []) if isinstance(event, OF_PASSES) else []
+        marks = frozenset((moment.node, moment.actor, moment.step))
+        nodes, links = set(marks), self._gradients.get(moment.node, []) if isinstance(event, OF_PASSES) else []
         match event:
             case e.NodeCreated(node=node, inputs=inputs):
                 nodes.update(source for source, _ in inputs)
@@ -166,7 +161,10 @@ class Changes:
                 nodes |= self._living_in.get(storage, set())
             case e.Failed(node=node):
                 nodes.add(node)
-        return Touched(frozenset(nodes), tuple(links))
+            case e.BackwardStarted() | e.BackwardFinished():
+                nodes.update(changed := self._changed(moment))
+                links = [link for node in changed for link in self._gradients.get(node, ())]
+        return Touched(nodes, links, marks)
 
     def _part(self, nodes: Collection[int], links: Iterable[Link]) -> Structure:
         """The boxes of some nodes, and some lines with the boxes at their ends."""

@@ -29,7 +29,7 @@ LIST = 8
 Row = tuple[RowKey, str]
 
 UNBORN: RowKey = (0, 0, 0)
-ALL = range(13)
+ALL = frozenset(range(13))
 """All questions: 0 not made yet, 1 how computed, 2 value, 3 with what, 4 arguments, 5 kind, 6 saved, 7 used by,
 8 gradient in, 9 ``.grad``, 10 gradients out, 11 where, 12 module."""
 
@@ -39,56 +39,88 @@ def row(style: str, name: str, text: str) -> str:
     return f"{style}\t{name}\t{text}"
 
 
+def _differences(before: NodeState, now: NodeState) -> Iterator[int]:
+    """The questions whose answers may read differently, as the state is not what it was."""
+    pairs = list(zip(before.outputs, now.outputs, strict=True))
+    if any((old.value_seq, old.version) != (new.value_seq, new.version) for old, new in pairs):
+        yield 2
+    if before.requires_grad != now.requires_grad:
+        yield from (5, 8, 9)
+    if (before.saved, before.saved_freed) != (now.saved, now.saved_freed):
+        yield 6
+    if before.pass_nr != now.pass_nr or any(_arrivals(old) != _arrivals(new) for old, new in pairs):
+        yield 8
+    if any(old.grad_seq != new.grad_seq for old, new in pairs):
+        yield 9
+    if (before.pass_nr, before.step) != (now.pass_nr, now.step):
+        yield 10
+
+
+def _arrivals(output: OutputState) -> tuple[Value | None, int, int]:
+    return output.incoming, len(output.parts), output.expected
+
+
 class Panels:
     """Panels of many nodes, moment after moment; rows that cannot have changed are not worked out again."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._known: dict[int, set[RowKey]] = {}
+        self._seen: dict[int, NodeState] = {}
         self._rules: dict[int, list[Row]] = {}
-        self._standing: dict[int, tuple[int, str]] = {}
         self._contributions: dict[int, str] = {}
 
-    def rows(self, moment: Moment, node: int, state: NodeState | None, *, whole: bool) -> Iterator[Row]:
-        """The rows that may have changed, those that are gone as empty texts; with `whole` all of them.
+    def rows(self, moment: Moment, node: int, state: NodeState | None) -> Iterator[Row]:
+        """The rows that may have changed since the node was asked for last, those that are gone as empty texts.
 
         Keys sort in the order of the panel.
         """
         known = self._known.setdefault(node, set())
-        asked, found = self._asked(moment, node, state, fresh=whole or UNBORN in known)
-        for key in {key for key in known if key[0] in asked} - found.keys():
-            yield key, ""
-        known.difference_update({key for key in known if key[0] in asked})
+        asked = self._asked(moment, node, state)
+        found = dict(self._answers(moment, node, state, asked))
+        before = {key for key in known if key[0] in asked}
+        yield from ((key, "") for key in before - found.keys())
+        known -= before
         known.update(found)
+        if state is not None:
+            self._seen[node] = state
         yield from found.items()
 
     def forget(self) -> None:
         """Inputs need a gradient now, or no longer: the rules read differently."""
+        self._seen.clear()
         self._rules.clear()
 
-    def _asked(
-        self, moment: Moment, node: int, state: NodeState | None, *, fresh: bool
-    ) -> tuple[Collection[int], dict[RowKey, str]]:
-        """The questions that are answered anew, and all rows of their answers."""
-        if state is None:
-            born = self._timeline.info(node).born
-            return ALL, {UNBORN: row("muted", "", f"not made yet: event {born} makes it")}
-        info, event = self._timeline.info(node), moment.event
-        asked = {0, 2, 5, 6, 8, 9}
-        rows = [*_values(info, state), *_about(info, state), *self._gradient(node, state)]
-        if fresh or isinstance(event, NodeCreated):
+    def _asked(self, moment: Moment, node: int, state: NodeState | None) -> Collection[int]:
+        """The questions that are answered anew."""
+        before = self._seen.get(node)
+        if state is None or before is None:
+            return ALL
+        asked = set(_differences(before, state))
+        if isinstance(moment.event, NodeCreated):
             asked.add(7)
-            rows += _users(self._timeline, node, moment.n)
-        if fresh:
-            asked |= {1, 3, 4, 11, 12}
-            rows += _fixed(self._timeline, node)
-        standing = (state.pass_nr, state.step)
-        sending = isinstance(event, GradFlowed | StepStarted) and moment.actor == node
-        if fresh or sending or self._standing.get(node) != standing:
-            self._standing[node] = standing
+        if isinstance(moment.event, GradFlowed | StepStarted) and moment.actor == node:
             asked.add(10)
-            rows += self._sent(moment, node, state)
-        return asked, dict(rows)
+        return asked
+
+    def _answers(self, moment: Moment, node: int, state: NodeState | None, asked: Collection[int]) -> Iterator[Row]:
+        """All rows that answer the questions."""
+        info = self._timeline.info(node)
+        if state is None:
+            yield UNBORN, row("muted", "", f"not made yet: event {info.born} makes it")
+            return
+        if 1 in asked:
+            yield from _fixed(self._timeline, node)
+        if 2 in asked:
+            yield from _values(info, state)
+        if 5 in asked or 6 in asked:
+            yield from (row for row in _about(info, state) if row[0][0] in asked)
+        if 7 in asked:
+            yield from _users(self._timeline, node, moment.n)
+        if 8 in asked or 9 in asked:
+            yield from (row for row in self._gradient(node, state) if row[0][0] in asked)
+        if 10 in asked:
+            yield from self._sent(moment, node, state)
 
     def _gradient(self, node: int, state: NodeState) -> Iterator[Row]:
         if state.requires_grad:

@@ -23,7 +23,7 @@ def asked(timeline, shape, nodes, n):
     moment = timeline.at(n)
     said = dict(dressed(shape, timeline, moment))
     for node in nodes:
-        rows = Panels(timeline).rows(moment, node, moment.state(node), whole=True)
+        rows = Panels(timeline).rows(moment, node, moment.state(node))
         said |= {(node, key): text for key, text in rows}
     return {cell: text for cell, text in said.items() if text}
 
