@@ -14,6 +14,7 @@ from gviz.explain.broadcast import Shape, widened
 from gviz.explain.names import op_title, symbol
 from gviz.explain.substitute import attribute_word, named_word, with_numbers, word
 from gviz.plain_text import shown
+from gviz.trace.log import expect
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -85,17 +86,68 @@ def _computation(timeline: Timeline, node: int) -> Computation:
     return Computation(node, text, operands, attributes, result, info.born)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What an op's rule reads like for one input: in names, with numbers, and what its result is summed over."""
+
+    text: str
+    numbers: str
+    reduced: str
+
+
 def shares(timeline: Timeline, moment: Moment, node: int) -> tuple[Share, ...]:
     """What the node sends to each input that is part of the graph, as far as it has happened at `moment`."""
-    info = timeline.info(node)
     started = step_event(timeline, moment, node)
     sent = dict(_sent(timeline, moment, node, started))
-    computed = computation(timeline, node)
-    words = _rule_words(timeline, info, computed, _incoming(timeline, started))
+    rules = timeline.once(_rules_run, started) if started else timeline.once(_rules, node)
+    operands = computation(timeline, node).operands
+    return tuple(
+        timeline.once(brought_by, sent[operand.slot])
+        if operand.slot in sent
+        else _unsent(timeline, moment, node, operand, rule)
+        for operand, rule in zip(operands, rules, strict=True)
+    )
+
+
+def brought_by(timeline: Timeline, seq: int) -> Share:
+    """What event `seq`, a `GradFlowed` from a node, brought to one of its inputs."""
+    event = expect(timeline, seq, GradFlowed)
+    node, slot = event.source, event.slot
+    started = step_event(timeline, timeline.at(seq), node)
+    rule = (timeline.once(_rules_run, started) if started else timeline.once(_rules, node))[slot]
+    operand = computation(timeline, node).operands[slot]
+    before, nth, expected = _before(timeline, seq, (operand.node, operand.output_nr))
+    after = event.part if event.total is None else event.total
+    return Share(operand, rule.text, rule.numbers, event.part, before, after, nth, expected, rule.reduced, "", seq)
+
+
+def _unsent(timeline: Timeline, moment: Moment, node: int, operand: Operand, rule: _Rule) -> Share:
+    missing = _missing(timeline, moment, timeline.info(node), operand, rule.text)
+    return Share(operand, rule.text, rule.numbers, None, None, None, 0, 0, rule.reduced, missing, 0)
+
+
+def _rules(timeline: Timeline, node: int) -> tuple[_Rule, ...]:
+    """How the rules of a node read before they run."""
+    return _read(timeline, node, ())
+
+
+def _rules_run(timeline: Timeline, started: int) -> tuple[_Rule, ...]:
+    """How the rules of a node read when they run, by event `started`."""
+    event = expect(timeline, started, StepStarted)
+    return _read(timeline, event.node, event.grads)
+
+
+def _read(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> tuple[_Rule, ...]:
+    info, computed = timeline.info(node), computation(timeline, node)
+    words = _rule_words(timeline, info, computed, grads)
     names = {operand.parameter: operand.name or word(operand.value, "") for operand in computed.operands}
     names["result"] = symbol(timeline, node)
     common = widened(info, [operand.value.shape if operand.value else None for operand in computed.operands])
-    return tuple(_share(timeline, moment, info, operand, common, names, words, sent) for operand in computed.operands)
+    texts = [(operand, _rule(info.op, operand.slot)) for operand in computed.operands]
+    return tuple(
+        _Rule(with_numbers(text, names), with_numbers(text, words), _reduced(operand, common))
+        for operand, text in texts
+    )
 
 
 def step_event(timeline: Timeline, moment: Moment, node: int) -> int:
@@ -146,11 +198,6 @@ def _operand_word(operand: Operand) -> str:
     return named_word(operand.value, operand.name)
 
 
-def _incoming(timeline: Timeline, started: int) -> tuple[Value | None, ...]:
-    event = timeline.event(started) if started else None
-    return event.grads if isinstance(event, StepStarted) else ()
-
-
 def _rule_words(
     timeline: Timeline, info: NodeInfo, computed: Computation, grads: tuple[Value | None, ...]
 ) -> dict[str, str]:
@@ -164,8 +211,8 @@ def _rule_words(
     return words
 
 
-def _sent(timeline: Timeline, moment: Moment, node: int, started: int) -> Iterator[tuple[int, tuple[int, GradFlowed]]]:
-    """The contributions since the step began: slot -> (event number, event)."""
+def _sent(timeline: Timeline, moment: Moment, node: int, started: int) -> Iterator[tuple[int, int]]:
+    """The contributions since the step began: slot -> event number."""
     if not started:
         return
     for seq in range(started + 1, moment.n + 1):
@@ -173,29 +220,7 @@ def _sent(timeline: Timeline, moment: Moment, node: int, started: int) -> Iterat
         if isinstance(event, StepFinished) and event.node == node:
             return
         if isinstance(event, GradFlowed) and event.source == node:
-            yield event.slot, (seq, event)
-
-
-def _share(
-    timeline: Timeline,
-    moment: Moment,
-    info: NodeInfo,
-    operand: Operand,
-    common: Shape | None,
-    names: dict[str, str],
-    words: dict[str, str],
-    sent: dict[int, tuple[int, GradFlowed]],
-) -> Share:
-    text = _rule(info.op, operand.slot)
-    rule, numbers = with_numbers(text, names), with_numbers(text, words)
-    seq, event = sent.get(operand.slot, (0, None))
-    reduced = _reduced(operand, common)
-    if event is None:
-        missing = _missing(timeline, moment, info, operand, rule)
-        return Share(operand, rule, numbers, None, None, None, 0, 0, reduced, missing, 0)
-    before, nth, expected = _before(timeline, seq, (operand.node, operand.output_nr))
-    after = event.part if event.total is None else event.total
-    return Share(operand, rule, numbers, event.part, before, after, nth, expected, reduced, "", seq)
+            yield event.slot, seq
 
 
 def _rule(op: OpSeen, slot: int) -> str:

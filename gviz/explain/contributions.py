@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gviz.events import StepStarted
-from gviz.explain.arithmetic import Share, shares, step_event
+from gviz.explain.arithmetic import Share, brought_by, step_event
 from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, label, made_at
 from gviz.explain.steps import Step, steps, unrolled
@@ -42,7 +42,7 @@ def contribution(timeline: Timeline, part: Contribution, step: Step | None = Non
         return Finding("seed", f"{share(part.value)} is what backward started with", part.seq)
     info = timeline.info(part.source)
     sent = sent_by(timeline, part)
-    arithmetic = f": {_arithmetic(sent, share(part.value))}" if sent is not None and sent.rule else ""
+    arithmetic = f": {_arithmetic(sent, share(part.value))}" if sent.rule else ""
     which = f"step {step.nth} of {step.count}, " if step is not None else ""
     text = f"+= {share(part.value)} from {which}{label(timeline, part.source)}{made_at(info.frames)}{arithmetic}"
     numbers = (Number("step", step.nth, part.seq),) if step is not None else ()
@@ -56,10 +56,9 @@ def _arithmetic(sent: Share, result: str) -> str:
     return " = ".join(dict.fromkeys(forms)) + (f", summed over {sent.reduced}" if sent.reduced else "")
 
 
-def sent_by(timeline: Timeline, part: Contribution) -> Share | None:
+def sent_by(timeline: Timeline, part: Contribution) -> Share:
     """The rule that made a contribution, as it ran."""
-    ran = shares(timeline, timeline.at(part.seq), part.source)
-    return ran[part.slot] if part.slot < len(ran) else None
+    return timeline.once(brought_by, part.seq)
 
 
 def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> Finding:

@@ -171,13 +171,13 @@ class Timeline(Outline, Played):
         """What never changes about a node; GvizError if the log does not know it."""
         return self.once(Timeline._info, node)
 
-    def once(self, question: Callable[[Timeline, int], A], node: int) -> A:
-        """The answer to a question about a node that no moment changes: worked out once, while the log stays as it is."""
-        key = question, node
+    def once(self, question: Callable[[Timeline, int], A], about: int) -> A:
+        """The answer to a question about a node or an event, the same at any moment: worked out once for this log."""
+        key = question, about
         if key not in self._answers:
             if len(self._answers) >= _KEPT_ANSWERS:
                 self._answers.clear()
-            self._answers[key] = question(self, node)
+            self._answers[key] = question(self, about)
         answer: A = self._answers[key]
         return answer
 

@@ -124,7 +124,7 @@ def _born(timeline: Timeline, node: int, *, known: bool) -> Finding:
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     """The rule that made a bad contribution of good numbers."""
     info, sent = timeline.info(part.source), sent_by(timeline, part)
-    steps = (sent.rule, sent.numbers, short(part.value)) if sent is not None and sent.rule else ()
+    steps = (sent.rule, sent.numbers, short(part.value)) if sent.rule else ()
     rule = f": {' = '.join(dict.fromkeys(steps))}" if steps else ""
     text = (
         f"{_what(part.value)} was born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
