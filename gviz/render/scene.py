@@ -114,7 +114,8 @@ def parts(
     shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False, other: States | None = None
 ) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
     """The boxes and lines of a scene, in the order of the structure's places and links."""
-    nodes = list(dict.fromkeys(node for place in shape.places for node in place.nodes))
+    ends = (node for link in shape.links for node in (link.node, *(user for user, _ in link.uses)))
+    nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *ends]))
     states = dict(zip(nodes, moment.states(nodes), strict=True))
     before, bad = timeline.at(max(moment.n - 1, 0)), _first_bad(timeline, moment)
     beside = None if other is None else dict(zip(nodes, other(nodes), strict=True))

@@ -17,6 +17,7 @@ from gviz.render.row import Row
 from gviz.render.scene import Box, Edge, parts
 from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
+from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 
 Cell = tuple[str, int] | tuple[int, RowKey]
@@ -90,6 +91,16 @@ class Touched:
     marks: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the text of a node's box depends on, while no event adds a gradient to another there."""
+
+    state: NodeState | None
+    failed: e.Failed | None
+    acts: bool
+    adds: bool
+
+
 class Changes:
     """The changes of one iteration: its structure, and the panels of its nodes, of `nodes` also if they have no box."""
 
@@ -102,6 +113,7 @@ class Changes:
         self._made_with: dict[int, list[Link]] = {}
         self._gradients: dict[int, list[Link]] = {}
         self._living_in: dict[int, set[int]] = {}
+        self._looks: dict[str, Look] = {}
         self._nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *nodes]))
         self._known = frozenset(self._nodes)
         for place in shape.places:
@@ -128,11 +140,13 @@ class Changes:
             moment = self._timeline.at(n)
             whole = n == low or isinstance(moment.event, e.RequiresGradSet)
             here = self._everything if whole else self._touched(moment)
-            part = self._shape if whole else self._part({*here.nodes, *before.marks}, (*here.links, *before.links))
-            if part.places:
-                recorder.note(n, dressed(part, self._timeline, moment))
             nodes = self._nodes if whole else [node for node in here.nodes if node in self._known]
-            if isinstance(moment.event, e.RequiresGradSet):
+            lines = dict.fromkeys((*here.links, *before.links))
+            part = self._shape if whole else self._part(moment, {*nodes, *before.marks}, lines)
+            if part.places or part.links:
+                recorder.note(n, dressed(part, self._timeline, moment))
+            if whole:
+                self._looks.clear()
                 self._panels.forget()
             for node, state in zip(nodes, moment.states(nodes), strict=True):
                 said = self._panels.rows(moment, node, state)
@@ -152,7 +166,7 @@ class Changes:
     def _touched(self, moment: Moment) -> Touched:
         event = moment.event
         marks = frozenset((moment.node, moment.actor, moment.step))
-        nodes, links = set(marks), self._gradients.get(moment.node, []) if isinstance(event, OF_PASSES) else []
+        nodes, links = set(marks), self._reached(moment) if isinstance(event, OF_PASSES) else []
         match event:
             case e.NodeCreated(node=node, inputs=inputs):
                 nodes.update(source for source, _ in inputs)
@@ -166,10 +180,24 @@ class Changes:
                 links = [link for node in changed for link in self._gradients.get(node, ())]
         return Touched(nodes, links, marks)
 
-    def _part(self, nodes: Collection[int], links: Iterable[Link]) -> Structure:
-        """The boxes of some nodes, and some lines with the boxes at their ends."""
-        links = tuple(dict.fromkeys(links))
-        places = {place.key: place for node in nodes for place in self._places.get(node, ())}
-        for link in links:
-            places |= {key: self._by_key[key] for key in (link.source, link.target)}
-        return replace(self._shape, places=tuple(places.values()), links=links)
+    def _reached(self, moment: Moment) -> list[Link]:
+        """The gradient lines on which the event brings something, or all of its node if another pass counts there now."""
+        links = self._gradients.get(moment.node, [])
+        before, now = (self._timeline.at(n).state(moment.node) for n in (moment.n - 1, moment.n))
+        if before is None or now is None or before.pass_nr != now.pass_nr:
+            return links
+        event = moment.event
+        return [link for link in links if isinstance(event, e.GradFlowed) and (event.source, event.slot) in link.uses]
+
+    def _part(self, moment: Moment, nodes: Collection[int], links: Iterable[Link]) -> Structure:
+        """The boxes of some nodes, but for those that look as before, and some lines."""
+        places = [place for node in nodes for place in self._places.get(node, ()) if self._is_new(place, moment)]
+        return replace(self._shape, places=tuple(places), links=tuple(links))
+
+    def _is_new(self, place: Place, moment: Moment) -> bool:
+        """Whether a box may look different from when it was asked for last."""
+        adds = isinstance(moment.event, e.GradFlowed | e.GradAccumulated) and moment.node == place.node
+        look = Look(moment.state(place.node), moment.failed, moment.actor == place.node, adds)
+        known = self._looks.get(place.key)
+        self._looks[place.key] = look
+        return place.group is not None or adds or look != known
