@@ -31,10 +31,11 @@ def make_dot(
     static graph: what ``jit.trace`` gives, or its ``graph``.
 
     Takes what ``torchviz.make_dot`` takes: `params` gives leaves their names, as ``model.named_parameters()`` does,
-    `show_attrs` says all that is known of every node, `show_saved` draws the tensors kept for backward. Of a tensor's
-    graph only the leaves have values.
+    `show_attrs` says all that is known of every node, with each argument of an operation in `max_attr_chars` characters
+    (at least 3), `show_saved` draws the tensors kept for backward. Of a tensor's graph only the leaves have values.
     """
-    asked = options or Options(density="full" if show_attrs else "short", saved=show_saved)
+    full = Options(density="full", saved=show_saved, attr_chars=max(max_attr_chars, 3))
+    asked = options or (full if show_attrs else Options(saved=show_saved))
     if isinstance(var, Timeline):
         return digraph(moment_scene(var, last_moment(var) if at is None else at, asked))
     timeline = behind(var, params or ())

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.arithmetic import Share, shares
+from gviz.explain.substitute import attribute_word
 from gviz.numbers import bytes_text, dtype_text, shape_text, short
 from gviz.plain_text import clipped, shown
+from gviz.render.options import Options
 from gviz.render.row import Row
 from gviz.site import source_lines
 from gviz.trace.moment import Moment
@@ -19,15 +21,27 @@ MAX_RULES = 3
 """An op with more inputs shows so many derivatives."""
 
 
-def detail_count(info: NodeInfo) -> int:
-    """How many rows `detail_rows` has at most, the same at any moment."""
-    return _has_type(info) + _keeps(info) + _rule_count(info) + bool(info.frames)
+def detail_count(info: NodeInfo, options: Options) -> int:
+    """How many rows `detail_rows` has at most, the same at any moment; none but in full labels."""
+    if options.density != "full":
+        return 0
+    return _has_type(info) + len(_attributes(info, options)) + _keeps(info) + _rule_count(info) + bool(info.frames)
 
 
-def detail_rows(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | None) -> Iterator[Row]:
+def detail_width(info: NodeInfo, options: Options) -> int:
+    """The characters that `detail_rows` need."""
+    if not detail_count(info, options):
+        return 0
+    return max([DETAIL_WIDTH, *(len(row.label) + 1 + len(row.text) for row in _attributes(info, options))])
+
+
+def detail_rows(
+    timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | None, options: Options
+) -> Iterator[Row]:
     """The rows below value and gradient."""
     if _has_type(info):
         yield Row(_type(info), "muted", "type")
+    yield from _attributes(info, options)
     if _keeps(info):
         freed = " (freed)" if state is not None and state.saved == "freed" else ""
         yield Row(clipped(", ".join(info.op.saved), DETAIL_WIDTH - 14) + freed, "saved", "saved")
@@ -45,6 +59,15 @@ def source_line(timeline: Timeline, info: NodeInfo) -> str:
     lines = source_lines(timeline.source(frame.path) or "")
     code = shown(lines[frame.line - 1].strip()) if 0 < frame.line <= len(lines) else ""
     return f"{name}:{frame.line}  {code}".rstrip()
+
+
+def _attributes(info: NodeInfo, options: Options) -> list[Row]:
+    if info.created.kind != "op" or not options.attr_chars:
+        return []
+    return [
+        Row(clipped(attribute_word(value), options.attr_chars), "text", clipped(name, DETAIL_WIDTH // 2))
+        for name, value in info.created.attrs
+    ]
 
 
 def _derivative(share: Share) -> Row:

@@ -8,7 +8,7 @@ from html import escape
 from gviz.plain_text import shown
 from gviz.render.row import Row
 from gviz.render.scene import Box
-from gviz.render.tensors import CELL, NOT_A_NUMBER, THUMBNAIL_LINES
+from gviz.render.tensors import CELL, NO_SHADES, NOT_A_NUMBER, THUMBNAIL_LINES
 from gviz.render.theme import Theme
 
 CHARACTER = 7
@@ -66,8 +66,8 @@ def _head(box: Box, theme: Theme) -> str:
 
 def _row(row: Row, theme: Theme) -> str:
     if row.shades:
-        room = f'colspan="3" align="right" height="{THUMBNAIL_LINES * LINE}"'
-        return f"<td {room}>{_thumbnail(row, theme)}</td>" if len(row.shades[0]) > 1 else f"<td {room}></td>"
+        picture = coloured(row.text, theme.texts["muted"]) if row.shades == NO_SHADES else _thumbnail(row, theme)
+        return f'<td colspan="3" align="right" height="{THUMBNAIL_LINES * LINE}">{picture}</td>'
     label = coloured(row.label, theme.texts["muted"])
     if row.grid:
         numbers = _inner(_numbers(row, theme), 0)

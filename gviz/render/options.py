@@ -39,6 +39,7 @@ class Options:
     clusters: bool = False
     decimals: int | None = None
     titles: Titles = "both"
+    attr_chars: int = 0
 
     @property
     def form(self) -> Tensors:

@@ -9,7 +9,7 @@ from gviz.explain.names import MAX_TITLE, called, constant_value, title
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped, shown
 from gviz.render.calls import OPTIMIZER
-from gviz.render.details import DETAIL_WIDTH, detail_count
+from gviz.render.details import detail_count, detail_width
 from gviz.render.fold import Group, ModuleCall
 from gviz.render.links import box_key, chip_key
 from gviz.render.options import Options
@@ -99,8 +99,8 @@ class Rooms:
     def _height(self, info: NodeInfo, role: Role) -> int:
         shown_outputs = info.created.outputs[:MAX_OUTPUTS]
         lines = sum(value_lines(output.value, self.options) for output in shown_outputs)
-        thumbnails = sum(THUMBNAIL_LINES for output in shown_outputs if has_thumbnail(output.value, self.options))
-        details = detail_count(info) if self.options.density == "full" else 0
+        thumbnails = sum(thumbnail_lines(output.value, self.options) for output in shown_outputs)
+        details = detail_count(info, self.options)
         if role == "constant":
             return 1 + max(lines, 1) + thumbnails + details
         leaf = role in ("leaf", "parameter")
@@ -120,8 +120,7 @@ class Rooms:
             width = min(width, 30) if values else 0
         grids = [grid_shape(value.shape) for value in values if value is not None and self.options.form == "grid"]
         widest = max((shape[1] for shape in grids if shape), default=0)
-        detailed = DETAIL_WIDTH if self.options.density == "full" and detail_count(info) else 0
-        return max(width, len("incoming ") + widest * CELL if widest else 0, detailed)
+        return max(width, len("incoming ") + widest * CELL if widest else 0, detail_width(info, self.options))
 
 
 def node_title(info: NodeInfo, options: Options) -> str:
@@ -146,10 +145,11 @@ def value_lines(value: Value | None, options: Options) -> int:
     return shape[0] if shape else 1
 
 
-def has_thumbnail(value: Value | None, options: Options) -> bool:
-    """Whether there is a picture of a value: more than a few elements, which the trace holds."""
-    held = value is not None and (value.data is not None or value.blob is not None)
-    return options.form in ("heat", "histogram") and held and value is not None and value.size > FEW
+def thumbnail_lines(value: Value | None, options: Options) -> int:
+    """How many rows the picture of a value with more than a few elements takes: one if the trace does not hold it."""
+    if options.form not in ("heat", "histogram") or value is None or value.size <= FEW:
+        return 0
+    return THUMBNAIL_LINES if value.data is not None or value.blob is not None else 1
 
 
 def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint: bool = False) -> Outline:

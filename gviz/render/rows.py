@@ -10,9 +10,9 @@ from gviz.events import GradAccumulated, GradFlowed
 from gviz.numbers import NO_VALUE, bad_text, bytes_text, fitting, grad, kind_text, share, short
 from gviz.render.details import detail_rows
 from gviz.render.options import Options
-from gviz.render.room import MAX_OUTPUTS, Outline, has_thumbnail
+from gviz.render.room import MAX_OUTPUTS, Outline, thumbnail_lines
 from gviz.render.row import Row, Style
-from gviz.render.tensors import grid, grid_shape, heat, histogram
+from gviz.render.tensors import NO_SHADES, grid, grid_shape, heat, histogram
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
@@ -79,7 +79,7 @@ def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now,
     if remark:
         rows.append(Row(remark, "muted"))
     if now.options.density == "full":
-        rows += detail_rows(now.timeline, now.moment, info, state)
+        rows += detail_rows(now.timeline, now.moment, info, state, now.options)
     return tuple(rows[: place.height - 1])
 
 
@@ -116,8 +116,8 @@ def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: No
             continue
         row = Row(NO_VALUE, "muted", label) if state is None else _value_row(label, place, state.outputs[number], now)
         yield _as_grid(row, state.outputs[number].value if state is not None else None, made, now)
-        if has_thumbnail(made, now.options):
-            yield _thumbnail(state.outputs[number].value if state is not None else None, now)
+        if thumbnail_lines(made, now.options):
+            yield _thumbnail(made, state.outputs[number].value if state is not None else None, now)
 
 
 def _value_row(label: str, place: Outline, output: OutputState, now: Now) -> Row:
@@ -133,10 +133,12 @@ def _as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row
     return replace(row, grid=grid(value, shape)) if shape else row
 
 
-def _thumbnail(value: Value | None, now: Now) -> Row:
+def _thumbnail(made: Value | None, value: Value | None, now: Now) -> Row:
+    """A picture of the value in the room kept for that of the one `made`, or why there is none."""
     array = now.timeline.array(value) if value is not None else None
     if array is None:
-        return Row("", "value", shades=((0,),))
+        why = "elements not stored" if value is not None else ""
+        return Row(why, "muted", shades=NO_SHADES if thumbnail_lines(made, now.options) > 1 else ())
     if now.options.form == "heat":
         return Row("", "value", shades=heat(array))
     shades, text = histogram(array)

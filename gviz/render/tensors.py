@@ -23,6 +23,8 @@ DARKEST = 4
 """Shades go from ``-DARKEST`` (the most negative) over 0 to ``DARKEST``."""
 NOT_A_NUMBER = 9
 """The shade of nan and infinity."""
+NO_SHADES: Shades = ((0,),)
+"""The room of a thumbnail of which nothing is known."""
 THUMBNAIL_LINES = 4
 """Rows of text that a thumbnail takes."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"

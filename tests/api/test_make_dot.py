@@ -1,5 +1,8 @@
 """A graph that is handed out draws itself, wherever it is."""
 
+import re
+from html import unescape
+
 import graphviz
 import pytest
 from recording import events_of
@@ -64,6 +67,20 @@ def test_the_graph_behind_a_tensor_is_drawn_without_a_recording():
     assert "state-current" not in source
     assert source.count("edge-forward") >= 4
     assert __file__.rpartition("/")[2] not in source
+
+
+def rows_of(source):
+    """What stands in boxes, piece by piece."""
+    return [unescape(text) for text in re.findall(r">([^<>]+)</", source)]
+
+
+@pytest.mark.parametrize(("most", "shown"), [(50, "(0, 1)"), (5, "(0, …"), (1, "(0…")])
+def test_arguments_of_operations_are_shown_as_long_as_asked_for(most, shown):
+    loss = torch.ones(2, 3, requires_grad=True).mean((0, 1))
+    rows = rows_of(make_dot(loss, show_attrs=True, max_attr_chars=most).source)
+    assert rows[rows.index("dim") + 1] == shown
+    assert "keepdim" in rows
+    assert "keepdim" not in rows_of(make_dot(loss).source)
 
 
 def test_leaves_are_named_only_if_they_are_in_the_graph():

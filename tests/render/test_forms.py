@@ -7,9 +7,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from recording import events_of
 from render.logs import LOGS, Script, odd_ops, recurrent, two_shares
 from render.pictures import groups
 
+import gviz.engine as torch
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render import animation, as_json, gif, mermaid, svg
@@ -18,6 +20,8 @@ from gviz.render.options import Options
 from gviz.render.request import Part, drawing
 from gviz.render.series import pass_moments
 from gviz.render.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.values import capture
 
 
@@ -154,6 +158,25 @@ def test_thumbnails_show_where_numbers_are_large_and_how_they_spread():
     assert first == (DARKEST,) * 8
     assert last == (0,) * 4 + (DARKEST,) * 4
     assert (text[0], text[-1]) == ("█", "▄")
+
+
+@pytest.mark.parametrize("tensors", ["heat", "histogram"])
+def test_what_was_not_stored_has_no_thumbnail_and_says_so(tensors):
+    timeline = Timeline(MemoryLog(events_of(stored_and_not)))
+    drawn = moment_scene(timeline, len(timeline), Options(tensors=tensors))
+    small, large = ([row.text for row in box.rows if row.style == "muted"] for box in drawn.boxes[:2])
+    assert "elements not stored" not in small
+    assert "elements not stored" in large
+    assert any(row.shades for row in drawn.boxes[0].rows)
+    assert "elements not stored" in exporter_for("x.svg").render(
+        timeline, len(timeline), ExportOptions(drawing=Options(tensors=tensors))
+    )
+
+
+def stored_and_not():
+    small = torch.ones(2, 8, requires_grad=True)
+    large = torch.ones(64, 64, requires_grad=True)
+    return small.sum() + large.sum()
 
 
 def test_only_what_a_node_was_made_of_is_drawn():

@@ -181,7 +181,7 @@ class Changes:
         return Touched(nodes, links, marks)
 
     def _reached(self, moment: Moment) -> list[Link]:
-        """The gradient lines on which the event brings something, or all of its node if another pass counts there now."""
+        """The gradient lines on which the event brings something; all of its node if another pass counts there now."""
         links = self._gradients.get(moment.node, [])
         before, now = (self._timeline.at(n).state(moment.node) for n in (moment.n - 1, moment.n))
         if before is None or now is None or before.pass_nr != now.pass_nr:
