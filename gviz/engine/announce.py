@@ -253,7 +253,7 @@ def _enter_late(channel: Channel, node: Node) -> None:
     mark = node.seen = Seen(channel.next_node())
     inputs = tuple((0, 0) if e is None else (seen_node(channel, e[0]).node, e[1]) for e in node.next_edges)
     outputs = tuple(Output(None, channel.next_storage()) for _ in node.outputs)
-    say_operation(channel, mark, channel.op(type(node), node.describe), inputs, {}, outputs, "")
+    say_operation(channel, mark, channel.op(type(node), node.describe), inputs, node.attrs, outputs, "")
 
 
 def say_operation(
