@@ -73,7 +73,7 @@ def record(
     limit: int = INLINE_BYTES,
     keep: Keep = "whole",
     source: bool = True,
-    overwrite: bool = False,
+    force: bool = False,
     window: Window = ALL,
     framework: str = "",
     compiled: str = "opaque",
@@ -83,7 +83,7 @@ def record(
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
     Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the text
-    of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`. Where PyTorch is
+    of the program's files in the trace. An existing file is refused with GvizError unless `force`. Where PyTorch is
     imported, before or within the block, its operations are recorded; `model` gives its parameters their names from the
     start.
     Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size`
@@ -91,7 +91,7 @@ def record(
     """
     present = next((one.package for one in FOREIGN if one.imported), OWN)
     made = recording.record(
-        path, limit=limit, source=source, overwrite=overwrite, keep=keep, window=window,
+        path, limit=limit, source=source, force=force, keep=keep, window=window,
         last=last, max_size=max_size, framework=framework or present,
     )  # fmt: skip
     for one in FOREIGN:

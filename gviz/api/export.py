@@ -59,30 +59,40 @@ def export(
     that lie deeper; `node` with `ancestors` or a `radius` draws that part alone. `params` names the leaves of a
     tensor's graph. Answers the files. Raises `GvizError` where something cannot be drawn or written; then nothing is.
     """
-    _check(labels, DENSITIES, "labels")
-    if tensors is not None:
-        _check(tensors, TENSORS, "tensors")
+    drawing = _drawing(labels, tensors, saved=saved)
     target = os.fspath(path)
     exporter = kind_of(target)
     refuse(target, force=force)
     with _timeline(of, params) as timeline:
         n = moment_of(timeline, at)
-        place = node_of(timeline, node, n) if node else 0
-        if (ancestors or radius) and not place:
-            raise GvizError("ancestors and radius need a node", exit_code=2)
         options = ExportOptions(
             theme=theme,
             timeout=timeout,
             style=style,
             direction=direction,
-            drawing=Options(density=labels, tensors=tensors, saved=saved, clusters=True),
-            part=Part(tuple(modules), depth, place, ancestors, radius or int(bool(place and not ancestors))),
+            drawing=drawing,
+            part=Part(tuple(modules), depth, *_around(timeline, n, node, radius, ancestors=ancestors)),
             moments=span(timeline, moments),
             **({} if note is None else {"note": note}),
         )
         written = list(drawn(timeline, n, target, exporter, options))
     outputs.write_all(written, force=force)
     return [file for file, _ in written]
+
+
+def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Options:
+    _check(labels, DENSITIES, "labels")
+    if tensors is not None:
+        _check(tensors, TENSORS, "tensors")
+    return Options(density=labels, tensors=tensors, saved=saved, clusters=True)
+
+
+def _around(timeline: Timeline, n: int, node: str | int, radius: int, *, ancestors: bool) -> tuple[int, bool, int]:
+    """Which node is drawn alone (0: all are), whether with its ancestors, and how far around it."""
+    place = node_of(timeline, node, n) if node else 0
+    if (ancestors or radius) and not place:
+        raise GvizError("ancestors and radius need a node", exit_code=2)
+    return place, ancestors, radius or int(bool(place and not ancestors))
 
 
 def drawn(

@@ -204,7 +204,7 @@ def _recorded(shell: Any, cell: str, path: Path) -> bool:
 
     result: Any = None
     try:
-        with record(path, overwrite=True):
+        with record(path, force=True):
             result = shell.run_cell(cell, store_history=False)
             result.raise_error()
     except BaseException as error:

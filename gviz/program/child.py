@@ -34,7 +34,7 @@ def main() -> None:
             torch_name.install()
         target = runner.find(sys.argv[2:], as_module=what.as_module)
         recording = record(
-            what.trace, source=what.keep_source, limit=what.limit, overwrite=what.replace, keep=what.keep,
+            what.trace, source=what.keep_source, limit=what.limit, force=what.replace, keep=what.keep,
             window=Window(what.first, what.last), last=what.newest or None, max_size=what.max_size or None,
         )  # fmt: skip
         recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)

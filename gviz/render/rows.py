@@ -12,7 +12,7 @@ from gviz.render.details import detail_rows
 from gviz.render.options import Options
 from gviz.render.room import MAX_OUTPUTS, Outline, thumbnail_lines
 from gviz.render.row import Row, Style
-from gviz.render.tensors import NO_SHADES, grid, grid_shape, heat, histogram
+from gviz.render.tensors import NO_SHADES, THUMBNAIL_LINES, grid, grid_shape, heat, histogram
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
@@ -136,9 +136,10 @@ def _as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row
 def _thumbnail(made: Value | None, value: Value | None, now: Now) -> Row:
     """A picture of the value in the room kept for that of the one `made`, or why there is none."""
     array = now.timeline.array(value) if value is not None else None
+    if thumbnail_lines(made, now.options) < THUMBNAIL_LINES:
+        return Row("elements not stored" if array is None else "elements not stored at first", "muted")
     if array is None:
-        why = "elements not stored" if value is not None else ""
-        return Row(why, "muted", shades=NO_SHADES if thumbnail_lines(made, now.options) > 1 else ())
+        return Row("elements not stored" if value is not None else "", "muted", shades=NO_SHADES)
     if now.options.form == "heat":
         return Row("", "value", shades=heat(array))
     shades, text = histogram(array)

@@ -185,7 +185,7 @@ def record(
     *,
     limit: int = INLINE_BYTES,
     source: bool = True,
-    overwrite: bool = False,
+    force: bool = False,
     framework: str = "gviz.engine",
     keep: Keep = "whole",
     window: Window = ALL,
@@ -195,7 +195,7 @@ def record(
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
     Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the
-    text of the program's files in the trace. An existing file is refused with GvizError unless `overwrite`. Of a long
+    text of the program's files in the trace. An existing file is refused with GvizError unless `force`. Of a long
     run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size` bytes
     (``"500M"``) of the newest.
     """
@@ -203,11 +203,11 @@ def record(
     if _program is not None and emit.channel is _program.channel:
         return _LeftOut(_program)
     where = new_trace(sys.argv[0]) if path is None else Path(path)
-    if overwrite:
+    if force:
         refuse_other_file(where)
         remove_trace(where)
     elif where.exists():
-        raise GvizError(f"{where} exists already", hint="choose another name, or pass overwrite=True")
+        raise GvizError(f"{where} exists already", hint="choose another name, or pass force=True")
     return Recording(where, limit=limit, source=source, framework=framework, keep=keep, window=window, bounds=within)
 
 

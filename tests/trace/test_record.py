@@ -173,7 +173,7 @@ def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
         record(path)
     assert caught.value.exit_code == 1
     assert path.read_bytes() == old
-    with record(path, overwrite=True):
+    with record(path, force=True):
         mark("new")
     assert len(load(path)) == 1
     assert os.listdir(tmp_path) == ["run.gviz"]
@@ -183,13 +183,13 @@ def test_a_file_that_is_not_a_trace_is_never_written_over(tmp_path):
     precious = tmp_path / "thesis.txt"
     precious.write_text("years of work")
     with pytest.raises(GvizError, match="is not a gviz trace"):
-        record(precious, overwrite=True)
+        record(precious, force=True)
     assert precious.read_text() == "years of work"
 
 
 def test_what_cannot_be_replaced_says_so(tmp_path):
     with pytest.raises(GvizError, match="cannot write"):
-        record(tmp_path, overwrite=True)
+        record(tmp_path, force=True)
 
 
 def test_a_folder_that_is_not_there_is_an_error_of_one_line(tmp_path):
@@ -282,7 +282,7 @@ def test_a_recording_within_a_recorded_program_is_left_out(tmp_path, monkeypatch
     monkeypatch.setattr(sys, "__stderr__", sys.stderr)
     outer = record(tmp_path / "outer.gviz")
     outer.begin_program()
-    with record(tmp_path / "inner.gviz", overwrite=True) as inner:
+    with record(tmp_path / "inner.gviz", force=True) as inner:
         mark("heard once")
     assert inner.path == outer.path
     mark("still heard")
