@@ -194,7 +194,7 @@ class Changes:
         places = [place for node in nodes for place in self._places.get(node, ()) if self._is_new(place, moment)]
         return replace(self._shape, places=tuple(places), links=tuple(links))
 
-    def _is_new(self, place: Place, moment: Moment) -> bool:
+    def _is_new(self, place: Outline, moment: Moment) -> bool:
         """Whether a box may look different from when it was asked for last."""
         adds = isinstance(moment.event, e.GradFlowed | e.GradAccumulated) and moment.node == place.node
         look = Look(moment.state(place.node), moment.failed, moment.actor == place.node, adds)
