@@ -8,7 +8,7 @@ computed is aligned by its use: the second input of two aligned operations is th
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile, zip_longest
 
@@ -48,10 +48,14 @@ def _tokens(a: Side, b: Side) -> tuple[list[Token], list[Token]]:
 def _stretches(a: Sequence[Token], b: Sequence[Token]) -> Iterator[tuple[int, int, int, int]]:
     """``(start and end in a, start and end in b)`` of stretches that are equal, or are on one side only.
 
-    What is equal at the beginning belongs together: of a loop that goes round more often, the last rounds are new.
+    What is equal at the beginning belongs together, of a loop that goes round more often the last rounds are new; and
+    then what is equal at the end: both compute their results there.
     """
-    i = k = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+    i = k = _equal(zip(a, b, strict=False))
     yield 0, i, 0, k
+    end = _equal(zip(reversed(a[i:]), reversed(b[k:]), strict=False))
+    last = (len(a) - end, len(a), len(b) - end, len(b))
+    a, b = a[: last[0]], b[: last[2]]
     while i < len(a) or k < len(b):
         steps = SequenceMatcher(None, a[i : i + WINDOW], b[k : k + WINDOW], autojunk=False).get_opcodes()
         is_last = len(a) <= i + WINDOW and len(b) <= k + WINDOW
@@ -64,6 +68,11 @@ def _stretches(a: Sequence[Token], b: Sequence[Token]) -> Iterator[tuple[int, in
                 yield i + low_a, i + high_a, k + low_b, k + low_b
                 yield i + high_a, i + high_a, k + low_b, k + high_b
         i, k = i + steps[-1][2], k + steps[-1][4]
+    yield last
+
+
+def _equal(pairs: Iterable[tuple[Token, Token]]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _used(a: Side, b: Side, ops: Sequence[Pair]) -> Iterator[Pair]:

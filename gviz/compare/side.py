@@ -15,6 +15,9 @@ from gviz.values import Value
 Token = tuple[str, str]
 """What makes two operations the same step of a program: the op's name and the module it ran in."""
 
+REHEARSALS = frozenset({"tracing", "checking"})
+"""Kinds of scopes in which a function runs only to be recorded, or to be compared with its graph."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -35,9 +38,21 @@ class Side:
 
     @cached_property
     def infos(self) -> dict[int, NodeInfo]:
-        """How each node was made."""
+        """How each node was made, without what only `jit.trace` did to record and check, if there is anything else."""
         iteration = self.timeline.iterations[self.number - 1]
-        return {node: self.timeline.info(node) for node in self.timeline.nodes_of(iteration)}
+        infos = {node: self.timeline.info(node) for node in self.timeline.nodes_of(iteration)}
+        proper = [info for info in infos.values() if not self._is_rehearsal(info.created.scope)]
+        kept = {info.node for info in proper} | {node for info in proper for node, _ in info.created.inputs}
+        if not any(info.created.kind == "op" for info in proper):
+            return infos
+        return {node: info for node, info in infos.items() if node in kept}
+
+    def _is_rehearsal(self, scope: int) -> bool:
+        while (call := self.timeline.call(scope)) is not None:
+            if call.kind in REHEARSALS:
+                return True
+            scope = call.parent
+        return False
 
     @cached_property
     def states(self) -> dict[int, NodeState | None]:

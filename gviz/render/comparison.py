@@ -51,6 +51,8 @@ def summary(comparison: Comparison) -> Iterator[str]:
         yield f"first node made differently: {_place(comparison, wired)}, {_WORDS[wired.kind]}."
     for kind in HELD:
         yield from _first(comparison, kind)
+    if {difference.kind for difference in comparison.differences} == {"dtype"}:
+        yield "no value and no gradient differs by more than the tolerance."
 
 
 def rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False) -> Iterator[str]:

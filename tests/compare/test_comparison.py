@@ -251,6 +251,38 @@ def test_a_traced_model_is_beside_the_model_it_was_traced_from():
     assert not any(difference.kind in ("inputs", "value") for difference in comparison.differences)
 
 
+def test_what_tracing_did_to_record_and_check_is_no_part_of_the_run():
+    def program(traced):
+        def f(x, w):
+            return torch.tanh(x @ w).sum() * 2
+
+        def use():
+            x, w = torch.ones(2, 3), torch.full((3, 3), 0.1, requires_grad=True)
+            y = (torch.jit.trace(f, (x, w)) if traced else f)(x, w)
+            y.backward()
+            return x, w, y
+
+        return use
+
+    assert compared(side_of(program(False)), side_of(program(True)), EXACT).differences == ()
+
+
+def test_what_both_do_at_the_end_belongs_together():
+    def program(is_large):
+        def use():
+            x = torch.ones(2, requires_grad=True)
+            h = x * 2 if is_large else (x.sum() + x).exp()
+            y = h.sum()
+            y.backward()
+            return x, h, y
+
+        return use
+
+    comparison = compared(side_of(program(False)), side_of(program(True)))
+    names = [(comparison.a.infos[a].op.name, b and comparison.b.infos[b].op.name) for a, b in comparison.pairs if a]
+    assert [name for name in names if name[0] == "sum"] == [("sum", 0), ("sum", "sum")]
+
+
 def training(clear):
     def program():
         x = torch.ones(3, 1)

@@ -13,7 +13,7 @@ import numpy as np
 from gviz.engine import random
 from gviz.engine.jit import notices
 from gviz.engine.jit.graph import Node, StaticGraph
-from gviz.engine.jit.interpreter import interpret
+from gviz.engine.jit.interpreter import interpret, scope
 from gviz.engine.jit.record import Recorded, copied, record
 from gviz.engine.jit.structure import flat
 from gviz.engine.jit.text import Names
@@ -86,7 +86,7 @@ def _values(graph: StaticGraph, args: tuple[Any, ...]) -> list[list[Array]]:
     def seen(_: int, outputs: Sequence[Tensor]) -> None:
         values.append([np.array(t._array) for t in outputs])
 
-    with _left_as_it_was(graph):
+    with _left_as_it_was(graph), scope(graph.name, "checking"):
         interpret(graph, [copied(tensor) for tensor in flat(args)[0]], seen)
     return values
 
