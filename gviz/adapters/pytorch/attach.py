@@ -121,6 +121,20 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
     replace(torch.autograd.Function, "apply", classmethod(listened), leaving)
 
 
+def _put_in_parameters(session: Session, leaving: ExitStack) -> None:
+    """A parameter is announced where it is used first; it was made elsewhere, and is called what it was assigned to."""
+    make, is_compiling = torch.nn.Parameter.__new__, torch.compiler.is_compiling
+
+    @wraps(make)
+    def listened(cls: type[torch.nn.Parameter], *args: Any, **options: Any) -> Any:
+        parameter = make(cls, *args, **options)
+        if not is_compiling() and session.is_heard:
+            session.marks.bear(parameter, session.channel.stack())
+        return parameter
+
+    replace(torch.nn.Parameter, "__new__", staticmethod(listened), leaving)
+
+
 def _put_in_modules(session: Session, leaving: ExitStack) -> None:
     is_compiling = torch.compiler.is_compiling  # a constant to Dynamo, which then sees hooks that do nothing
 
@@ -176,6 +190,7 @@ _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "backward passes": _put_in_engine,
     "custom functions": _put_in_functions,
     "module calls": _put_in_modules,
+    "where parameters are made": _put_in_parameters,
     "optimizer steps": _put_in_optimizers,
     "what other threads compute": _put_in_threads,
     "operations": _put_in_mode,
