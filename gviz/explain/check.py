@@ -86,7 +86,8 @@ def _of_leaves(survey: Survey) -> Iterator[Finding]:
     leaves = [made.node for made in alive if made.created.kind != "op" and made.created.requires_grad]
     failed = _before_failed_passes(survey)
     taken = {event.node for _, event in survey.select(GradCaptured) if isinstance(event, GradCaptured)}
-    silent = [node for node in leaves if node not in last and node not in failed and node not in taken]
+    roots = {node for _, event in survey.passes for node, _ in event.roots}
+    silent = [node for node in leaves if node not in {*last, *failed, *taken, *roots}]
     for node in silent[:MOST_ASKED]:
         found = why(timeline, end, node, "grad")
         meant = bool(survey.optimized) and node not in survey.optimized

@@ -123,6 +123,37 @@ def squares(output, target):
     return (output - target).pow(2).sum()
 
 
+def cleared_early():
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.ones(4, 2)).mean().backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    return model, optimizer
+
+
+def cleared_early_to_zero():
+    w = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    (w * w).sum().backward()
+    optimizer.zero_grad(set_to_none=False)
+    optimizer.step()
+    return w, optimizer
+
+
+def loss_made_anew():
+    w = torch.ones(2, requires_grad=True)
+    loss = torch.tensor((w * w).sum().item(), requires_grad=True)
+    loss.backward()
+    return w, loss
+
+
+def zero_weights():
+    a, b = torch.ones(2, 2, requires_grad=True), torch.zeros(1, 2, requires_grad=True)
+    ((torch.ones(3, 2) @ a) @ b.t()).sum().backward()
+    return a, b
+
+
 def bad_seed():
     w = torch.ones(2, requires_grad=True)
     (w * 2).backward(torch.tensor([float("nan"), 1.0]))
@@ -148,6 +179,10 @@ def bad_seed():
         (trained(F.mse_loss, rate=0.0), "unchanged", "warning", "after 2 steps of the optimizer what it was before"),
         (trained(F.mse_loss, rate=1e-30), "unchanged", "warning", "rounded away"),
         (trained(F.mse_loss, rate=0.0, steps=1), "unchanged", "suspicion", "after a step of the optimizer"),
+        (cleared_early, "cleared-early", "error", "has nothing to go by: the .grad of #"),
+        (cleared_early_to_zero, "cleared-early", "error", "zero_grad() before backward(), or after step()"),
+        (loss_made_anew, "not-reached", "warning", "is new data without a history"),
+        (zero_weights, "masked", "warning", "start it with small random numbers"),
         (bad_seed, "nan-seed", "error", "backward started with"),
     ],
 )
@@ -198,6 +233,36 @@ def test_a_dead_layer_is_found_behind_what_it_multiplies():
 @pytest.mark.parametrize("program", [trained(F.mse_loss), trained(summed, rows=8)])
 def test_a_mean_and_a_sum_of_few_are_no_mistake(program):
     assert found(program) == {}
+
+
+def test_gradients_cleared_for_another_optimizer_are_no_mistake():
+    def program():
+        a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        one, other = torch.optim.SGD(a.parameters(), lr=0.1), torch.optim.SGD(b.parameters(), lr=0.1)
+        for optimizer in (one, other, one, other):
+            optimizer.zero_grad()
+            b(a(torch.ones(1, 2))).sum().backward()
+            optimizer.step()
+        return a, b
+
+    assert found(program) == {}
+
+
+def test_what_two_losses_of_one_step_share_is_not_called_carried():
+    def program():
+        w, v = torch.ones(2, 2, requires_grad=True), torch.ones(2, requires_grad=True)
+        fake = torch.tanh(w)
+        first = (torch.exp(fake) @ v).sum()
+        first.backward()
+        second = (torch.exp(fake * 2) @ v).sum()
+        with pytest.raises(RuntimeError, match="second time"):
+            second.backward()
+        return w, v
+
+    one = found(program)["second-backward"]
+    assert "fake = Tanh, which both use" in told(one)
+    assert "fake.detach() at test_each_kind.py:" in told(one)
+    assert "else retain_graph=True there" in told(one)
 
 
 def test_a_parameter_that_moved_once_is_not_called_unchanged():

@@ -117,7 +117,7 @@ def _born(timeline: Timeline, node: int, *, known: bool) -> Finding:
     if not known:
         return Finding("nan-born", f"{label(timeline, node)} holds it, and it is not known since when", info.born, node)
     how = computation(timeline, node).text or f"it is {info.created.kind} data"
-    text = f"{_what(made)} was born in {label(timeline, node)}{made_at(info.frames)}: {how}"
+    text = f"{_what(made)} born in {label(timeline, node)}{made_at(info.frames)}: {how}"
     return Finding("nan-born", text, info.born, node, fix=_fix(info.op.name), at=innermost(info))
 
 
@@ -127,7 +127,7 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     steps = (sent.rule, sent.numbers, short(part.value)) if sent.rule else ()
     rule = f": {' = '.join(dict.fromkeys(steps))}" if steps else ""
     text = (
-        f"{_what(part.value)} was born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
+        f"{_what(part.value)} born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
         f"on the way to {label(timeline, node)}{rule}"
     )
     return Finding(
@@ -167,7 +167,7 @@ def _output(moment: Moment, node: int) -> OutputState | None:
 
 def _what(value: Value | None) -> str:
     text = bad_text(value)
-    return {"1 nan": "the nan", "1 inf": "the infinity"}.get(text, text)
+    return {"1 nan": "the nan was", "1 inf": "the infinity was"}.get(text, f"{text} were")
 
 
 def found(survey: Survey) -> Iterator[Finding]:

@@ -43,6 +43,7 @@ def explain(trouble: Trouble) -> Finding | None:
     )
 
 
+_ACTIVATIONS = {"relu", "leaky_relu", "elu", "selu", "celu", "hardtanh", "silu", "mish", "dropout", "threshold"}
 _FIX = "use the operation that makes a new tensor, or clone() before the change"
 
 
@@ -52,7 +53,8 @@ def _fix(writer: NodeInfo | None) -> str:
     plain = writer.op.name.rstrip("_")
     if plain == "copy":
         return "assign before it is used, write to a clone(), or make the whole of its parts with stack or cat"
-    return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of an operator like +=); or clone() before"
+    instead = "an activation with inplace=True" if plain in _ACTIVATIONS else "an operator like +="
+    return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of {instead}); or clone() before"
 
 
 def _writes(timeline: Timeline, trouble: Trouble) -> Iterator[tuple[Edge, int, StorageWritten]]:

@@ -56,8 +56,15 @@ def unused(asked: Question) -> Finding:
 def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     """It was used, but what was made of it did not lead to the loss."""
     used = Finding("elsewhere", f"it was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
-    fix = "call backward() on a result of that"
-    return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
+    roots = [asked.timeline.info(node) for node, _ in passes_before(asked)[-1][1].roots if node]
+    fresh = next((root for root in roots if root.created.kind == "leaf"), None)
+    if fresh is None:
+        fix = "call backward() on a result of that"
+        return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
+    new = f"{label_at(asked.timeline, fresh.node)} is new data without a history: requires_grad does not give it one"
+    fix = "call backward() on what was computed, not on a tensor(...) made of its number"
+    parts = (Finding("fresh", new, fresh.born, fresh.node, at=innermost(fresh)), used)
+    return Finding("not-reached", text, fresh.born, asked.node, parts, fix, innermost(fresh))
 
 
 def _like(asked: Question) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from gviz.explain.survey import Survey
 
 def found(survey: Survey) -> Iterator[Finding]:
     """Parameters with a gradient of some pass, in a program in which optimizers step, but never with these."""
-    if not survey.optimized:
+    if not survey.optimized or survey.timeline.failures:  # its step may be what the program did not come to
         return
     timeline, seen = survey.timeline, set(survey.optimized)
     for seq, event in survey.accumulated:

@@ -9,6 +9,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, label_at, made_at, symbol
 from gviz.explain.trouble import Trouble
+from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
 PATTERN = r"backward through the graph a second time"
@@ -33,23 +34,50 @@ def explain(trouble: Trouble) -> Finding | None:
     return _carried(trouble, released, *crossing)
 
 
+_LOOKED_AT = 2000
+"""Nodes among which a loop shows."""
+
 _KEEP = "retain_graph=True in that backward(), or build the graph again"
 
 
 def _carried(trouble: Trouble, released: Finding, user: int, old: int) -> Finding:
-    """New operations have used a result of the graph that is gone."""
+    """New operations have used a result of the graph that is gone: from the step before, or from the same step."""
     timeline = trouble.timeline
     made, used = timeline.info(old), timeline.info(user)
-    text = (
-        f"this backward runs into the graph of an earlier one, through {label(timeline, old)}, which was carried over"
-    )
-    name = symbol(timeline, old)
+    first = _other_use(timeline, used, old)
+    kind, what = ("carried-state", "which was carried over") if first is None else ("second-backward", "which both use")
+    text = f"this backward runs into the graph of an earlier one, through {label(timeline, old)}, {what}"
     crossed = f"the edge that crosses: {label_at(timeline, user)} uses {label_at(timeline, old)}"
     edge = Finding("crossing", crossed, used.born, user, at=innermost(used))
-    call = name if name.isidentifier() else "the carried tensor"
-    line = made_at(used.frames)
-    fix = f"{call} = {call}.detach() before it is used{line}" if name.isidentifier() else f"detach() it before{line}"
-    return Finding("carried-state", text, trouble.seq, old, (edge, released), fix, innermost(used) or innermost(made))
+    fix = _where_to_detach(symbol(timeline, old), used, first)
+    return Finding(kind, text, trouble.seq, old, (edge, released), fix, innermost(used) or innermost(made))
+
+
+def _where_to_detach(name: str, used: NodeInfo, first: NodeInfo | None) -> str:
+    known = name.isidentifier()
+    if first is None:
+        what = f"{name} = {name}.detach()" if known else "detach() what is carried over"
+        return f"{what} before it is used{made_at(used.frames)}"
+    what = f"{name}.detach()" if known else "detach() it"
+    return f"{what}{made_at(first.frames)}, if the first backward() need not go behind it; else retain_graph=True there"
+
+
+def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:
+    """The first use of `old`, if it is on another line than the `used` one, and that is not the line of a loop.
+
+    Within a loop that line has made part of the graph that is gone, too.
+    """
+    here, place = _line(used), timeline.place_of(old)
+    before = timeline.nodes[max(place - _LOOKED_AT, 0) : place + 1]
+    if any(_line(timeline.info(node)) == here for node in before):
+        return None
+    uses = (timeline.info(node) for node in timeline.users(old) if timeline.born(node) < used.born)
+    return next((info for info in uses if _line(info) != here), None)
+
+
+def _line(info: NodeInfo) -> tuple[str, int]:
+    at = innermost(info)
+    return (at.path, at.line) if at is not None else ("", 0)
 
 
 def freed_by(timeline: Timeline, seq: int) -> str:

@@ -68,8 +68,8 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution) -> Findi
     info = timeline.info(part.source)
     culprit = _zero_operand(timeline, info, part.slot)
     if culprit is not None:
-        info = culprit
-    reason = _reason(timeline, info)
+        info = _origin(timeline, culprit)
+    reason = _of_zeros(info) if culprit is not None and info.created.kind != "op" else _reason(timeline, info)
     share = _inactive(info)
     text = f"the gradient of {label(timeline, asked.node)} is zero: {label_at(timeline, info.node)} {reason.says}"
     numbers = (Number("share of zeros in its result", share, info.born),) if share is not None else ()
@@ -89,6 +89,19 @@ def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | N
     return None
 
 
+def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
+    """What a tensor is a view of."""
+    while info.created.outputs[0].view_of and info.created.inputs and info.created.inputs[0][0]:
+        info = timeline.info(info.created.inputs[0][0])
+    return info
+
+
+def _of_zeros(info: NodeInfo) -> _Reason:
+    trained = info.created.requires_grad
+    fix = "start it with small random numbers instead of zeros" if trained else "look at where its zeros come from"
+    return _Reason("masked", "is zero everywhere, and what arrives is multiplied by it", fix)
+
+
 def _multiplies(info: NodeInfo) -> bool:
     return info.op.name.rstrip("_") in {"mul", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "convolution"}
 
@@ -97,10 +110,12 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
     op = info.op.name.rstrip("_")
     if op in _DEAD:
         off = (
-            "is off everywhere: its inputs are below zero" if _inactive(info) == 1.0 else "is off wherever one arrives"
+            "is off everywhere, as none of its inputs is above zero,"
+            if _inactive(info) == 1.0
+            else "is off wherever one arrives,"
         )
         fix = "a smaller learning rate, another start for the bias, or leaky_relu, which lets a little through"
-        return _Reason("dead-units", f"{off}, and lets no gradient through", fix)
+        return _Reason("dead-units", f"{off} and lets no gradient through", fix)
     if op in _BOUNDED:
         says = "holds at its border every element that one arrives at, and is constant there"
         return _Reason("clamped", says, "widen the border, or clamp later")
