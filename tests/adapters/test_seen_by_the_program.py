@@ -48,6 +48,22 @@ with torch.profiler.profile() as profile:
     (torch.ones(3, requires_grad=True) * 2).sum().backward()
 print(sorted(event.name for event in profile.events()))
 """,
+    "warnings": """
+import sys, warnings
+sys.stderr = sys.stdout
+h = model(x)
+for _ in range(2):
+    h.grad
+h.grad
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    try:
+        h.grad
+    except UserWarning:
+        print("raised")
+warnings.simplefilter("ignore")
+h.grad
+""",
     "export": """
 for strict in (False, True):
     print(torch.export.export(model, (x,), strict=strict).graph_module.code)

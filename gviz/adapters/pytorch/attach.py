@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from gviz import site
-from gviz.adapters.pytorch import modules, passes, regions
+from gviz.adapters.pytorch import modules, passes, regions, warned
 from gviz.adapters.pytorch.calls import Listening, observe
 from gviz.adapters.pytorch.graph import edge_of
 from gviz.adapters.pytorch.regions import replace
@@ -50,6 +50,7 @@ class Attached:
                 except (AttributeError, ImportError, KeyError) as missing:
                     self._say_missing(name, missing)
             regions.put_in(self.session, leaving, self._compiled)
+            leaving.enter_context(warned.at_the_programs_line())
             if self._model is not None:
                 modules.name_parameters(self.session, self._model)
             self._open = leaving.pop_all()
