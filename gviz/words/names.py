@@ -9,7 +9,7 @@ from gviz.where import split_aspect
 
 
 class NamedNodes:
-    """Which nodes had which names, in order of creation."""
+    """Which nodes may have had which names, in order of creation; whether one had is only told of those asked for."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -21,7 +21,8 @@ class NamedNodes:
         """The node that got this name last by moment `n`, 0 if none has."""
         self._grow()
         info = self.timeline.info
-        return next((node for node in reversed(self._known.get(name, ())) if info(node).born <= n), 0)
+        may_be = reversed(self._known.get(name, ()))
+        return next((node for node in may_be if info(node).name == name and info(node).born <= n), 0)
 
     def near(self, name: str, n: int) -> str:
         """The name most like this one that a node had by moment `n`, empty if none is like it."""
@@ -34,7 +35,10 @@ class NamedNodes:
         nodes, naming = self.timeline.nodes, self.timeline.last_naming
         if naming != self._naming:  # older nodes may have got theirs
             self._known, self._count, self._naming = {}, 0, naming
-        for node in nodes[self._count :]:
-            if name := self.timeline.info(node).name:
+        for node, made in self.timeline.created(nodes[self._count :]):
+            name = self.timeline.possible_name(node, made.stack)
+            if name is None or any(attribute == "grad_of" for attribute, _ in made.attrs):
+                name = self.timeline.info(node).name
+            if name:
                 self._known.setdefault(name, []).append(node)
         self._count = len(nodes)
