@@ -213,3 +213,14 @@ def test_hooks_run_again_after_a_step_that_failed():
         with contextlib.suppress(ZeroDivisionError):
             optimizer.step(closure)
     assert called == ["pre", "pre"]
+
+
+@pytest.mark.torch
+def test_groups_and_their_state_print_as_there():
+    compare("""
+import torch
+p, q = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(3))
+optimizer = torch.optim.SGD([{"params": [p], "lr": 0.5}, {"params": [q]}], lr=0.1)
+print(optimizer, optimizer.state_dict())
+print(torch.optim.Adam([("weight", p), ("bias", q)]).state_dict())
+""")

@@ -17,7 +17,8 @@ def packed(groups: list[dict[str, Any]], state: Mapping[Any, Any]) -> dict[str, 
         for position, parameter in enumerate(group["params"], start):
             numbers.setdefault(id(parameter), position)
         start += len(group["params"])
-        plain.append({**group, "params": [numbers[id(p)] for p in group["params"]]})
+        options = {name: value for name, value in group.items() if name != "params"}
+        plain.append({**options, "params": [numbers[id(p)] for p in group["params"]]})
     memory = {numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in state.items()}
     return {"state": memory, "param_groups": plain}
 

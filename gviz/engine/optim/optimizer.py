@@ -192,11 +192,11 @@ class Optimizer:
         return HookHandle(self._hooks["load_state_dict_post"], hook)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        groups = []
         for number, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {number}")
-            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
-        return "\n".join([*lines, ")"])
+            options = [f"    {name}: {group[name]}\n" for name in sorted(group) if name != "params"]
+            groups.append(f"\nParameter Group {number}\n" + "".join(options))
+        return f"{type(self).__name__} (" + "".join(groups) + ")"
 
 
 def _heard(step: Callable[..., Any]) -> Callable[..., Any]:
