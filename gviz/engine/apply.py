@@ -119,6 +119,8 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
         with np.errstate(all="ignore"):
             return op.forward(*arrays, **attrs)
     except ValueError as error:
+        if thread.grad_enabled:
+            edges_of(tensors)  # raises for a view that must not be used: PyTorch looks at that first
         if op.promotes and len(arrays) == 2:
             raise RuntimeError(broadcast_error(arrays[0].shape, arrays[1].shape)) from None
         raise RuntimeError(str(error)) from error
@@ -126,9 +128,9 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
 
 def why_untracked(tensors: Sequence[Tensor]) -> str:
     """Why autograd would not record an operation on these tensors now; empty if it would."""
-    if all(edge is None for edge in edges_of(tensors)):
-        return "inputs"
-    return "" if thread.grad_enabled else "no_grad"
+    if not thread.grad_enabled:  # a view that must not be recorded may be written here
+        return "no_grad" if any(t.requires_grad for t in tensors) else "inputs"
+    return "inputs" if all(edge is None for edge in edges_of(tensors)) else ""
 
 
 def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:

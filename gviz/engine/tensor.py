@@ -117,6 +117,8 @@ class Tensor(Conversions, Displayed):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError("requires_grad must be a bool")
         if self.grad_fn is not None:
             raise RuntimeError(messages.FLAG_ON_NON_LEAF + ("" if value else messages.FLAG_OFF_HINT))
         if value and self._array.dtype.kind != "f":
@@ -125,6 +127,9 @@ class Tensor(Conversions, Displayed):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set ``requires_grad`` of a leaf in place. RuntimeError for a non-leaf or a dtype without gradients."""
+        if not isinstance(requires_grad, bool):
+            kind = type(requires_grad).__name__
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
         if self.grad_fn is not None and not requires_grad:
             raise RuntimeError(messages.FLAG_ON_NON_LEAF + messages.FLAG_OFF_HINT)
         if requires_grad and self._array.dtype.kind != "f":

@@ -101,7 +101,7 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, may_overl
     target = tensors[0]
     if target.is_inference() and not thread.inference:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
-    if thread.grad_enabled and any(_wants_grad(t) for t in tensors):
+    if thread.grad_enabled and any(t.requires_grad for t in tensors):
         check_in_place(target)
     untracked = why_untracked(tensors)
     if not may_overlap:
@@ -131,7 +131,7 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
     """Let `target` itself become the view of its memory that `op` makes; it is returned. Its base is left as it is."""
     if target.is_inference() and not thread.inference:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
-    if thread.grad_enabled and _wants_grad(target):
+    if thread.grad_enabled and target.requires_grad:
         check_in_place(target)
     channel, recorder = emit.channel, watching.recorder() if watching.watchers else None
     refs = recorder.refs([target]) if recorder is not None else ()
@@ -151,11 +151,6 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
     if recorder is not None:
         recorder.became(op, refs, attrs, target)
     return target
-
-
-def _wants_grad(tensor: Tensor) -> bool:
-    """``requires_grad`` without bringing a view up to date, which may fail."""
-    return tensor._requires_grad or (tensor._base is not None and tensor._base._requires_grad)
 
 
 def check_in_place(target: Tensor) -> None:

@@ -222,5 +222,6 @@ import torch
 p, q = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(3))
 optimizer = torch.optim.SGD([{"params": [p], "lr": 0.5}, {"params": [q]}], lr=0.1)
 print(optimizer, optimizer.state_dict())
-print(torch.optim.Adam([("weight", p), ("bias", q)]).state_dict())
+for kind in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam"):
+    print(getattr(torch.optim, kind)([("weight", p), ("bias", q)], lr=0.1).state_dict())
 """)

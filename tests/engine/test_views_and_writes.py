@@ -154,3 +154,29 @@ y.sum().backward(); see(seen, x)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_pytorch(name):
     compare(PROGRAMS[name])
+
+
+@pytest.mark.torch
+def test_under_no_grad_an_old_view_may_be_written_and_elsewhere_it_is_refused_first():
+    compare("""
+import torch
+leaf = torch.tensor([1., 2., 3.], requires_grad=True)
+with torch.no_grad():
+    rows, tail = leaf.unbind(), leaf[1:]
+    tail.add_(1), rows[0].add_(5)
+numbers(leaf)
+attempt(lambda: rows[0] + 1); attempt(lambda: rows[0] + torch.zeros(2, 3))
+base = leaf * 1
+with torch.no_grad(): tail = base[1:]
+base.add_(1)
+attempt(lambda: torch.zeros(3) + tail)
+""")
+
+
+@pytest.mark.torch
+def test_whether_a_gradient_is_wanted_is_said_by_a_bool():
+    compare("""
+import torch
+leaf = torch.zeros(2, requires_grad=True)
+attempt(lambda: setattr(leaf, "requires_grad", 1)); attempt(lambda: leaf.requires_grad_(None)); see(leaf)
+""")

@@ -29,8 +29,8 @@ class Adagrad(Optimizer):
         check(lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value)
         check(eps=eps)
         check_kind(foreach, fused, False, differentiable)
-        options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        ways = {"foreach": foreach, "differentiable": differentiable, "fused": fused}
+        options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
+        ways = {"foreach": foreach, "maximize": maximize, "differentiable": differentiable, "fused": fused}
         super().__init__(params, {**options, "initial_accumulator_value": initial_accumulator_value, **ways})
         for group in self.param_groups:
             for parameter in group["params"]:

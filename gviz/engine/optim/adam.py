@@ -47,8 +47,8 @@ class Adam(Optimizer):
         check_kind(foreach, fused, capturable, differentiable)
         options = {"lr": lr, "betas": tuple(map(scalar, betas)), "eps": eps, "weight_decay": weight_decay}
         ways = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
-        kind = {"amsgrad": amsgrad, "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, {**options, **kind, **ways})
+        kind = {"amsgrad": amsgrad, "maximize": maximize}
+        super().__init__(params, {**options, **kind, **ways, "decoupled_weight_decay": decoupled_weight_decay})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """One step."""

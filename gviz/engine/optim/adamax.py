@@ -40,10 +40,9 @@ class Adamax(Optimizer):
         check_betas(betas)
         check(weight_decay=weight_decay)
         check_kind(foreach, None, capturable, differentiable)
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(
-            params, {**options, "foreach": foreach, "differentiable": differentiable, "capturable": capturable}
-        )
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach}
+        ways = {"maximize": maximize, "differentiable": differentiable, "capturable": capturable}
+        super().__init__(params, {**options, **ways})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """One step."""

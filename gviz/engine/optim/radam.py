@@ -41,8 +41,8 @@ class RAdam(Optimizer):
         check(weight_decay=weight_decay)
         check_kind(foreach, None, capturable, differentiable)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        ways = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable}
-        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay, **ways})
+        ways = {"foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay}
+        super().__init__(params, {**options, **ways, "differentiable": differentiable})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """One step."""

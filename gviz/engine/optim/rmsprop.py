@@ -27,9 +27,9 @@ class RMSprop(Optimizer):
         check_lr(lr)
         check(eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         check_kind(foreach, None, capturable, differentiable)
-        options = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "weight_decay": weight_decay}
-        ways = {"capturable": capturable, "foreach": foreach, "differentiable": differentiable}
-        super().__init__(params, {**options, "centered": centered, "maximize": maximize, **ways})
+        options = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
+        ways = {"capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable}
+        super().__init__(params, {**options, "weight_decay": weight_decay, **ways})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """One step."""
