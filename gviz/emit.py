@@ -37,8 +37,8 @@ Listener = Callable[[Event], None]
 class Channel:
     """One recording: who listens, how much of a value is kept, and the numbers handed out so far.
 
-    `limit` is the size in bytes up to which whole values are kept, unless `keep` wants less of them;
-    `read_source` gives a file's text, or None.
+    `limit` is the size in bytes up to which whole values are kept, unless `keep` wants less of them; up to `handed_over`
+    bytes a recorder may leave it to the listener to keep less. `read_source` gives a file's text, or None.
     """
 
     def __init__(
@@ -47,11 +47,13 @@ class Channel:
         *,
         limit: int = INLINE_BYTES,
         keep: Keep = "whole",
+        handed_over: int = 0,
         read_source: Callable[[str], str | None] | None = None,
     ) -> None:
         self._listener = listener
         self.keep = keep
-        self.limit = max(limit, INLINE_BYTES) if keep == "whole" else FEW_BYTES
+        self.limit = limit_of(keep, limit)
+        self.handed_over = max(self.limit, handed_over)
         self.value: Callable[[Array | np.generic], Value] = (
             shape_of if keep == "none" else partial(capture, limit=self.limit)
         )
@@ -112,6 +114,11 @@ class Channel:
         self.say(StackSeen(number, frames))
         self._stacks[key] = number  # published after it was said: another thread must not refer to it earlier
         return number
+
+
+def limit_of(keep: Keep, limit: int) -> int:
+    """Up to how many bytes whole values are kept."""
+    return max(limit, INLINE_BYTES) if keep == "whole" else FEW_BYTES
 
 
 class Seen:

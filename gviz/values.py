@@ -84,13 +84,15 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def array(self) -> Array | None:
         """All elements as a read-only array (bfloat16 widened to float32), or None if they are not in this object."""
-        return None if self.data is None else decode(self.dtype, self.shape, self.data)
+        data = self.data
+        return None if data is None else decode(self.dtype, self.shape, data)
 
     def statistics(self) -> Stats | None:
         """The stored statistics, or those of the stored elements, or None."""
-        if self.stats is not None or self.data is None:
+        data = self.data  # read first: who shortens a value puts the statistics in before
+        if self.stats is not None or data is None:
             return self.stats
-        return _of_data(self.dtype, self.shape, self.data)
+        return _of_data(self.dtype, self.shape, data)
 
 
 @lru_cache(maxsize=1024)

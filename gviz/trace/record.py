@@ -21,7 +21,7 @@ from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
 from gviz.plain_text import shown
-from gviz.trace import file_format
+from gviz.trace import file_format, shortening
 from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.bounds import UNBOUNDED, Bounds, bounds
 from gviz.trace.capture import overhearing, overhearing_warnings
@@ -73,9 +73,13 @@ class Recording:
         global latest
         emit.refuse_second()  # before there is a file
         writer = self._writer = TraceWriter(
-            self.path, about=_about(self.framework), on_trouble=self._detached, bounds=self._bounds
-        )
-        self.channel = Channel(self._through(writer), limit=self._limit, keep=self._keep, read_source=self._read_source)
+            self.path, about=_about(self.framework), on_trouble=self._detached, bounds=self._bounds,
+            limit=emit.limit_of(self._keep, self._limit),
+        )  # fmt: skip
+        self.channel = Channel(
+            self._through(writer), limit=self._limit, keep=self._keep, handed_over=shortening.LARGEST,
+            read_source=self._read_source,
+        )  # fmt: skip
         atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`
         with ExitStack() as begun:
             begun.callback(self._close)  # whatever fails below, nothing is left behind

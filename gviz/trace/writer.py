@@ -27,6 +27,7 @@ from gviz.trace.event_table import EventTable, Said
 from gviz.trace.nonfinite import first_nonfinite, first_place
 from gviz.trace.request import Request
 from gviz.trace.ring import Ring
+from gviz.trace.shortening import shorten
 from gviz.trace.witness import Witness
 
 FLUSH_SECONDS = 0.05
@@ -42,7 +43,8 @@ class TraceWriter:
 
     Events reach the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program stops), and at
     `close`. Trouble with the file detaches the writer: `on_trouble` is called once with what happened, the program goes
-    on, and the file keeps what was written. After a fork the child's copy does nothing.
+    on, and the file keeps what was written. After a fork the child's copy does nothing. Of elements above `limit` bytes
+    only the statistics are kept, unless that is None.
 
     Only the writer's own thread touches the file, the program's threads append and wait: an exception from a signal
     handler comes up in the main thread, between any two instructions, and would leave a batch half taken.
@@ -55,10 +57,12 @@ class TraceWriter:
         about: Mapping[str, str],
         on_trouble: Callable[[str], None],
         bounds: Bounds = UNBOUNDED,
+        limit: int | None = None,
     ) -> None:
         self.path = Path(path)
         self.dead = False
         self._on_trouble = on_trouble
+        self._limit = limit
         self._pending: deque[Said] = deque()
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._told: dict[str, str] = {}
@@ -222,6 +226,8 @@ class TraceWriter:
 
     def _write(self) -> None:
         taken = [self._pending.popleft() for _ in range(len(self._pending))]
+        if self._limit is not None:
+            shorten((event for event, _, _ in taken), self._limit)
         self._chunks.used = False
         with self._connection as connection:
             connection.execute("BEGIN")

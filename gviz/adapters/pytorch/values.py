@@ -33,7 +33,7 @@ class Capture:
     def __init__(self, channel: Channel, not_seen: Callable[[str], None]) -> None:
         self._not_seen = not_seen
         self._nothing = channel.keep == "none"
-        self._limit = channel.limit
+        self._limit = channel.handed_over
 
     def __call__(self, tensor: torch.Tensor) -> Value:
         """Its value now. Wrappers, meta, sparse, nested and quantized tensors have shape and dtype alone."""
@@ -154,7 +154,7 @@ def _statistics(array: Array) -> Stats:
     """Statistics, block by block: five times as fast for large arrays, and no copy of them in a wider type."""
     if array.size <= _BLOCK:
         return statistics(array)
-    flat = array.reshape(-1)
+    flat = array.ravel("K")  # the order does not matter, and a transposed array is not copied
     blocks = [flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK)]
     parts = [statistics(block) for block in blocks]
     nan, inf, zero = (sum(getattr(part, name) for part in parts) for name in ("nan", "inf", "zero"))

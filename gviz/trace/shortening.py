@@ -1,0 +1,85 @@
+"""Statistics in the place of elements that were handed over only to be looked at: many arrays in a few calls of numpy.
+
+A recorder that would look at each array by itself pays ten calls for it, which for a few thousand elements cost more
+than the elements do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from msgspec.structs import force_setattr
+
+from gviz.events import Event
+from gviz.trace.codec import HELD_VALUES
+from gviz.values import Array, Stats, Value, decode, statistics
+
+LARGEST = 1 << 15
+"""Above this size in bytes an array is looked at by itself: its elements cost more than the calls do."""
+
+_BLOCK = 1 << 20
+_ORDINARY = {"float32": (1e-16, 1e16), "bfloat16": (1e-16, 1e16), "float64": (1e-140, 1e140)}
+"""Between these magnitudes a square, and a sum of squares, stays within the range of the dtype."""
+
+
+def shorten(events: Iterable[Event], limit: int) -> None:
+    """Replace elements of more than `limit` bytes by their statistics, in the values that the events hold.
+
+    The statistics are put in before the elements are taken out, so that whoever looks meanwhile finds one of the two.
+    """
+    long: defaultdict[str, dict[int, Value]] = defaultdict(dict)
+    for event in events:
+        held = HELD_VALUES.get(event.__class__)
+        for value in () if held is None else held(event):
+            if value is not None and value.data is not None and len(value.data) > limit:
+                long[value.dtype][id(value)] = value  # one value may be in several events
+    for dtype, values in long.items():
+        for some in _blocks(values.values()):
+            for value, stats in zip(some, _statistics_of(dtype, some), strict=True):
+                force_setattr(value, "stats", stats)
+                force_setattr(value, "data", None)
+
+
+def _blocks(values: Iterable[Value]) -> Iterator[list[Value]]:
+    """Some values at a time, whose elements stay in the cache together."""
+    block: list[Value] = []
+    length = 0
+    for value in values:
+        block.append(value)
+        length += len(value.data or b"")
+        if length > _BLOCK:
+            yield block
+            block, length = [], 0
+    if block:
+        yield block
+
+
+def _statistics_of(dtype: str, values: Sequence[Value]) -> list[Stats]:
+    arrays = [value.data or b"" for value in values]
+    if dtype not in _ORDINARY:
+        return [statistics(decode(dtype, value.shape, data)) for value, data in zip(values, arrays, strict=True)]
+    sizes = [value.size for value in values]
+    return statistics_of_parts(decode(dtype, (sum(sizes),), b"".join(arrays)), sizes, *_ORDINARY[dtype])
+
+
+def statistics_of_parts(flat: Array, sizes: Sequence[int], smallest: float, largest: float) -> list[Stats]:
+    """The statistics of arrays that lie one behind the other; none may be empty."""
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    with np.errstate(all="ignore"):
+        low, high = np.minimum.reduceat(flat, starts), np.maximum.reduceat(flat, starts)  # a nan anywhere would be both
+        magnitude = np.maximum(-low, high)
+        ordinary = (low > -largest) & (magnitude > smallest) & (magnitude < largest)
+        means = np.add.reduceat(flat, starts).astype(np.float64) / sizes
+        rms = np.sqrt(np.add.reduceat(flat * flat, starts).astype(np.float64) / sizes)
+    may_be_zero = (low <= 0) & (high >= 0)
+    is_zero = flat == 0
+    columns = (starts, ends, low, high, means, rms, ordinary, may_be_zero)
+    return [
+        Stats(least, most, mean, root, 0, 0, int(np.count_nonzero(is_zero[start:end])) if zeros else 0)
+        if usual
+        else statistics(flat[start:end])
+        for start, end, least, most, mean, root, usual, zeros in zip(*(c.tolist() for c in columns), strict=True)
+    ]
