@@ -37,8 +37,8 @@ Listener = Callable[[Event], None]
 class Channel:
     """One recording: who listens, how much of a value is kept, and the numbers handed out so far.
 
-    `limit` is the size in bytes up to which whole values are kept, unless `keep` wants less of them; up to `handed_over`
-    bytes a recorder may leave it to the listener to keep less. `read_source` gives a file's text, or None.
+    `limit` is the size in bytes up to which whole values are kept, unless `keep` wants less of them;
+    up to `handed_over` bytes it may be left to the listener to keep less. `read_source` gives a file's text, or None.
     """
 
     def __init__(

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gviz.adapters.on_import import when_imported
+from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace import record as recording
@@ -32,7 +33,8 @@ OWN = "gviz.engine"
 class Framework:
     """A package that other people's programs compute with.
 
-    `adapter` is a module whose ``Attached(channel, model, compiled=)`` listens to it inside a ``with`` block.
+    `adapter` is a module whose ``Attached(channel, model, wanted)`` listens to it inside a ``with`` block; `spent` is
+    then how many nanoseconds of the program's threads that took.
     """
 
     package: str
@@ -52,13 +54,11 @@ class Framework:
         return GvizError(f"{self.name} is not installed", hint=hint, exit_code=4)
 
     @contextmanager
-    def attached(self, began: Recording, model: Any, compiled: str) -> Iterator[object]:
+    def attached(self, began: Recording, model: Any, wanted: Wanted) -> Iterator[object]:
         """Listen to it for a recording."""
-        listening: AbstractContextManager[object] = import_module(self.adapter).Attached(
-            began.channel, model, compiled=compiled
-        )
-        with listening as it:
+        with import_module(self.adapter).Attached(began.channel, model, wanted) as it:
             yield it
+        began.tell("listening", str(it.spent))
 
 
 TORCH = Framework("torch", "PyTorch", "gviz.adapters.pytorch.attach", "pip install 'gviz[torch]'")
@@ -77,8 +77,11 @@ def record(
     window: Window = ALL,
     framework: str = "",
     compiled: str = "opaque",
+    phase: str = "all",
+    module: str = "",
     last: int | str | None = None,
     max_size: int | str | None = None,
+    until: str = "",
 ) -> Recording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
@@ -87,18 +90,22 @@ def record(
     imported, before or within the block, its operations are recorded; `model` gives its parameters their names from the
     start.
     Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size`
-    bytes (``"500M"``) of the newest.
+    bytes (``"500M"``) of the newest. With `until` (``"nan"``, ``"inf"``) the recording ends with the first of these.
+
+    Of PyTorch, `phase` ``"backward"`` records passes alone, at a fraction of the cost, and `module` (a path or class,
+    with ``*``) what its calls do; `compiled` ``"eager"`` runs what ``torch.compile`` made as it is written.
     """
+    wanted = Wanted(phase, module, compiled)
     present = next((one.package for one in FOREIGN if one.imported), OWN)
     made = recording.record(
         path, limit=limit, source=source, force=force, keep=keep, window=window,
-        last=last, max_size=max_size, framework=framework or present,
+        last=last, max_size=max_size, until=until, framework=framework or present,
     )  # fmt: skip
     for one in FOREIGN:
         if one.imported or (one is TORCH and model is not None):
-            made.along_with(partial(one.attached, model=model, compiled=compiled))
+            made.along_with(partial(one.attached, model=model, wanted=wanted))
         elif one.package not in sys.modules:
-            made.along_with(partial(_when_imported, one, compiled))
+            made.along_with(partial(_when_imported, one, wanted))
     return made
 
 
@@ -109,19 +116,19 @@ def attach(
     return record(path, model=model, **options).__enter__()
 
 
-def follow(began: Recording, compiled: str = "opaque") -> None:
+def follow(began: Recording, wanted: Wanted = EVERYTHING) -> None:
     """From the moment the program imports a foreign framework, record that too; a program without pays nothing."""
     for one in FOREIGN:
-        began.join(_when_imported(one, compiled, began))
+        began.join(_when_imported(one, wanted, began))
 
 
-def _when_imported(framework: Framework, compiled: str, began: Recording) -> AbstractContextManager[None]:
+def _when_imported(framework: Framework, wanted: Wanted, began: Recording) -> AbstractContextManager[None]:
     def join() -> None:
         if not began.is_open:
             return
         try:
             began.tell("framework", framework.package)
-            began.join(framework.attached(began, None, compiled))
+            began.join(framework.attached(began, None, wanted))
         except Exception as trouble:  # whatever it is, the program goes on
             why = f"{type(trouble).__name__}: {trouble}"
             text = f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}"

@@ -19,14 +19,17 @@ _NAMED: dict[str, tuple[Keep, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What is kept of arrays (whole up to `limit` bytes, 0: the recorder's own), between which marks, and how much of a
-    long run: its newest parts and bytes, as `gviz.trace.bounds` reads them (empty: all)."""
+    """What is kept of arrays (whole up to `limit` bytes, 0: the recorder's own), between which marks, how much of a
+    long run: its newest parts and bytes, as `gviz.trace.bounds` reads them (empty: all), and of a PyTorch program."""
 
     keep: Keep = "whole"
     limit: int = 0
     first: str = ""
     last: str = ""
     compiled: str = "opaque"
+    phase: str = "all"
+    module: str = ""
+    until: str = ""
     newest: str = ""
     max_size: str = ""
 
@@ -71,6 +74,10 @@ OPTIONS = (
                  "or marks ('3 marks'): a flight recorder."),
     click.option("--max-size", default="", callback=_bound, metavar="SIZE", help="Drop the oldest, so that the file "
                  "never has more than this (500M)."),
+    click.option("--phase", type=click.Choice(["all", "backward"]), default="all",
+                 help="Of PyTorch, record everything, or the steps of backward passes alone, which costs far less."),
+    click.option("--module", default="", metavar="GLOB", help="Of PyTorch, record only what calls of these modules do: "
+                 "a path or class (encoder.*, Conv2d)."),
     click.option("--compiled", type=click.Choice(["opaque", "eager"]), default="opaque",
                  help="What PyTorch has compiled stays so and is one node (opaque), or runs as written (eager)."),
 )  # fmt: skip
@@ -79,5 +86,5 @@ OPTIONS = (
 def taken_from(options: dict[str, Any]) -> Keeping:
     """Take the values of these options out of those of a command."""
     keep, limit = options.pop("values")
-    rest = {name: options.pop(name) for name in ("first", "last", "compiled", "newest", "max_size")}
+    rest = {name: options.pop(name) for name in ("first", "last", "compiled", "phase", "module", "newest", "max_size")}
     return Keeping(keep, limit, **rest)

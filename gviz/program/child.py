@@ -36,6 +36,7 @@ def main() -> None:
         recording = record(
             what.trace, source=what.keep_source, limit=what.limit, force=what.replace, keep=what.keep,
             window=Window(what.first, what.last), last=what.newest or None, max_size=what.max_size or None,
+            until=what.until,
         )  # fmt: skip
         recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     except GvizError as error:
@@ -95,7 +96,7 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
         torch_name.install()
         _say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
         return
-    frameworks.follow(recording, what.compiled)
+    frameworks.follow(recording, frameworks.Wanted(what.phase, what.module, what.compiled))
 
 
 def _say(*lines: str) -> None:

@@ -23,9 +23,10 @@ class Order:
 
     `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own), `keep` asks for less than
     that. `first` and `last` are the marks between which is recorded, `newest` and `max_size` bound what is kept of a
-    long run, `compiled` says what becomes of PyTorch's compiled regions. `replace` lets the new trace take the place of
-    one that is there, once everything before the recording has succeeded. `parent` is the process that gives the order:
-    the program ends with it. `live` is the socket of the debugger that holds the program.
+    long run, `until` is what ends it (a nan). `phase`, `module` and `compiled` say what is kept of a PyTorch program.
+    `replace` lets the new trace take the place of one that is there, once everything before the recording has
+    succeeded. `parent` is the process that gives the order: the program ends with it. `live` is the socket of the
+    debugger that holds the program.
     `graph_breaks`: what a static graph could not hold is noted, too.
     """
 
@@ -38,6 +39,9 @@ class Order:
     first: str = ""
     last: str = ""
     compiled: str = "opaque"
+    phase: str = "all"
+    module: str = ""
+    until: str = ""
     newest: str = ""
     max_size: str = ""
     replace: bool = False

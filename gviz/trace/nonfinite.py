@@ -27,8 +27,8 @@ def first_nonfinite(log: EventLog, start: int, stop: int) -> int:
     return 0
 
 
-def first_place(events: Iterable[Event]) -> int:
-    """The place (from 1) of the first of these events that holds a nan or an infinity, or 0.
+def first_place(events: Iterable[Event], word: str = "") -> int:
+    """The place (from 1) of the first of these events that holds a nan or an infinity (the `word`: only that), or 0.
 
     All small values of one dtype are tested as one array, because almost always there is nothing to find.
     """
@@ -42,17 +42,18 @@ def first_place(events: Iterable[Event]) -> int:
             if value.data is not None:
                 kept[value.dtype].append(value.data)
             elif value.stats is not None and (value.stats.nan or value.stats.inf):
-                return _exact_place(events)
+                return _exact_place(events, word)
     found = any(not _finite(dtype, b"".join(kept[dtype])) for dtype in kept if dtype in _CAN_BE_NONFINITE)
-    return _exact_place(events) if found else 0
+    return _exact_place(events, word) if found else 0
 
 
-def _exact_place(events: list[Event]) -> int:
-    return next((place for place, event in enumerate(events, 1) if _is_nonfinite(event)), 0)
+def _exact_place(events: list[Event], word: str) -> int:
+    return next((place for place, event in enumerate(events, 1) if _is_nonfinite(event, word)), 0)
 
 
-def _is_nonfinite(event: Event) -> bool:
-    return any(stats is not None and bool(stats.nan or stats.inf) for stats in map(Value.statistics, values(event)))
+def _is_nonfinite(event: Event, word: str) -> bool:
+    found = [stats for stats in map(Value.statistics, values(event)) if stats is not None]
+    return any((stats.nan and word != "inf") or (stats.inf and word != "nan") for stats in found)
 
 
 def _finite(dtype: str, data: bytes) -> bool:

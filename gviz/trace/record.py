@@ -55,8 +55,10 @@ class Recording:
         keep: Keep = "whole",
         window: Window = ALL,
         bounds: Bounds = UNBOUNDED,
+        until: str = "",
     ) -> None:
         self.path = path
+        self._until = until
         self._keep: Keep = keep
         self._window = window
         self._bounds = bounds
@@ -74,7 +76,7 @@ class Recording:
         emit.refuse_second()  # before there is a file
         writer = self._writer = TraceWriter(
             self.path, about=_about(self.framework), on_trouble=self._detached, bounds=self._bounds,
-            limit=emit.limit_of(self._keep, self._limit),
+            limit=emit.limit_of(self._keep, self._limit), until=self._until, on_end=self._ended,
         )  # fmt: skip
         self.channel = Channel(
             self._through(writer), limit=self._limit, keep=self._keep, handed_over=shortening.LARGEST,
@@ -172,9 +174,13 @@ class Recording:
         self.channel.say(Failed(type(error).__name__, text, node, stack, _traceback(error)))
 
     def _detached(self, trouble: str) -> None:
+        self._ended()
+        self._warn(trouble)
+
+    def _ended(self) -> None:
+        """Nothing more is wanted, or can be kept: the program goes on alone."""
         if emit.channel is self.channel:
             emit.detach()
-        self._warn(trouble)
 
     def _warn(self, trouble: str) -> None:
         print(f"gviz: warning: recording of {self.path} has ended: {trouble}", file=sys.__stderr__)
@@ -195,13 +201,14 @@ def record(
     window: Window = ALL,
     last: int | str | None = None,
     max_size: int | str | None = None,
+    until: str = "",
 ) -> Recording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
     Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the
     text of the program's files in the trace. An existing file is refused with GvizError unless `force`. Of a long
     run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size` bytes
-    (``"500M"``) of the newest.
+    (``"500M"``) of the newest. With `until` (``"nan"``, ``"inf"``) it ends with the first event that holds one.
     """
     within = bounds(last, max_size)
     if _program is not None and emit.channel is _program.channel:
@@ -212,7 +219,9 @@ def record(
         remove_trace(where)
     elif where.exists():
         raise GvizError(f"{where} exists already", hint="choose another name, or pass force=True")
-    return Recording(where, limit=limit, source=source, framework=framework, keep=keep, window=window, bounds=within)
+    return Recording(
+        where, limit=limit, source=source, framework=framework, keep=keep, window=window, bounds=within, until=until
+    )
 
 
 class _LeftOut(Recording):

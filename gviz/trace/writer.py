@@ -44,7 +44,8 @@ class TraceWriter:
     Events reach the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program stops), and at
     `close`. Trouble with the file detaches the writer: `on_trouble` is called once with what happened, the program goes
     on, and the file keeps what was written. After a fork the child's copy does nothing. Of elements above `limit` bytes
-    only the statistics are kept, unless that is None.
+    only the statistics are kept, unless that is None. With `until` (``nan``, ``inf``) the first event that holds such a
+    number is the last, and `on_end` is called, in the writer's thread.
 
     Only the writer's own thread touches the file, the program's threads append and wait: an exception from a signal
     handler comes up in the main thread, between any two instructions, and would leave a batch half taken.
@@ -58,11 +59,16 @@ class TraceWriter:
         on_trouble: Callable[[str], None],
         bounds: Bounds = UNBOUNDED,
         limit: int | None = None,
+        until: str = "",
+        on_end: Callable[[], None] | None = None,
     ) -> None:
         self.path = Path(path)
         self.dead = False
         self._on_trouble = on_trouble
         self._limit = limit
+        self._until = until
+        self._on_end = on_end
+        self._complete = False
         self._pending: deque[Said] = deque()
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._told: dict[str, str] = {}
@@ -228,6 +234,8 @@ class TraceWriter:
         taken = [self._pending.popleft() for _ in range(len(self._pending))]
         if self._limit is not None:
             shorten((event for event, _, _ in taken), self._limit)
+        if self._until:
+            taken = self._up_to_last(taken)
         self._chunks.used = False
         with self._connection as connection:
             connection.execute("BEGIN")
@@ -237,6 +245,19 @@ class TraceWriter:
             self._trim()
         self._heavy = self._chunks.used
         self._look_for_nonfinite(events)
+
+    def _up_to_last(self, taken: list[Said]) -> list[Said]:
+        """What of this belongs to a recording that ends with the first nan or infinity."""
+        if self._complete:
+            return []
+        place = first_place([event for event, _, _ in taken], self._until)
+        if not place:
+            return taken
+        self._complete = True
+        if self._on_end is not None:
+            self._on_end()
+        self._told["until"] = self._until
+        return taken[:place]
 
     def _write_told(self) -> None:
         while self._told:

@@ -21,6 +21,7 @@ from gviz.adapters.pytorch.calls import Listening, observe
 from gviz.adapters.pytorch.graph import edge_of
 from gviz.adapters.pytorch.regions import replace
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.adapters.pytorch.writes import has_other_ranks
 from gviz.emit import Channel
 from gviz.events import Warned
@@ -35,23 +36,25 @@ class Attached:
     The thread that enters it is listened to, and every thread started from then on.
     """
 
-    def __init__(self, channel: Channel, model: torch.nn.Module | None = None, *, compiled: str = "opaque") -> None:
-        self.session = Session(channel)
+    def __init__(self, channel: Channel, model: torch.nn.Module | None = None, wanted: Wanted = EVERYTHING) -> None:
+        self.session = Session(channel, wanted)
         self.session.edge_of = partial(edge_of, self.session)
         self._model = model
-        self._compiled = compiled
         self._open = ExitStack()
 
     def __enter__(self) -> Attached:
+        wanted = self.session.wanted.phase
         with ExitStack() as leaving:  # whatever fails below, PyTorch is as it was
             for name, put_in in _PARTS.items():
+                if name not in (_OF_BACKWARD if wanted == "backward" else _OF_ALL):
+                    continue
                 try:
                     put_in(self.session, leaving)
                 except (AttributeError, ImportError, KeyError) as missing:
                     self._say_missing(name, missing)
-            regions.put_in(self.session, leaving, self._compiled)
+            regions.put_in(self.session, leaving)
             leaving.enter_context(warned.at_the_programs_line())
-            if self._model is not None:
+            if self._model is not None and not self.session.is_partial:
                 modules.name_parameters(self.session, self._model)
             self._open = leaving.pop_all()
         return self
@@ -60,6 +63,11 @@ class Attached:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
+
+    @property
+    def spent(self) -> int:
+        """How many nanoseconds threads of the program have spent on being listened to."""
+        return self.session.spent
 
     def _say_missing(self, name: str, missing: Exception) -> None:
         text = f"PyTorch {torch.__version__} is not the version gviz knows: {name} will be missing ({missing})"
@@ -113,7 +121,7 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
     def listened(cls: Any, *args: Any, **options: Any) -> Any:
         result = apply(cls, *args, **options)
         outputs = (result,) if isinstance(result, torch.Tensor) else result
-        if session.is_heard and isinstance(outputs, (tuple, list)):
+        if session.is_heard and not session.is_outside and isinstance(outputs, (tuple, list)):
             tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
             with torch._C.DisableTorchFunction():
                 observe(session, cls, args, options, tensors, "")
@@ -172,6 +180,25 @@ _HOOK_TABLES = (
 )  # fmt: skip
 
 
+def _put_in_names(session: Session, leaving: ExitStack) -> None:
+    """Look at module calls only until the parameters that passes reach have their names."""
+    hooks = torch.nn.modules.module
+
+    def before(module: torch.nn.Module, args: Any) -> None:
+        if not torch.compiler.is_compiling() and session.is_heard:
+            modules.name_unnamed(session, module)
+
+    def look(wanted: bool) -> None:
+        if wanted and not session.module_hooks:
+            session.module_hooks.append(hooks.register_module_forward_pre_hook(before))
+        elif not wanted and session.module_hooks:
+            session.module_hooks.pop().remove()
+
+    session.look_for_names = look
+    look(True)
+    leaving.callback(look, False)
+
+
 def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if session.is_heard:
@@ -192,7 +219,11 @@ _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "custom functions": _put_in_functions,
     "module calls": _put_in_modules,
     "where parameters are made": _put_in_parameters,
+    "names of parameters": _put_in_names,
     "optimizer steps": _put_in_optimizers,
     "what other threads compute": _put_in_threads,
     "operations": _put_in_mode,
 }
+_OF_ALL = set(_PARTS) - {"names of parameters"}
+_OF_BACKWARD = {"backward passes", "optimizer steps", "names of parameters"}
+"""What is put in where only backward passes are recorded: nothing that is asked at every operation or module call."""

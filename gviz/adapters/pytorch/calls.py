@@ -14,8 +14,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import attributes, operations, writes
-from gviz.adapters.pytorch.graph import NO_CALL, Call, enter, untracked, version_of, visit
-from gviz.adapters.pytorch.session import Session, without_overrides
+from gviz.adapters.pytorch.graph import NO_CALL, Call, edge_of, enter, untracked, version_of, visit
+from gviz.adapters.pytorch.session import Session, clock, without_overrides
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 _FOLDER = torch.__path__[0]
@@ -47,7 +47,7 @@ class Listening(TorchFunctionMode):
         plan = _plans.get(function)
         if plan is None:
             plan = _plan(function)
-        if plan is _pass_on or not session.is_heard:
+        if plan is _pass_on or not session.is_heard or session.is_outside:
             return function(*args, **kwargs) if kwargs else function(*args)
         if plan is not _observe:
             return plan(session, function, args, kwargs or _NO_KEYWORDS)
@@ -55,8 +55,10 @@ class Listening(TorchFunctionMode):
         with without_overrides():
             before = version_of(first) if isinstance(first, torch.Tensor) else 0
         result = function(*args, **kwargs) if kwargs else function(*args)
+        began = clock()
         with without_overrides():
             self._look_at(result, first, before, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
+        session.spent += clock() - began
         return result
 
     def _look_at(
@@ -103,6 +105,10 @@ def observe(
     call = call_of(function, args, kwargs)
     if call.name in _WITH_STATISTICS and ("training", True) in call.attrs and args[1] is not None:
         session.not_seen("running statistics")
+    if session.is_partial:  # what is not announced by then was made outside
+        for operand in call.operands:
+            if isinstance(operand, torch.Tensor):
+                edge_of(session, operand)
     for node, its_outputs in made.items():
         visit(session, node, its_outputs, call)
     if loose and not silent:

@@ -22,6 +22,9 @@ from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Outp
 from gviz.values import Value
 
 Attrs = tuple[tuple[str, Attr], ...]
+Ends = tuple[tuple[Mark | None, int], ...]
+"""What the entries of a node's ``next_functions`` lead to, and to which output of it."""
+
 UNKNOWN: Edge = (0, 0)
 _TENSOR = OpSeen(0, "tensor", "", (), (), ())
 
@@ -44,7 +47,10 @@ def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
     node = tensor.grad_fn
     if node is None:
         return (session.marks.of_tensor(tensor) or enter(session, tensor)).node, 0
-    mark = session.marks.of_node(node) or visit(session, node, {tensor.output_nr: tensor}, NO_CALL)
+    mark = session.marks.of_node(node)
+    if mark is None:
+        announce = border if session.is_partial else visit
+        mark = announce(session, node, {tensor.output_nr: tensor}, NO_CALL)
     return mark.node, tensor.output_nr
 
 
@@ -93,27 +99,32 @@ def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
 
 def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
     """Announce a graph node that `call` made, with those of its `outputs` that are at hand, and all it depends on."""
-    marks = session.marks
+    of_node = session.marks.of_node
     stack = [node]
-    while stack:
+    while True:
         top = stack[-1]
-        if marks.of_node(top) is not None:
-            stack.pop()
-            continue
-        waiting = [before for before, _ in top.next_functions if before is not None and marks.of_node(before) is None]
+        edges = top.next_functions
+        ends = tuple([(None if before is None else of_node(before), output_nr) for before, output_nr in edges])
+        waiting = [edge[0] for edge, end in zip(edges, ends, strict=True) if edge[0] is not end[0] is None]
+        stack.extend(waiting)
         if waiting:
-            stack.extend(waiting)
             continue
         stack.pop()
+        if not stack:
+            return _made(session, top, ends, outputs, call)
+        if of_node(top) is not None:  # several nodes waited for it
+            continue
         if is_accumulator(top):
             _enter_accumulator(session, top)
-        elif top == node:
-            _made(session, top, outputs, call)
         else:
-            _made(session, top, {}, NO_CALL)
-    mark = marks.of_node(node)
-    assert mark is not None
-    return mark
+            _made(session, top, ends, {}, NO_CALL)
+
+
+def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
+    """Announce a graph node alone, where only a part of the graph is asked for: what it depends on is not in it."""
+    of_node = session.marks.of_node
+    ends = tuple([(None if before is None else of_node(before), nr) for before, nr in node.next_functions])
+    return _made(session, node, ends, outputs, call)
 
 
 def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
@@ -164,16 +175,13 @@ def _untracked_output(
                   new=not (is_view or origin))  # fmt: skip
 
 
-def _made(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
+def _made(session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
     """Announce a graph node whose inputs are announced."""
-    edges = node.next_functions
     kept_for_rule = operations.kept_by(node)
     settings, saved = operations.settings(node, kept_for_rule), kept_for_rule.saved
     scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
-    operation = operations.of_node(
-        kept_for_rule.grad_fn, call.name, len(edges), saved, in_place=call.in_place, scaled=scaled
-    )
-    places, kept = _inputs(session, edges, operation, call, outputs)
+    operation = operations.of_node(kept_for_rule.grad_fn, call.name, len(ends), saved, call.in_place, scaled)
+    places, kept = _inputs(session, ends, operation, call, outputs)
     described = _outputs(session, node, outputs, places, in_place=call.in_place)
     mark = Mark(session.channel.next_node())
     attrs = (settings | dict(call.attrs)).items()
@@ -185,22 +193,23 @@ def _made(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
     )  # fmt: skip
     mark.kept = kept
     node.metadata[KEY] = mark
-    watch_node(session, node, mark, operation, keeps=bool(saved))
+    watch_node(session, node, mark, ends, operation, keeps=bool(saved))
     return mark
 
 
 def _inputs(
-    session: Session, edges: Sequence[tuple[Any, int]], operation: Operation, call: Call,
+    session: Session, ends: Ends, operation: Operation, call: Call,
     outputs: Mapping[int, torch.Tensor],
 ) -> tuple[list[Edge], tuple[Mark, ...]]:  # fmt: skip
     """The inputs of a node by slot: its edges, and in their gaps the operands that need no gradient."""
-    width = len(edges) if operation.places is None else max(len(operation.slots), len(edges))
+    places = operation.places
+    width = len(ends) if places is None else max(len(operation.slots), len(ends))
     found = [UNKNOWN] * width
-    for place, (before, output_nr) in enumerate(edges):
-        if before is not None:
-            mark = session.marks.of_node(before)
-            assert mark is not None
-            found[operation.slot(place)] = mark.node, output_nr
+    for place, (mark, output_nr) in enumerate(ends):
+        if mark is not None:
+            found[place if places is None else places[place]] = mark.node, output_nr
+    if UNKNOWN not in found:
+        return found, ()
     gaps = [slot for slot, edge in enumerate(found) if edge == UNKNOWN]
     kept: list[Mark] = []
     rest = [o for o in call.operands if not (isinstance(o, torch.Tensor) and o.requires_grad)]
@@ -210,7 +219,7 @@ def _inputs(
         else:
             kept.append(number(session, operand, _dtype_beside(next(iter(outputs.values())))))
             found[slot] = kept[-1].node, 0
-    ruled = len(edges) if operation.places is None else max((*operation.places, -1)) + 1
+    ruled = len(ends) if places is None else max((*places, -1)) + 1
     while len(found) > ruled and found[-1] == UNKNOWN:
         found.pop()
     return found, tuple(kept)
@@ -243,21 +252,20 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
     mark, version = session.marks.of_tensor(leaf), version_of(leaf)
     if not has_numbers(leaf):
         return None
-    with without_modes():
-        flipped = leaf.detach().t()
     if mark is None or mark.looked_at is None or mark.looked_at[0] != version:
-        value = session.value(flipped)
+        with without_modes():
+            value = session.value(leaf.detach().t())
         if mark is not None:
             mark.looked_at = (version, value)
     else:
         value = mark.looked_at[1]
     storage = session.marks.storage(leaf, new=False)
-    return Output(value, storage, version, inputs[0][0], int(flipped.storage_offset()), tuple(flipped.stride()))
+    return Output(value, storage, version, inputs[0][0], int(leaf.storage_offset()), leaf.stride()[::-1])
 
 
 def _unseen(session: Session, made: Any) -> Output:
     """An output of which only the shape is known, if that."""
-    session.not_seen("composite")
+    session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
     try:
         shape = getattr(made, "shape", None)
     except RuntimeError:  # nested: its parts have shapes, it has none
@@ -271,6 +279,7 @@ def _enter_accumulator(session: Session, node: Any) -> None:
     """A graph ends at a leaf: its accumulator, which lives as long as the graph, is the leaf's node."""
     leaf = node.variable
     mark = session.marks.of_tensor(leaf) or enter(session, leaf)
+    session.marks.has_unnamed |= not mark.named and isinstance(leaf, torch.nn.Parameter)
     mark.uses = 0
     node.metadata[KEY] = mark
     watch_accumulator(session, node, mark, leaf)

@@ -56,6 +56,8 @@ class Marks:
         self._dead: deque[weakref.ref[torch.Tensor]] = deque()
         self._bury = self._dead.append
         self._storages: dict[int, int] = {}
+        self.has_unnamed = False
+        """Whether a graph has ended at a parameter without a name."""
 
     def of_node(self, node: Any) -> Mark | None:
         """The mark of a graph node, if it was announced."""
@@ -101,6 +103,11 @@ class Marks:
         if number is None:
             number = self._storages[address] = self.channel.next_storage()
         return number
+
+    def take_unnamed(self) -> bool:
+        """Whether a graph has ended at a parameter without a name since this was asked last."""
+        found, self.has_unnamed = self.has_unnamed, False
+        return found
 
     def _entry(self, tensor: torch.Tensor) -> _Known:
         self._clear()

@@ -17,16 +17,21 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     thread, channel = session.thread, session.channel
     kind = type(module).__name__
     path = next((f"{root}.{names[id(module)]}" for names, root in reversed(thread.modules) if id(module) in names), "")
+    inner: dict[int, str] = {}
     if not path:
         path = kind
-        if not _is_named(session, module):
+        if not session.is_partial and not _is_named(session, module):
             name_parameters(session, module)
-        inner = {id(inner): name for name, inner in module.named_modules() if name} if module._modules else {}
-        thread.modules.append((inner, kind))
-    else:
-        thread.modules.append(({}, path))
-    scope = channel.next_scope()
-    channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
+        if module._modules:
+            inner = {id(inner): name for name, inner in module.named_modules() if name}
+    thread.modules.append((inner, path))
+    if session.is_outside and session.wanted.has_module(path, kind):
+        thread.is_within = True
+        name_parameters(session, module, path.partition(".")[2])
+    scope = 0
+    if not session.is_outside:
+        scope = channel.next_scope()
+        channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
     thread.scopes.append(scope)
 
 
@@ -37,17 +42,29 @@ def leave(session: Session, module: torch.nn.Module) -> None:
         _, path = thread.modules.pop()
         if module._buffers:
             _name_buffers(session, module, path.partition(".")[2])
-        session.channel.say(ScopeLeft(thread.scopes.pop()))
+        scope = thread.scopes.pop()
+        if scope:
+            session.channel.say(ScopeLeft(scope))
+        if not any(thread.scopes):
+            thread.is_within = False
 
 
-def name_parameters(session: Session, root: torch.nn.Module) -> None:
-    """Say each parameter's path in the model, once per recording."""
+def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> None:
+    """Say each parameter's path in the model, of which `root` is the module at `path`, once per recording."""
     with without_overrides():
-        for name, parameter in root.named_parameters():
+        for name, parameter in root.named_parameters(prefix=path):
             mark = mark_of(session, parameter)
             if not mark.named:
                 mark.named = True
                 session.channel.say(Named(mark.node, name))
+
+
+def name_unnamed(session: Session, module: torch.nn.Module) -> None:
+    """Say the names of a model's parameters, if its call is the outermost that names any of them."""
+    first = next(module.parameters(), None)
+    mark = None if first is None else session.marks.of_tensor(first)
+    if first is not None and (mark is None or not mark.named):
+        name_parameters(session, module)
 
 
 def _is_named(session: Session, module: torch.nn.Module) -> bool:
@@ -76,6 +93,8 @@ def stepped(session: Session, optimizer: Any) -> None:
     with without_overrides():
         groups = optimizer.param_groups
         updated = [p for group in groups for p in group["params"] if p.grad is not None]
+        if session.is_partial:
+            updated = [p for p in updated if session.marks.of_tensor(p) is not None]
         marks = [mark_of(session, parameter) for parameter in updated]
         for parameter, mark in zip(updated, marks, strict=True):
             say_written(session, parameter, mark.node)

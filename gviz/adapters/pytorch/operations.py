@@ -66,9 +66,7 @@ def _declared() -> tuple[dict[str, list[Operation]], dict[str, Operation]]:
 
 
 @cache
-def of_node(
-    grad_fn: str, called: str, edges: int, saved: tuple[str, ...], *, in_place: bool, scaled: bool
-) -> Operation:
+def of_node(grad_fn: str, called: str, edges: int, saved: tuple[str, ...], in_place: bool, scaled: bool) -> Operation:
     """The operation behind a backward node, which was made by calling the function `called` (empty: not known).
 
     It keeps the tensors `saved`; `scaled` says that it was given a factor other than one, `alpha` or `beta`.

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch.calls import Listening
-from gviz.adapters.pytorch.graph import NO_CALL, edge_of, is_accumulator, visit
-from gviz.adapters.pytorch.session import Pass, Session, without_overrides
+from gviz.adapters.pytorch.graph import NO_CALL, border, edge_of, is_accumulator, visit
+from gviz.adapters.pytorch.session import Pass, Session, clock, without_overrides
 from gviz.adapters.pytorch.values import has_numbers, without_modes
 from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
@@ -24,8 +24,10 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         return engine(roots, *args, **options)
     seeds, retain_graph, create_graph, inputs = (*args[:4],) if len(args) > 3 else (*args[:3], ())
     captures = bool(inputs) and not options.get("accumulate_grad", args[5] if len(args) > 5 else False)
+    began = clock()
     with without_overrides():
         current, wanted = _start(session, roots, seeds, bool(retain_graph), bool(create_graph), inputs or ())
+    session.spent += clock() - began
     thread = session.thread
     thread.passes.append(current)
     before = thread.during, thread.steps
@@ -58,6 +60,8 @@ def _start(
 ) -> tuple[Pass, list[Edge]]:  # fmt: skip
     channel = session.channel
     edges = [_edge(session, root) for root in roots]
+    if session.look_for_names is not None:
+        session.look_for_names(session.marks.take_unnamed())
     wanted = [_edge(session, one) for one in inputs]
     current = session.latest = Pass(channel.next_pass(), retain_graph, create_graph)
     if has_other_ranks():
@@ -82,7 +86,9 @@ def _edge(session: Session, root: Any) -> Edge:
     """A root or input of a pass: a tensor, or an edge of the graph."""
     if isinstance(root, torch.Tensor):
         return edge_of(session, root)
-    mark = session.marks.of_node(root.node) or visit(session, root.node, {}, NO_CALL)
+    mark = session.marks.of_node(root.node) or (border if session.is_partial else visit)(
+        session, root.node, {}, NO_CALL
+    )
     return mark.node, root.output_nr
 
 

@@ -16,7 +16,7 @@ _MAKERS = ((torch.jit, "trace"), (torch.jit, "trace_module"), (torch.export, "ex
 """Functions that make a graph of what a program calls."""
 
 
-def put_in(session: Session, leaving: ExitStack, compiled: str) -> None:
+def put_in(session: Session, leaving: ExitStack) -> None:
     """Compiled regions stay compiled and are one node (``opaque``), or run as written (``eager``)."""
     compile_it = torch.compile
 
@@ -24,7 +24,7 @@ def put_in(session: Session, leaving: ExitStack, compiled: str) -> None:
     def listened(*args: Any, **options: Any) -> Any:
         if not args or args[0] is None:
             return lambda model: listened(model, **options)
-        if compiled == "eager":
+        if session.wanted.compiled == "eager":
             return args[0]
         return opaque(session, compile_it(*args, **options))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +14,12 @@ from torch.utils.hooks import RemovableHandle
 from gviz import emit
 from gviz.adapters.pytorch.marks import Marks
 from gviz.adapters.pytorch.values import Capture
+from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.emit import Channel
 from gviz.events import NOT_SEEN, Edge, Warned
 from gviz.values import Value
 
+clock = time.perf_counter_ns
 without_overrides: Any = torch._C.DisableTorchFunction
 """A context in which what gviz itself computes is seen by no mode, not even its own."""
 
@@ -39,6 +42,7 @@ _NOT_SEEN = {
     "composite": "one call or backward rule made several graph nodes: of those within shapes are recorded, not values",
     "transform": "tensors within a torch.func transform have no numbers of their own: their values are not recorded",
     "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
+    "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
     "running statistics": "batch norm in training mode changes running_mean and running_var: that is not recorded",
 }
 """What cannot be seen, by a word for each kind."""
@@ -67,11 +71,16 @@ Step = tuple[Edge, tuple[int, ...], tuple[Value | None, ...]]
 
 
 class ThreadState(threading.local):
-    """Where a thread is: the module calls it is in, the backward passes, the step that runs."""
+    """Where a thread is: the module calls it is in, the backward passes, the step that runs.
+
+    A module call that is not recorded is scope 0. `is_within` says that the thread is in one of the calls that are
+    asked for, where only some are.
+    """
 
     def __init__(self) -> None:
         self.scopes: list[int] = []
         self.modules: list[tuple[dict[int, str], str]] = []
+        self.is_within = False
         self.passes: list[Pass] = []
         self.during: Edge = (0, 0)
         self.steps: list[Step] = []
@@ -80,8 +89,12 @@ class ThreadState(threading.local):
 class Session:
     """One recording: the channel, what was announced on it, and the threads that speak."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, wanted: Wanted = EVERYTHING) -> None:
         self.channel = channel
+        self.wanted = wanted
+        self.is_partial = bool(wanted.module)
+        self.spent = 0
+        """Nanoseconds that threads of the program have spent on being listened to."""
         self._not_seen: set[str] = set()
         self.marks = Marks(channel)
         self.value = Capture(channel, self.not_seen)
@@ -89,6 +102,8 @@ class Session:
         self.module_hooks: list[RemovableHandle] = []
         self.edge_of: Callable[[torch.Tensor], Edge]
         """Announces a tensor if nobody has; given by who knows how, which builds on this."""
+        self.look_for_names: Callable[[bool], None] | None = None
+        """Says whether the next module calls are to be looked at for their parameters' names."""
         self.latest: Pass | None = None
         self._by_task: dict[int, Pass] = {}
 
@@ -96,6 +111,11 @@ class Session:
     def is_heard(self) -> bool:
         """Whether this recording is still the one in progress, and the program computes."""
         return emit.channel is self.channel and not is_traced()
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether this thread is in no module call that is asked for."""
+        return self.is_partial and not self.thread.is_within
 
     def not_seen(self, what: str) -> None:
         """Say once that something the program does is in no event."""

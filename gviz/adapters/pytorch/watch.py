@@ -6,6 +6,7 @@ the thread that PyTorch's engine uses, hold no lock while they speak, and give n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
-from gviz.adapters.pytorch.session import Pass, Session, Step, without_overrides
+from gviz.adapters.pytorch.session import Pass, Session, Step, clock, without_overrides
 from gviz.adapters.pytorch.values import has_numbers, without_modes
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
 from gviz.values import Value
@@ -39,7 +40,7 @@ class NodeWatch:
         session = self._session
         if not session.is_heard or (current := session.current_pass()) is None:
             return
-        node, mark = self._mark.node, self._mark
+        began, node, mark = clock(), self._mark.node, self._mark
         with without_overrides():
             values = tuple([
                 None if grad is None else _arrived(session, current, (node, nr), grad) for nr, grad in enumerate(grads)
@@ -49,13 +50,14 @@ class NodeWatch:
             thread.steps.append((thread.during, tuple(map(_address, grads)), values))
             thread.during = (current.number, node)
             session.channel.say(StepStarted(current.number, node, values))
+        session.spent += clock() - began
 
     def after(self, given: Grads, grads: Grads) -> None:
         """The rule has run."""
         session = self._session
         if not session.is_heard or (current := session.current_pass()) is None:
             return
-        say, node = session.channel.say, self._mark.node
+        began, say, node = clock(), session.channel.say, self._mark.node
         with without_overrides():
             if current.create_graph:
                 self._announce(given)
@@ -68,6 +70,7 @@ class NodeWatch:
                 say(SavedFreed(node))
             say(StepFinished(current.number, node))
             thread.during = step[0]
+        session.spent += clock() - began
 
     def _announce(self, given: Grads) -> None:
         """The rule built a graph: its nodes belong to this step."""
@@ -109,11 +112,13 @@ class LeafWatch:
                 current.accumulated.append(self._leaf)
 
 
-def watch_node(session: Session, node: Any, mark: Mark, operation: Operation, *, keeps: bool) -> None:
-    """Attach the hooks of an announced node whose inputs are announced."""
+def watch_node(
+    session: Session, node: Any, mark: Mark, ends: Sequence[tuple[Mark | None, int]], operation: Operation, *,
+    keeps: bool,
+) -> None:  # fmt: skip
+    """Attach the hooks of an announced node, whose ``next_functions`` lead to `ends`."""
     targets: list[_Target | None] = []
-    for place, (before, output_nr) in enumerate(node.next_functions):
-        target = None if before is None else session.marks.of_node(before)
+    for place, (target, output_nr) in enumerate(ends):
         if target is None:
             targets.append(None)
         else:

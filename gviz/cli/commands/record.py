@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -13,13 +16,20 @@ from gviz.trace.places import trace_size
 
 
 @click.command("record", context_settings=SCRIPT_CONTEXT)
+@click.option(
+    "--on",
+    "until",
+    type=click.Choice(["nan", "inf"]),
+    help="End the recording with the first nan, or infinity; the script goes on. With --last it is what led there.",
+)
 @takes_program
-def command(program: Program) -> int:
+def command(program: Program, until: str | None) -> int:
     """Run a script and write its trace, without opening the debugger.
 
     The script runs as `python SCRIPT ARGS...` would run it; its exit code is gviz's. Options of gviz stand before
     SCRIPT. Without -o the trace goes to the cache folder, where `gviz open` finds the newest.
     """
+    program = replace(program, keeping=replace(program.keeping, until=until or ""))
     recorded = record_program(program)
     try:
         _report(recorded.trace)
@@ -35,9 +45,23 @@ def _report(trace: Path) -> None:
 
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
-        dropped = log.dropped.words
-    streams.say(f"wrote {trace} ({count}, {bytes_text(trace_size(trace))})")
+        dropped, until, cost = log.dropped.words, log.meta.get("until"), _cost(log.meta)
+    streams.say(f"wrote {trace} ({count}, {bytes_text(trace_size(trace))}{cost})")
+    if until:
+        streams.say(f"the first {until} ended the recording: its last event holds it")
     if dropped:
         streams.say(dropped)
     whole = trace.parent if trace_name.is_one_of_several() else trace
     streams.say(f"open it with: gviz open {shell.word(whole)}")
+
+
+def _cost(meta: Mapping[str, str]) -> str:
+    """What part of the program's time listening to it took, where that was measured."""
+    from gviz.numbers import seconds_text
+
+    try:
+        began, ended = (datetime.fromisoformat(meta[name]) for name in ("started", "finished"))
+        listening = int(meta["listening"]) / 1e9
+    except (KeyError, ValueError):  # not measured, or ended before its time
+        return ""
+    return f"; recording took {seconds_text(listening)} of {seconds_text((ended - began).total_seconds())}"

@@ -1,0 +1,26 @@
+"""What of a program in a foreign framework is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`phase` is ``all``, or ``backward`` for passes alone. `module` limits it to module calls of a path or class.
+
+    `compiled` says what becomes of compiled regions: ``opaque`` keeps them so, ``eager`` runs them as written.
+    """
+
+    phase: str = "all"
+    module: str = ""
+    compiled: str = "opaque"
+
+    def has_module(self, path: str, kind: str) -> bool:
+        """Whether the call of a module is what `module` asks for: by its path, with its model's class or without."""
+        within = path.partition(".")[2]
+        return any(name and fnmatchcase(name, self.module) for name in (path, within, kind))
+
+
+EVERYTHING = Wanted()
