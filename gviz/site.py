@@ -80,6 +80,14 @@ def stack(depth: int = 1) -> StackKey:
     return tuple(key)
 
 
+def global_name(thing: object) -> str:
+    """What the user's module that runs calls an object, if one of its globals is that; of locals no copy is made."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_hidden(frame.f_code.co_filename):
+        frame = frame.f_back
+    return "" if frame is None else next((name for name, held in frame.f_globals.items() if held is thing), "")
+
+
 def stack_of(places: Iterable[tuple[CodeType, int]]) -> StackKey:
     """The stack of frames that were caught elsewhere, innermost first, as code objects and offsets."""
     return tuple(chain.from_iterable((id(code), offset) for code, offset in places if not _meet(code)))

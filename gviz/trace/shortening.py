@@ -66,8 +66,8 @@ def _statistics_of(dtype: str, values: Sequence[Value]) -> list[Stats]:
 
 def statistics_of_parts(flat: Array, sizes: Sequence[int], smallest: float, largest: float) -> list[Stats]:
     """The statistics of arrays that lie one behind the other; none may be empty."""
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
+    ends = np.cumsum(sizes, dtype=np.int64)
+    starts = ends - np.asarray(sizes, np.int64)
     with np.errstate(all="ignore"):
         low, high = np.minimum.reduceat(flat, starts), np.maximum.reduceat(flat, starts)  # a nan anywhere would be both
         magnitude = np.maximum(-low, high)

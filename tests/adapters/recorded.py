@@ -4,12 +4,13 @@ from gviz import emit
 from gviz.events import Event, NodeCreated, OpSeen
 
 
-def events_of(program, **options) -> list[Event]:
+def events_of(program, wanted=None, **options) -> list[Event]:
     from gviz.adapters.pytorch.attach import Attached
+    from gviz.adapters.pytorch.wanted import EVERYTHING
 
     log: list[Event] = []
     channel = emit.Channel(log.append, **options)
-    with emit.listening(channel), Attached(channel):
+    with emit.listening(channel), Attached(channel, wanted=wanted or EVERYTHING):
         kept = program()
     del kept
     return log

@@ -12,13 +12,14 @@ from typing import Any
 
 import torch
 
+from gviz import site
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.marks import KEY, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.values import has_numbers, name_of, plain_sizes, without_modes
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
-from gviz.events import Attr, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output
+from gviz.events import Attr, Edge, GradSet, Named, NodeCreated, NodeKind, OpSeen, Output
 from gviz.values import Value
 
 Attrs = tuple[tuple[str, Attr], ...]
@@ -80,10 +81,19 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
         stack=session.marks.birthplace(tensor) if kind == "parameter" else None,
     )  # fmt: skip
     session.marks.remember(tensor, mark)
-    if tensor.requires_grad and tensor.is_leaf and tensor.grad is not None:
-        session.marks.own(tensor.grad, tensor)
-        channel.say(GradSet(mark.node, 0, "assigned", session.value(tensor.grad)))
+    if tensor.requires_grad and tensor.is_leaf:
+        _enter_leaf(session, tensor, mark)
     return mark
+
+
+def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
+    """Say what a leaf is called and which ``.grad`` it has already: it was made before this."""
+    name = site.global_name(tensor)
+    if name:
+        session.channel.say(Named(mark.node, name))
+    if tensor.grad is not None:
+        session.marks.own(tensor.grad, tensor)
+        session.channel.say(GradSet(mark.node, 0, "assigned", session.value(tensor.grad)))
 
 
 def number(session: Session, value: float, dtype: torch.dtype) -> Mark:

@@ -26,17 +26,17 @@ def put_in(session: Session, leaving: ExitStack) -> None:
             return lambda model: listened(model, **options)
         if session.wanted.compiled == "eager":
             return args[0]
-        return opaque(session, compile_it(*args, **options))
+        return opaque(session, compile_it(*args, **options), leaving)
 
     replace(torch, "compile", listened, leaving)
     for home, name in _MAKERS:
         replace(home, name, _making(session, vars(home)[name]), leaving)
 
 
-def opaque(session: Session, region: Any) -> Any:
+def opaque(session: Session, region: Any, leaving: ExitStack) -> Any:
     """A compiled callable that no function mode of gviz looks into, or it would not stay compiled."""
     if isinstance(region, torch.nn.Module):
-        region.forward = opaque(session, region.forward)
+        replace(region, "forward", opaque(session, region.forward, leaving), leaving)
         return region
 
     inside = _unheard(region)
