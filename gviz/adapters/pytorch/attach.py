@@ -16,9 +16,10 @@ from typing import Any
 import torch
 
 from gviz import site
-from gviz.adapters.pytorch import modules, passes, regions, warned
+from gviz.adapters.pytorch import modules, passes, private, regions, warned
 from gviz.adapters.pytorch.calls import Listening, observe
 from gviz.adapters.pytorch.graph import edge_of
+from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.regions import replace
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.wanted import EVERYTHING, Wanted
@@ -26,7 +27,6 @@ from gviz.adapters.pytorch.writes import has_other_ranks
 from gviz.emit import Channel
 from gviz.events import Warned
 
-_innermost_mode: Callable[[], Any] = torch.overrides._get_current_function_mode
 site.hide(torch.__path__[0] + "/")
 
 
@@ -51,7 +51,9 @@ class Attached:
                 try:
                     put_in(self.session, leaving)
                 except (AttributeError, ImportError, KeyError) as missing:
-                    self._say_missing(name, missing)
+                    self._say_missing(name, str(missing))
+            for name, loss in private.missing.items():
+                self._say_missing(loss, f"torch.{name}")
             regions.put_in(self.session, leaving)
             leaving.enter_context(warned.at_the_programs_line())
             if self._model is not None and not self.session.is_partial:
@@ -69,13 +71,15 @@ class Attached:
         """How many nanoseconds threads of the program have spent on being listened to."""
         return self.session.spent
 
-    def _say_missing(self, name: str, missing: Exception) -> None:
-        text = f"PyTorch {torch.__version__} is not the version gviz knows: {name} will be missing ({missing})"
+    def _say_missing(self, loss: str, name: str) -> None:
+        text = f"PyTorch {torch.__version__} is not the version gviz knows: {loss} will be missing ({name})"
         self.session.channel.say(Warned("GvizWarning", text, 0))
         warnings.warn(f"gviz: {text}", stacklevel=3)
 
 
 def _put_in_mode(session: Session, leaving: ExitStack) -> None:
+    if not session.hears_operations:
+        return  # gviz would listen to itself
     mode = Listening(session)
     mode.__enter__()  # type: ignore[no-untyped-call]  # PyTorch has no types here
     leaving.callback(_take_out, mode, threading.get_ident())
@@ -83,7 +87,7 @@ def _put_in_mode(session: Session, leaving: ExitStack) -> None:
 
 def _take_out(mode: Listening, thread: int) -> None:
     """Leave a mode, in the thread that entered it and if nobody else's is above it; elsewhere it stays, and is idle."""
-    if threading.get_ident() == thread and _innermost_mode() is mode:
+    if threading.get_ident() == thread and private.innermost_mode() is mode:
         mode.__exit__(None, None, None)
 
 
@@ -93,7 +97,7 @@ def _put_in_threads(session: Session, leaving: ExitStack) -> None:
 
     @wraps(begin)
     def listening(thread: threading.Thread) -> None:
-        if not session.is_heard or thread.name.startswith("gviz"):
+        if not session.is_heard or not session.hears_operations or thread.name.startswith("gviz"):
             begin(thread)
             return
         with Listening(session):
@@ -123,7 +127,7 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
         outputs = (result,) if isinstance(result, torch.Tensor) else result
         if session.is_heard and not session.is_outside and isinstance(outputs, (tuple, list)):
             tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
-            with torch._C.DisableTorchFunction():
+            with without_overrides():
                 observe(session, cls, args, options, tensors, "")
         return result
 
@@ -172,7 +176,8 @@ def _put_in_modules(session: Session, leaving: ExitStack) -> None:
         tables = (getattr(hooks, name) for name in _HOOK_TABLES)
         return any(key not in (entering.id, left.id) for table in tables for key in table)
 
-    replace(hooks, "_has_any_global_hook", has_any_other, leaving)
+    if hasattr(hooks, "_has_any_global_hook"):  # else there is no such question
+        replace(hooks, "_has_any_global_hook", has_any_other, leaving)
 
 
 _HOOK_TABLES = (

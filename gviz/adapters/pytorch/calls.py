@@ -15,7 +15,8 @@ from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import attributes, operations, writes
 from gviz.adapters.pytorch.graph import NO_CALL, Call, edge_of, enter, untracked, version_of, visit
-from gviz.adapters.pytorch.session import Session, clock, without_overrides
+from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.session import Session, clock
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 _FOLDER = torch.__path__[0]

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 
 from gviz import site
-from gviz.adapters.pytorch import operations
+from gviz.adapters.pytorch import operations, private
 from gviz.adapters.pytorch.marks import KEY, Mark
 from gviz.adapters.pytorch.operations import Operation
+from gviz.adapters.pytorch.private import without_modes
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.values import has_numbers, name_of, plain_sizes, without_modes
+from gviz.adapters.pytorch.values import has_numbers, name_of, plain_sizes
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
 from gviz.events import Attr, Edge, GradSet, Named, NodeCreated, NodeKind, OpSeen, Output
 from gviz.values import Value
@@ -67,7 +68,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
     """Announce a tensor that no recorded operation made, and the ``.grad`` it already has."""
     channel = session.channel
     owner = session.marks.owner_of(tensor)
-    base = tensor._base if tensor._is_view() else None
+    base = private.base_of(tensor) if private.is_view(tensor) else None
     origin = edge_of(session, base)[0] if base is not None else 0
     attrs: list[tuple[str, Attr]] = [] if owner is None else [("grad_of", edge_of(session, owner)[0])]
     kind: NodeKind = "constant"
@@ -172,7 +173,7 @@ def output(session: Session, tensor: torch.Tensor, origin: int, *, new: bool) ->
 
 def version_of(tensor: torch.Tensor) -> int:
     """How often a tensor's memory was written; 0 for those that do not count."""
-    return 0 if tensor.is_inference() else tensor._version
+    return 0 if tensor.is_inference() else private.version(tensor)
 
 
 def _untracked_output(
@@ -180,7 +181,7 @@ def _untracked_output(
 ) -> Output:
     if call.in_place:
         return output(session, tensor, 0, new=False)
-    is_view = tensor._is_view()
+    is_view = private.is_view(tensor)
     return output(session, tensor, (origin or inputs[0][0]) if (is_view or origin) and inputs else 0,
                   new=not (is_view or origin))  # fmt: skip
 
@@ -244,7 +245,7 @@ def _outputs(
     for output_nr in range(max(len(made), *(nr + 1 for nr in outputs), 1)):
         tensor = outputs.get(output_nr)
         if tensor is not None:
-            is_view = tensor._is_view()
+            is_view = private.is_view(tensor)
             origin = inputs[0][0] if is_view and inputs and not in_place else 0
             described.append(output(session, tensor, origin, new=not (is_view or in_place)))
         elif (described_weight := _transposed(session, node, inputs)) is not None:

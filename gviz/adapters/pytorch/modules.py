@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch.graph import mark_of
-from gviz.adapters.pytorch.session import Session, without_overrides
+from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.writes import say_averaged, say_written
 from gviz.events import Named, OptimizerStepped, ScopeEntered, ScopeLeft
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import torch
 
+from gviz.adapters.pytorch.private import schemas_of
 from gviz.events import OpSeen
 
 _TABLE = Path(__file__).parents[1] / "operations.json"
@@ -179,6 +180,6 @@ def argument_names(function: Callable[..., Any], given: int) -> Sequence[str]:
     except (TypeError, ValueError):
         pass
     name = called(function)
-    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name}") if name.isidentifier() else []
+    schemas = schemas_of(f"aten::{name}") if name.isidentifier() else []
     fitting = [schema for schema in schemas if len(schema.arguments) >= given]
     return tuple(argument.name for argument in fitting[0].arguments) if fitting else ()

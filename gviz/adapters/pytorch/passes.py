@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 
 from gviz.adapters.pytorch.calls import Listening
 from gviz.adapters.pytorch.graph import NO_CALL, border, edge_of, is_accumulator, visit
-from gviz.adapters.pytorch.session import Pass, Session, clock, without_overrides
-from gviz.adapters.pytorch.values import has_numbers, without_modes
+from gviz.adapters.pytorch.private import without_modes, without_overrides
+from gviz.adapters.pytorch.session import Pass, Session, clock
+from gviz.adapters.pytorch.values import has_numbers
 from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
 
@@ -34,7 +35,7 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
     thread.steps = []
     error = "interrupted"
     try:
-        with Listening(session):  # the caller's is off while ``Tensor.backward`` is handled
+        with _listening(session):  # the caller's is off while ``Tensor.backward`` is handled
             result = engine(roots, *args, **options)
         error = ""
         if session.is_heard:
@@ -52,6 +53,11 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         session.forget(current)
         if session.is_heard:
             session.channel.say(BackwardFinished(current.number, error))
+
+
+def _listening(session: Session) -> AbstractContextManager[object]:
+    """What sees the operations that run within a pass, where operations are seen at all."""
+    return Listening(session) if session.hears_operations else nullcontext()
 
 
 def _start(

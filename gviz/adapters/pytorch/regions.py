@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.calls import Listening
 from gviz.adapters.pytorch.session import Session
 
@@ -24,12 +25,12 @@ def put_in(session: Session, leaving: ExitStack) -> None:
     def listened(*args: Any, **options: Any) -> Any:
         if not args or args[0] is None:
             return lambda model: listened(model, **options)
-        if session.wanted.compiled == "eager":
+        if session.wanted.compiled == "eager" or not private.can_move_modes:
             return args[0]
         return opaque(session, compile_it(*args, **options), leaving)
 
     replace(torch, "compile", listened, leaving)
-    for home, name in _MAKERS:
+    for home, name in _MAKERS if private.can_move_modes else ():
         replace(home, name, _making(session, vars(home)[name]), leaving)
 
 
@@ -82,19 +83,19 @@ def _without_listening() -> Iterator[None]:
     before = _popped()
     for mode in before:
         if not isinstance(mode, Listening):
-            torch._C._push_on_torch_function_stack(mode)
+            private.push_mode(mode)
     try:
         yield
     finally:
         _popped()
         for mode in before:
-            torch._C._push_on_torch_function_stack(mode)
+            private.push_mode(mode)
 
 
 def _popped() -> list[Any]:
     """All function modes of this thread, taken out, the outermost first."""
-    count = torch._C._len_torch_function_stack()
-    return [torch._C._pop_torch_function_stack() for _ in range(count)][::-1]
+    count = private.count_modes()
+    return [private.pop_mode() for _ in range(count)][::-1]
 
 
 def replace(home: Any, name: str, value: Any, leaving: ExitStack) -> None:

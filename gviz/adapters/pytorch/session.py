@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch.utils.hooks import RemovableHandle
 
 from gviz import emit
+from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.marks import Marks
 from gviz.adapters.pytorch.values import Capture
 from gviz.adapters.wanted import EVERYTHING, Wanted
@@ -20,22 +20,15 @@ from gviz.events import NOT_SEEN, Edge, Warned
 from gviz.values import Value
 
 clock = time.perf_counter_ns
-without_overrides: Any = torch._C.DisableTorchFunction
-"""A context in which what gviz itself computes is seen by no mode, not even its own."""
-
-
-_kinds_of_mode = torch._C._TorchDispatchModeKey
-_dispatch_modes: Any = torch._C._len_torch_dispatch_stack
-_get_mode: Any = torch._C._get_dispatch_mode
 
 
 def is_traced() -> bool:
     """Whether PyTorch makes a graph of what is called: what gviz computes would get into it."""
-    if torch._C._get_tracing_state() is not None:
+    if private.tracing_state() is not None:
         return True
-    if not _dispatch_modes():
+    if not private.count_dispatch_modes():
         return False
-    return any(_get_mode(kind) is not None for kind in _kinds_of_mode.__members__.values())
+    return any(private.dispatch_mode(kind) is not None for kind in private.dispatch_mode_keys.values())
 
 
 _NOT_SEEN = {
@@ -93,6 +86,7 @@ class Session:
         self.channel = channel
         self.wanted = wanted
         self.is_partial = bool(wanted.module)
+        self.hears_operations = wanted.phase == "all" and private.can_hide
         self.spent = 0
         """Nanoseconds that threads of the program have spent on being listened to."""
         self._not_seen: set[str] = set()
@@ -132,7 +126,7 @@ class Session:
         passes = self.thread.passes
         if passes:
             return passes[-1]
-        task = torch._C._current_graph_task_id()
+        task = private.task_number()
         if task not in self._by_task and self.latest is not None:
             self._by_task[task] = self.latest
         return self._by_task.get(task)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gviz.adapters.pytorch.private import has_symbols, is_wrapped, without_modes
 from gviz.emit import Channel
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Value, statistics
 
@@ -77,9 +78,6 @@ class Capture:
         return Value(name, shape, _in_memory(tensor, name).tobytes())
 
 
-without_modes: Any = torch._C._DisableTorchDispatch
-"""A context in which the program's own dispatch modes do not see what gviz reads."""
-
 _view_of_memory = pythonapi.PyMemoryView_FromMemory
 _view_of_memory.argtypes, _view_of_memory.restype = (c_void_p, c_ssize_t, c_int), py_object
 _READ_ONLY = 0x100
@@ -118,16 +116,12 @@ def sizes(tensor: torch.Tensor) -> tuple[int, ...]:
     """The shape of a tensor, up to the first size that is not one number: that of a nested tensor's parts, a symbol."""
     if tensor.is_nested and tensor.layout is torch.strided:
         return (tensor.size(0),)
-    return plain_sizes(tensor.shape) if _has_symbols(tensor) else tuple(tensor.shape)
+    return plain_sizes(tensor.shape) if has_symbols(tensor) else tuple(tensor.shape)
 
 
 def plain_sizes(shape: Iterable[object]) -> tuple[int, ...]:
     """The sizes of a shape up to the first that is a symbol."""
     return tuple(takewhile(lambda size: type(size) is int, shape))  # type: ignore[arg-type]  # the test says it
-
-
-_has_symbols: Any = getattr(getattr(torch.Tensor, "_has_symbolic_sizes_strides", None), "__get__", lambda tensor: True)
-"""Whether some size of a tensor is a symbol, as while PyTorch compiles."""
 
 
 def has_numbers(tensor: torch.Tensor) -> bool:
@@ -144,10 +138,6 @@ def _is_plain(kind: Any) -> bool:
     """Whether a subclass of `torch.Tensor` computes as its base does, so that its memory holds its elements."""
     dispatch = getattr(kind, "__torch_dispatch__", None)
     return dispatch is None or dispatch is getattr(torch.Tensor, "__torch_dispatch__", None)
-
-
-is_wrapped: Any = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda tensor: False)
-"""Whether a tensor belongs to a `torch.func` transform, which gives it no numbers of its own."""
 
 
 def _statistics(array: Array) -> Stats:

@@ -14,8 +14,9 @@ import torch
 
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
-from gviz.adapters.pytorch.session import Pass, Session, Step, clock, without_overrides
-from gviz.adapters.pytorch.values import has_numbers, without_modes
+from gviz.adapters.pytorch.private import without_modes, without_overrides
+from gviz.adapters.pytorch.session import Pass, Session, Step, clock
+from gviz.adapters.pytorch.values import has_numbers
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
 from gviz.values import Value
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 
+from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, version_of, visit
-from gviz.adapters.pytorch.session import Session, without_overrides
+from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.session import Session
 from gviz.events import GradSet, StorageWritten
 from gviz.values import Value
 
@@ -20,7 +22,7 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     if node is not None and session.marks.of_node(node) is None:
         _tracked_write(session, target, call)
         return
-    origin = target._base if target._is_view() else target
+    origin = private.base_of(target) if private.is_view(target) else target
     if origin is None or (origin.grad_fn is None and session.marks.of_tensor(origin) is None):
         return  # it was not shown yet, and will be as it is then
     if silent or not call.name:
@@ -104,7 +106,7 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 def _tracked_write(session: Session, target: torch.Tensor, call: Call) -> None:
     """A tracked write made the tensor, or the base it is a view of, an output of the operation."""
-    base = target._base if target._is_view() else None
+    base = private.base_of(target) if private.is_view(target) else None
     if base is not None and base.grad_fn is not None and session.marks.of_node(base.grad_fn) is None:
         mark = visit(session, base.grad_fn, {base.output_nr: base}, call)
     else:
