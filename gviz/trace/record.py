@@ -9,14 +9,13 @@ import os
 import platform
 import sys
 import tokenize
-import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from types import CodeType, TracebackType
+from types import TracebackType
 
-from gviz import emit, site
+from gviz import emit
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
@@ -25,8 +24,10 @@ from gviz.trace import file_format, shortening
 from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.bounds import UNBOUNDED, Bounds, bounds
 from gviz.trace.capture import overhearing, overhearing_warnings
+from gviz.trace.ending import Ending
 from gviz.trace.log import MemoryLog
 from gviz.trace.places import new_trace, refuse_other_file, remove_trace
+from gviz.trace.raised import message, printed, raised_at
 from gviz.trace.window import ALL, Window, begin_at, end_at
 from gviz.trace.writer import TraceWriter, utc_now
 from gviz.values import INLINE_BYTES, Keep
@@ -76,7 +77,8 @@ class Recording:
         emit.refuse_second()  # before there is a file
         writer = self._writer = TraceWriter(
             self.path, about=_about(self.framework), on_trouble=self._detached, bounds=self._bounds,
-            limit=emit.limit_of(self._keep, self._limit), until=self._until, on_end=self._ended,
+            limit=emit.limit_of(self._keep, self._limit),
+            ending=Ending(self._until, self._ended) if self._until else None,
         )  # fmt: skip
         self.channel = Channel(
             self._through(writer), limit=self._limit, keep=self._keep, handed_over=shortening.LARGEST,
@@ -168,10 +170,10 @@ class Recording:
             self._open.close()
 
     def _fail(self, error: BaseException) -> None:
-        stack = self.channel.stack_number(_raised_at(error.__traceback__))
-        text = _message(error)
+        stack = self.channel.stack_number(raised_at(error.__traceback__))
+        text = message(error)
         node = self._writer.failing_node(text) if self._writer is not None else 0
-        self.channel.say(Failed(type(error).__name__, text, node, stack, _traceback(error)))
+        self.channel.say(Failed(type(error).__name__, text, node, stack, printed(error)))
 
     def _detached(self, trouble: str) -> None:
         self._ended()
@@ -287,31 +289,3 @@ def _about(framework: str) -> dict[str, str]:
         "argv": json.dumps(sys.argv),
         "started": utc_now(),
     }
-
-
-def _message(error: BaseException) -> str:
-    """The text of an exception, whatever its class makes of it."""
-    try:
-        return str(error)
-    except Exception as trouble:
-        return f"its text could not be made ({type(trouble).__name__})"
-
-
-def _traceback(error: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(error))
-    except Exception:  # the text of it, or of its cause, could not be made
-        return "".join([*traceback.format_tb(error.__traceback__), f"{type(error).__name__}: {_message(error)}\n"])
-
-
-def _raised_at(trace: TracebackType | None) -> site.StackKey:
-    """The user's stack at the point where an exception was raised, innermost frame first."""
-    places: list[tuple[CodeType, int]] = []
-    outer = trace.tb_frame.f_back if trace is not None else None
-    while trace is not None:
-        places.insert(0, (trace.tb_frame.f_code, trace.tb_lasti))
-        trace = trace.tb_next
-    while outer is not None:
-        places.append((outer.f_code, outer.f_lasti))
-        outer = outer.f_back
-    return site.stack_of(places)

@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice, starmap
@@ -23,6 +23,7 @@ from gviz.trace.batch import MOST_EVENTS, Batch
 from gviz.trace.bounds import UNBOUNDED, Bounds
 from gviz.trace.chunks import Chunks
 from gviz.trace.codec import KIND_NUMBERS, decode
+from gviz.trace.ending import Ending
 from gviz.trace.event_table import EventTable, Said
 from gviz.trace.nonfinite import first_nonfinite, first_place
 from gviz.trace.request import Request
@@ -44,8 +45,7 @@ class TraceWriter:
     Events reach the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program stops), and at
     `close`. Trouble with the file detaches the writer: `on_trouble` is called once with what happened, the program goes
     on, and the file keeps what was written. After a fork the child's copy does nothing. Of elements above `limit` bytes
-    only the statistics are kept, unless that is None. With `until` (``nan``, ``inf``) the first event that holds such a
-    number is the last, and `on_end` is called, in the writer's thread.
+    only the statistics are kept, unless that is None; `ending` says where to end before the program does.
 
     Only the writer's own thread touches the file, the program's threads append and wait: an exception from a signal
     handler comes up in the main thread, between any two instructions, and would leave a batch half taken.
@@ -59,16 +59,13 @@ class TraceWriter:
         on_trouble: Callable[[str], None],
         bounds: Bounds = UNBOUNDED,
         limit: int | None = None,
-        until: str = "",
-        on_end: Callable[[], None] | None = None,
+        ending: Ending | None = None,
     ) -> None:
         self.path = Path(path)
         self.dead = False
         self._on_trouble = on_trouble
         self._limit = limit
-        self._until = until
-        self._on_end = on_end
-        self._complete = False
+        self._ending = ending
         self._pending: deque[Said] = deque()
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._told: dict[str, str] = {}
@@ -231,11 +228,11 @@ class TraceWriter:
             self._give_up(trouble)
 
     def _write(self) -> None:
-        taken = [self._pending.popleft() for _ in range(len(self._pending))]
+        taken: Sequence[Said] = [self._pending.popleft() for _ in range(len(self._pending))]
         if self._limit is not None:
             shorten((event for event, _, _ in taken), self._limit)
-        if self._until:
-            taken = self._up_to_last(taken)
+        if self._ending is not None:
+            taken = self._ending.up_to_last(taken, self._told)
         self._chunks.used = False
         with self._connection as connection:
             connection.execute("BEGIN")
@@ -245,19 +242,6 @@ class TraceWriter:
             self._trim()
         self._heavy = self._chunks.used
         self._look_for_nonfinite(events)
-
-    def _up_to_last(self, taken: list[Said]) -> list[Said]:
-        """What of this belongs to a recording that ends with the first nan or infinity."""
-        if self._complete:
-            return []
-        place = first_place([event for event, _, _ in taken], self._until)
-        if not place:
-            return taken
-        self._complete = True
-        if self._on_end is not None:
-            self._on_end()
-        self._told["until"] = self._until
-        return taken[:place]
 
     def _write_told(self) -> None:
         while self._told:

@@ -172,7 +172,7 @@ _LOOK = (
     Spec("where", ("w", "bt", "backtrace"), "", "the call stack of the selected node", _looks(looking.where)),
     Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", looking.up, repeats=True),
     Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down, repeats=True),
-    Spec("info", ("i",), "[WORD]", "breaks, watch, marks, graph, saved, params, stats or leaks: what there is",
+    Spec("info", ("i",), "[WORD]", "breaks, watch, marks, graph, saved, params, next, stats or leaks: what there is",
          lambda session, command: Said(tuple(informing.info(session, command.argument)))),
     Spec("passes", (), "", "the iterations and passes, with their events", _looks(looking.passes)),
     Spec("tensor", (), "[PLACE[.grad]]", "all elements as a matrix, how they are spread, and where the large ones lie",

@@ -10,6 +10,7 @@ from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import kind_text, short
 from gviz.plain_text import clipped, shown
+from gviz.trace.plan import planned
 from gviz.tui import asking, stopping
 from gviz.tui.session import Session
 
@@ -105,6 +106,17 @@ def _params(session: Session, _: str) -> Iterator[str]:
     yield from _rows(rows)
 
 
+def _planned(session: Session, _: str) -> Iterator[str]:
+    timeline, n = session.timeline, session.cursor.position
+    coming = planned(timeline, n, _MOST_PLANNED)
+    if not coming:
+        yield "no backward pass has anything left to run here"
+    for place, node in enumerate(coming, 1):
+        yield f"  {place:>3}  {label(timeline, node)}"
+    if len(coming) == _MOST_PLANNED:
+        yield "  and so on"
+
+
 def _stats(session: Session, _: str) -> Iterator[str]:
     timeline = session.timeline
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
@@ -123,6 +135,7 @@ def _rows(rows: list[str]) -> Iterator[str]:
 
 
 _PLURALS = {"breaks": "break", "breakpoints": "break", "watches": "watch", "mark": "marks"}
+_MOST_PLANNED = 20
 PAGES: dict[str, Callable[[Session, str], Iterator[str]]] = {
     "break": _breaks,
     "watch": _watched,
@@ -131,5 +144,6 @@ PAGES: dict[str, Callable[[Session, str], Iterator[str]]] = {
     "saved": _saved,
     "params": _params,
     "stats": _stats,
+    "next": _planned,
     "leaks": _leaks,
 }

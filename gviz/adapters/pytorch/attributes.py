@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch import operations
-from gviz.adapters.pytorch.graph import edge_of, mark_of, version_of
+from gviz.adapters.pytorch.graph import edge_of, mark_of
+from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.events import GradSet, HookRan, RequiresGradSet

@@ -14,7 +14,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import attributes, operations, writes
-from gviz.adapters.pytorch.graph import NO_CALL, Call, edge_of, enter, untracked, version_of, visit
+from gviz.adapters.pytorch.graph import NO_CALL, Call, edge_of, enter, untracked, visit
+from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session, clock
 

@@ -16,14 +16,12 @@ from gviz import site
 from gviz.adapters.pytorch import operations, private
 from gviz.adapters.pytorch.marks import KEY, Mark
 from gviz.adapters.pytorch.operations import Operation
-from gviz.adapters.pytorch.private import without_modes
+from gviz.adapters.pytorch.outputs import Attrs, is_accumulator, oddities, of_untracked, output
+from gviz.adapters.pytorch.outputs import of_node as outputs_of
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.values import has_numbers, name_of, plain_sizes
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
 from gviz.events import Attr, Edge, GradSet, Named, NodeCreated, NodeKind, OpSeen, Output
-from gviz.values import Value
 
-Attrs = tuple[tuple[str, Attr], ...]
 Ends = tuple[tuple[Mark | None, int], ...]
 """What the entries of a node's ``next_functions`` lead to, and to which output of it."""
 
@@ -78,7 +76,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
     outputs = (output(session, tensor, origin, new=False),)
     _say_created(
         session, mark, "tensor", _TENSOR, kind=kind, inputs=(), outputs=outputs,
-        attrs=(*attrs, *_oddities(tensor)), requires_grad=tensor.requires_grad,
+        attrs=(*attrs, *oddities(tensor)), requires_grad=tensor.requires_grad,
         stack=session.marks.birthplace(tensor) if kind == "parameter" else None,
     )  # fmt: skip
     session.marks.remember(tensor, mark)
@@ -152,38 +150,12 @@ def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why
             inputs.append((made.node, 0))
     origin = inputs[0][0] if tensors and why in ("detach", "data") else 0
     mark = Mark(session.channel.next_node())
-    described = tuple(_untracked_output(session, tensor, inputs, origin, call) for tensor in outputs)
+    described = tuple(of_untracked(session, tensor, inputs, origin, in_place=call.in_place) for tensor in outputs)
     _say_created(
         session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
-        attrs=(*call.attrs, *_oddities(outputs[0])), requires_grad=False, why=why,
+        attrs=(*call.attrs, *oddities(outputs[0])), requires_grad=False, why=why,
     )  # fmt: skip
     return mark
-
-
-def output(session: Session, tensor: torch.Tensor, origin: int, *, new: bool) -> Output:
-    """A tensor as an output of a node, which is a view of the node `origin` unless that is 0."""
-    value = session.value(tensor)
-    number = session.marks.storage(tensor, new=new)
-    version = version_of(tensor)
-    if tensor.layout is not torch.strided or tensor.is_nested or (not origin and tensor.is_contiguous()):
-        return Output(value, number, version)
-    offset, strides = int(tensor.storage_offset()), tuple(tensor.stride())
-    return Output(value, number, version, origin, offset, strides)
-
-
-def version_of(tensor: torch.Tensor) -> int:
-    """How often a tensor's memory was written; 0 for those that do not count."""
-    return 0 if tensor.is_inference() else private.version(tensor)
-
-
-def _untracked_output(
-    session: Session, tensor: torch.Tensor, inputs: Sequence[Edge], origin: int, call: Call
-) -> Output:
-    if call.in_place:
-        return output(session, tensor, 0, new=False)
-    is_view = private.is_view(tensor)
-    return output(session, tensor, (origin or inputs[0][0]) if (is_view or origin) and inputs else 0,
-                  new=not (is_view or origin))  # fmt: skip
 
 
 def _made(session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
@@ -193,14 +165,14 @@ def _made(session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.T
     scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
     operation = operations.of_node(kept_for_rule.grad_fn, call.name, len(ends), saved, call.in_place, scaled)
     places, kept = _inputs(session, ends, operation, call, outputs)
-    described = _outputs(session, node, outputs, places, in_place=call.in_place)
+    described = outputs_of(session, node, outputs, places, in_place=call.in_place)
     mark = Mark(session.channel.next_node())
     attrs = (settings | dict(call.attrs)).items()
     first = next(iter(outputs.values()), None)
     shown = operations.cut(operation, len(places))
     _say_created(
         session, mark, shown, shown, kind="op", inputs=tuple(places), outputs=described,
-        attrs=(*attrs, *(() if first is None else _oddities(first))), requires_grad=True,
+        attrs=(*attrs, *(() if first is None else oddities(first))), requires_grad=True,
     )  # fmt: skip
     mark.kept = kept
     node.metadata[KEY] = mark
@@ -236,56 +208,6 @@ def _inputs(
     return found, tuple(kept)
 
 
-def _outputs(
-    session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool
-) -> tuple[Output, ...]:
-    """The outputs of a node: those at hand with their values, of the others shape and dtype."""
-    made = getattr(node, "_input_metadata", ())
-    described = []
-    for output_nr in range(max(len(made), *(nr + 1 for nr in outputs), 1)):
-        tensor = outputs.get(output_nr)
-        if tensor is not None:
-            is_view = private.is_view(tensor)
-            origin = inputs[0][0] if is_view and inputs and not in_place else 0
-            described.append(output(session, tensor, origin, new=not (is_view or in_place)))
-        elif (described_weight := _transposed(session, node, inputs)) is not None:
-            described.append(described_weight)
-        else:
-            described.append(_unseen(session, made[output_nr] if output_nr < len(made) else None))
-    return tuple(described)
-
-
-def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output | None:
-    """What the transposition of a leaf gave: the weight of a linear layer, within its call."""
-    if type(node).__name__ != "TBackward0" or not is_accumulator(node.next_functions[0][0]):
-        return None
-    leaf = node.next_functions[0][0].variable
-    mark, version = session.marks.of_tensor(leaf), version_of(leaf)
-    if not has_numbers(leaf):
-        return None
-    if mark is None or mark.looked_at is None or mark.looked_at[0] != version:
-        with without_modes():
-            value = session.value(leaf.detach().t())
-        if mark is not None:
-            mark.looked_at = (version, value)
-    else:
-        value = mark.looked_at[1]
-    storage = session.marks.storage(leaf, new=False)
-    return Output(value, storage, version, inputs[0][0], int(leaf.storage_offset()), leaf.stride()[::-1])
-
-
-def _unseen(session: Session, made: Any) -> Output:
-    """An output of which only the shape is known, if that."""
-    session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
-    try:
-        shape = getattr(made, "shape", None)
-    except RuntimeError:  # nested: its parts have shapes, it has none
-        shape = None
-    if shape is None or plain_sizes(shape) != tuple(shape):
-        return Output(None, session.channel.next_storage())
-    return Output(Value(name_of(made.dtype), tuple(shape)), session.channel.next_storage())
-
-
 def _enter_accumulator(session: Session, node: Any) -> None:
     """A graph ends at a leaf: its accumulator, which lives as long as the graph, is the leaf's node."""
     leaf = node.variable
@@ -294,25 +216,6 @@ def _enter_accumulator(session: Session, node: Any) -> None:
     mark.uses = 0
     node.metadata[KEY] = mark
     watch_accumulator(session, node, mark, leaf)
-
-
-def _oddities(tensor: torch.Tensor) -> Attrs:
-    """What is unusual about where a tensor's numbers lie."""
-    if tensor.is_cpu and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested):
-        return ()
-    found: list[tuple[str, Attr]] = [] if tensor.is_cpu else [("device", str(tensor.device))]
-    if tensor.layout is not torch.strided:
-        found.append(("layout", str(tensor.layout).removeprefix("torch.")))
-    if tensor.is_nested:
-        found.append(("nested", True))
-    if tensor.is_quantized:
-        found.append(("quantized", True))
-    return tuple(found)
-
-
-def is_accumulator(node: Any) -> bool:
-    """Whether a graph node is the end of a graph at a leaf."""
-    return type(node).__name__ == "AccumulateGrad"
 
 
 def _dtype_beside(result: torch.Tensor) -> torch.dtype:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch import private
-from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, version_of, visit
+from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, visit
+from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.events import GradSet, StorageWritten

@@ -1,0 +1,113 @@
+"""What the outputs of a node are, as they were when it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch import private
+from gviz.adapters.pytorch.private import without_modes
+from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.values import has_numbers, name_of, plain_sizes
+from gviz.events import Attr, Edge, Output
+from gviz.values import Value
+
+Attrs = tuple[tuple[str, Attr], ...]
+
+
+def output(session: Session, tensor: torch.Tensor, origin: int, *, new: bool) -> Output:
+    """A tensor as an output of a node, which is a view of the node `origin` unless that is 0."""
+    value = session.value(tensor)
+    number = session.marks.storage(tensor, new=new)
+    version = version_of(tensor)
+    if tensor.layout is not torch.strided or tensor.is_nested or (not origin and tensor.is_contiguous()):
+        return Output(value, number, version)
+    offset, strides = int(tensor.storage_offset()), tuple(tensor.stride())
+    return Output(value, number, version, origin, offset, strides)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often a tensor's memory was written; 0 for those that do not count."""
+    return 0 if tensor.is_inference() else private.version(tensor)
+
+
+def of_untracked(
+    session: Session, tensor: torch.Tensor, inputs: Sequence[Edge], origin: int, *, in_place: bool
+) -> Output:
+    """An output of an operation that autograd does not track; `origin` is the node it shares memory with, if known."""
+    if in_place:
+        return output(session, tensor, 0, new=False)
+    is_view = private.is_view(tensor)
+    return output(session, tensor, (origin or inputs[0][0]) if (is_view or origin) and inputs else 0,
+                  new=not (is_view or origin))  # fmt: skip
+
+
+def of_node(
+    session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool
+) -> tuple[Output, ...]:
+    """The outputs of a node: those at hand with their values, of the others shape and dtype."""
+    made = getattr(node, "_input_metadata", ())
+    described = []
+    for output_nr in range(max(len(made), *(nr + 1 for nr in outputs), 1)):
+        tensor = outputs.get(output_nr)
+        if tensor is not None:
+            is_view = private.is_view(tensor)
+            origin = inputs[0][0] if is_view and inputs and not in_place else 0
+            described.append(output(session, tensor, origin, new=not (is_view or in_place)))
+        elif (described_weight := _transposed(session, node, inputs)) is not None:
+            described.append(described_weight)
+        else:
+            described.append(_unseen(session, made[output_nr] if output_nr < len(made) else None))
+    return tuple(described)
+
+
+def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output | None:
+    """What the transposition of a leaf gave: the weight of a linear layer, within its call."""
+    if type(node).__name__ != "TBackward0" or not is_accumulator(node.next_functions[0][0]):
+        return None
+    leaf = node.next_functions[0][0].variable
+    mark, version = session.marks.of_tensor(leaf), version_of(leaf)
+    if not has_numbers(leaf):
+        return None
+    if mark is None or mark.looked_at is None or mark.looked_at[0] != version:
+        with without_modes():
+            value = session.value(leaf.detach().t())
+        if mark is not None:
+            mark.looked_at = (version, value)
+    else:
+        value = mark.looked_at[1]
+    storage = session.marks.storage(leaf, new=False)
+    return Output(value, storage, version, inputs[0][0], int(leaf.storage_offset()), leaf.stride()[::-1])
+
+
+def _unseen(session: Session, made: Any) -> Output:
+    """An output of which only the shape is known, if that."""
+    session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
+    try:
+        shape = getattr(made, "shape", None)
+    except RuntimeError:  # nested: its parts have shapes, it has none
+        shape = None
+    if shape is None or plain_sizes(shape) != tuple(shape):
+        return Output(None, session.channel.next_storage())
+    return Output(Value(name_of(made.dtype), tuple(shape)), session.channel.next_storage())
+
+
+def oddities(tensor: torch.Tensor) -> Attrs:
+    """What is unusual about where a tensor's numbers lie."""
+    if tensor.is_cpu and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested):
+        return ()
+    found: list[tuple[str, Attr]] = [] if tensor.is_cpu else [("device", str(tensor.device))]
+    if tensor.layout is not torch.strided:
+        found.append(("layout", str(tensor.layout).removeprefix("torch.")))
+    if tensor.is_nested:
+        found.append(("nested", True))
+    if tensor.is_quantized:
+        found.append(("quantized", True))
+    return tuple(found)
+
+
+def is_accumulator(node: Any) -> bool:
+    """Whether a graph node is the end of a graph at a leaf."""
+    return type(node).__name__ == "AccumulateGrad"

@@ -1,0 +1,72 @@
+"""In which order the rest of a backward pass will run."""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+
+from gviz.events import Edge
+from gviz.trace.state import NodeState
+from gviz.trace.timeline import Timeline
+
+
+def planned(timeline: Timeline, n: int, most: int) -> list[int]:
+    """The nodes that come next in the pass that runs at moment `n`, up to `most` of them; none outside of a pass.
+
+    A node is ready when all its contributions have arrived. Of several that are, both engines choose alike.
+    """
+    moment = timeline.at(n)
+    if not moment.pass_nr or moment.phase is None:
+        return []
+    nodes = [node for node in timeline.nodes_of(timeline.iteration_at(n)) if timeline.born(node) <= n]
+    states = [state for state in moment.states(nodes) if state is not None and state.pass_nr == moment.pass_nr]
+    return _order(timeline, {state.node: state for state in states if state.step != "done"}, moment.step, most)
+
+
+def _order(timeline: Timeline, left: dict[int, NodeState], running: int, most: int) -> list[int]:
+    parts = {node: [part for out in state.outputs for part in out.parts] for node, state in left.items()}
+    arrived = {(part.source, part.slot) for some in parts.values() for part in some}
+    missing = {node: sum(out.expected for out in state.outputs) - len(parts[node]) for node, state in left.items()}
+    queue = _Queue(timeline)
+    ready = [(parts[node][-1].seq, node) for node, count in missing.items() if not count and node != running]
+    for _, node in sorted(ready):
+        queue.put(node)
+    order: list[int] = []
+    node = running
+    while len(order) < most:
+        for slot, target in enumerate(timeline.info(node).created.inputs if node else ()):
+            if (node, slot) not in arrived and _is_expected(left, target):
+                missing[target[0]] -= 1
+                if not missing[target[0]]:
+                    queue.put(target[0])
+        node = queue.take()
+        if not node:
+            break
+        order.append(node)
+    return order
+
+
+class _Queue:
+    """What is ready: leaves first, as they came, then the newest operation."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._leaves: deque[int] = deque()
+        self._operations: list[int] = []
+
+    def put(self, node: int) -> None:
+        if self._timeline.info(node).created.kind == "op":
+            heappush(self._operations, -node)
+        else:
+            self._leaves.append(node)
+
+    def take(self) -> int:
+        """The next one, 0 if there is none."""
+        if self._leaves:
+            return self._leaves.popleft()
+        return -heappop(self._operations) if self._operations else 0
+
+
+def _is_expected(left: dict[int, NodeState], target: Edge) -> bool:
+    state = left.get(target[0])
+    return state is not None and target[1] < len(state.outputs) and state.outputs[target[1]].expected > 0

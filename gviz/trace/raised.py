@@ -1,0 +1,36 @@
+"""An exception as a trace keeps it, whatever its class makes of being looked at."""
+
+from __future__ import annotations
+
+import traceback
+from types import CodeType, TracebackType
+
+from gviz import site
+
+
+def message(error: BaseException) -> str:
+    """The text of an exception, whatever its class makes of it."""
+    try:
+        return str(error)
+    except Exception as trouble:
+        return f"its text could not be made ({type(trouble).__name__})"
+
+
+def printed(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:  # the text of it, or of its cause, could not be made
+        return "".join([*traceback.format_tb(error.__traceback__), f"{type(error).__name__}: {message(error)}\n"])
+
+
+def raised_at(trace: TracebackType | None) -> site.StackKey:
+    """The user's stack at the point where an exception was raised, innermost frame first."""
+    places: list[tuple[CodeType, int]] = []
+    outer = trace.tb_frame.f_back if trace is not None else None
+    while trace is not None:
+        places.insert(0, (trace.tb_frame.f_code, trace.tb_lasti))
+        trace = trace.tb_next
+    while outer is not None:
+        places.append((outer.f_code, outer.f_lasti))
+        outer = outer.f_back
+    return site.stack_of(places)
