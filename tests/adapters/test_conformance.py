@@ -37,7 +37,7 @@ composites   values within a call that makes several nodes are not seen, which i
 frees        the order in which nodes die
 optimizers   the operations of a step; what they write is seen
 second order what a rule computes where it builds a graph, and adds up where gradients are retained
-indexing     the view through which an indexed write goes
+indexing     the view through which an indexed write goes, and what that write is called
 saved        which nodes count as having saved something, where nothing can be read from it
 """
 
@@ -144,6 +144,7 @@ class Reading:
 
     def __init__(self, log):
         self.ops = {event.op: event for event in log if isinstance(event, OpSeen)}
+        self.lines = {event.stack: event.frames[0].line for event in log if isinstance(event, StackSeen) and event.frames}
         self.labels, self.skipped, seen = {}, set(), Counter()
         self.nodes, self.happenings = [], []
         for place, event in enumerate(log):
@@ -190,7 +191,12 @@ class Reading:
 
     def told(self, event):
         inputs = [(self.labels.get(node, "?"), nr) for node, nr in event.inputs if node not in self.skipped]
-        return self.labels[event.node], inputs, event.requires_grad, event.untracked, event.during[0] > 0
+        op = self.ops[event.op]
+        outputs = [(digest(output.value), output.version, output.view_of > 0) for output in event.outputs]
+        flags = event.requires_grad, event.untracked, event.during[0] > 0
+        line = self.lines.get(event.stack, 0)
+        called = () if op.grad_fn == "CopySlices" else (op.name, op.slots[: len(inputs)])
+        return self.labels[event.node], called, inputs, outputs, *flags, line, event.scope
 
     def happen(self, event):
         if {getattr(event, "source", 0), getattr(event, "node", 0)} & self.skipped and not isinstance(
