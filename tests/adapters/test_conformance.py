@@ -144,7 +144,9 @@ class Reading:
 
     def __init__(self, log):
         self.ops = {event.op: event for event in log if isinstance(event, OpSeen)}
-        self.lines = {event.stack: event.frames[0].line for event in log if isinstance(event, StackSeen) and event.frames}
+        self.lines = {
+            event.stack: event.frames[0].line for event in log if isinstance(event, StackSeen) and event.frames
+        }
         self.labels, self.skipped, seen = {}, set(), Counter()
         self.nodes, self.happenings = [], []
         for place, event in enumerate(log):

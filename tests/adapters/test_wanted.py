@@ -38,7 +38,7 @@ def train(model, steps=2):
 
 
 def wanted(**options):
-    from gviz.adapters.pytorch.wanted import Wanted
+    from gviz.adapters.wanted import Wanted
 
     return Wanted(**options)
 

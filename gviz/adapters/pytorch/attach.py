@@ -22,8 +22,8 @@ from gviz.adapters.pytorch.graph import edge_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.regions import replace
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.adapters.pytorch.writes import has_other_ranks
+from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.emit import Channel
 from gviz.events import Warned
 
