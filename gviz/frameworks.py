@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gviz.adapters.on_import import when_imported
-from gviz.adapters.wanted import EVERYTHING, Wanted
+from gviz.adapters.wanted import Wanted
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace import record as recording
@@ -116,10 +116,10 @@ def attach(
     return record(path, model=model, **options).__enter__()
 
 
-def follow(began: Recording, wanted: Wanted = EVERYTHING) -> None:
-    """From the moment the program imports a foreign framework, record that too; a program without pays nothing."""
+def follow(began: Recording, **wanted: str) -> None:
+    """From the moment the program imports a foreign framework, record what is wanted of it; until then nothing."""
     for one in FOREIGN:
-        began.join(_when_imported(one, wanted, began))
+        began.join(_when_imported(one, Wanted(**wanted), began))
 
 
 def _when_imported(framework: Framework, wanted: Wanted, began: Recording) -> AbstractContextManager[None]:

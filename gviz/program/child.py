@@ -96,7 +96,7 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
         torch_name.install()
         _say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
         return
-    frameworks.follow(recording, frameworks.Wanted(what.phase, what.module, what.compiled))
+    frameworks.follow(recording, phase=what.phase, module=what.module, compiled=what.compiled)
 
 
 def _say(*lines: str) -> None:

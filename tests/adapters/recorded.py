@@ -5,9 +5,8 @@ from gviz.events import Event, NodeCreated, OpSeen
 
 
 def events_of(program, wanted=None, **options) -> list[Event]:
-    from gviz.adapters.wanted import EVERYTHING
-
     from gviz.adapters.pytorch.attach import Attached
+    from gviz.adapters.wanted import EVERYTHING
 
     log: list[Event] = []
     channel = emit.Channel(log.append, **options)

@@ -65,6 +65,8 @@ def without():
         importlib.import_module(f"{ROOM}.attach")
 
     yield import_it
+    while torch.overrides._get_current_function_mode_stack():  # one that could not be ended idles on
+        torch.overrides._get_current_function_mode().__exit__(None, None, None)
     forgotten()
     sys.modules.update(before)
 
