@@ -230,5 +230,5 @@ _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "operations": _put_in_mode,
 }
 _OF_ALL = set(_PARTS) - {"names of parameters"}
-_OF_BACKWARD = {"backward passes", "optimizer steps", "names of parameters"}
+_OF_BACKWARD = {"backward passes", "where parameters are made", "optimizer steps", "names of parameters"}
 """What is put in where only backward passes are recorded: nothing that is asked at every operation or module call."""
