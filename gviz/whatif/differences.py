@@ -9,14 +9,13 @@ import numpy as np
 
 from gviz import emit
 from gviz import events as e
-from gviz.engine.identify import VIEW, recorded_operation
-from gviz.engine.op import Op
 from gviz.engine.tensor import new_tensor
 from gviz.errors import GvizError
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 from gviz.whatif import operations
+from gviz.whatif.functions import Forward, forward_of
 
 MOST_ELEMENTS = 200
 """Elements of one input that are tried; of a larger one so many, evenly chosen."""
@@ -57,12 +56,12 @@ def checked(timeline: Timeline, node: int, n: int) -> list[Checked]:
     started = _step_at(timeline, info, n)
     flows = _flows(timeline, node, started)
     arrays = [_input(timeline, info, *edge) for edge in info.created.inputs]
-    op = _operation(info)
+    forward = forward_of(timeline, info)
     event = timeline.event(started)
     grads = event.grads if isinstance(event, e.StepStarted) else ()
     seeds = [None if grad is None else _stored(timeline, node, "gradient", grad) for grad in grads]
     with emit.silence():
-        return [_compared(timeline, info, op, arrays, seeds, slot, part) for slot, part in flows.items()]
+        return [_compared(timeline, info, forward, arrays, seeds, slot, part) for slot, part in flows.items()]
 
 
 def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
@@ -86,16 +85,6 @@ def _flows(timeline: Timeline, node: int, started: int) -> Mapping[int, Value]:
     return found
 
 
-def _operation(info: NodeInfo) -> Op:
-    attrs = dict(info.created.attrs)
-    op = recorded_operation(info.op, attrs)
-    if op is None or VIEW in attrs or operations.is_regenerated(info.created):
-        why = "it is a function of the program, or writes through a view"
-        hint = "torch.autograd.gradcheck(f, inputs) in the program runs it"
-        raise GvizError(f"{info.op.name} of #{info.node} cannot be run on its own", why=why, hint=hint, exit_code=2)
-    return op
-
-
 def _input(timeline: Timeline, info: NodeInfo, node: int, output_nr: int) -> Array:
     value = timeline.held(node, output_nr, info.born - 1) if node else None
     if value is None:
@@ -116,7 +105,7 @@ def _stored(timeline: Timeline, node: int, what: str, value: Value) -> Array:
 def _compared(
     timeline: Timeline,
     info: NodeInfo,
-    op: Op,
+    forward: Forward,
     arrays: Sequence[Array],
     seeds: Sequence[Array | None],
     slot: int,
@@ -125,7 +114,7 @@ def _compared(
     recorded = _stored(timeline, info.node, "gradient", part)
     size = arrays[slot].size
     places = np.unique(np.linspace(0, size - 1, min(size, MOST_ELEMENTS)).round().astype(np.int64))
-    differences = np.array([_difference(info, op, arrays, seeds, slot, place) for place in places.tolist()])
+    differences = np.array([_difference(info, forward, arrays, seeds, slot, place) for place in places.tolist()])
     sent = recorded.reshape(-1)[places]
     tolerance = _TOLERANCES.get(part.dtype, _TOLERANCE)
     scale = max(1.0, float(np.abs(differences).max(initial=0.0)))
@@ -136,10 +125,10 @@ def _compared(
 
 
 def _difference(
-    info: NodeInfo, op: Op, arrays: Sequence[Array], seeds: Sequence[Array | None], slot: int, place: int
+    info: NodeInfo, forward: Forward, arrays: Sequence[Array], seeds: Sequence[Array | None], slot: int, place: int
 ) -> float:
     step = _STEP * max(1.0, abs(float(arrays[slot].reshape(-1)[place])))
-    above, below = (_weighted(info, op, _moved(arrays, slot, place, by), seeds) for by in (step, -step))
+    above, below = (_weighted(info, forward, _moved(arrays, slot, place, by), seeds) for by in (step, -step))
     return (above - below) / (2 * step)
 
 
@@ -151,10 +140,10 @@ def _moved(arrays: Sequence[Array], slot: int, place: int, by: float) -> Iterato
         yield copy
 
 
-def _weighted(info: NodeInfo, op: Op, arrays: Iterator[Array], seeds: Sequence[Array | None]) -> float:
+def _weighted(info: NodeInfo, forward: Forward, arrays: Iterator[Array], seeds: Sequence[Array | None]) -> float:
     """The outputs of the operation, weighted by the gradients that arrived at them and added up."""
     try:
-        outputs = operations.run(op, info.op, info.created, [new_tensor(array) for array in arrays])
+        outputs = forward([new_tensor(array) for array in arrays])
     except operations.FAILURES as error:
         raise GvizError(f"{info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
     pairs = zip(outputs, seeds, strict=False)

@@ -74,28 +74,57 @@ def test_the_pass_up_to_the_moment_counts():
     assert [checked(timeline, node, n)[0].recorded.item() for n in (0, *ends)] == [6.0, 6.0, 15.0]
 
 
+class Scaled(torch.autograd.Function):
+    """``x**2 * w``; the rule of its first input forgets a factor 2."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * x * w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g * x * w, g * x * x
+
+
+def test_a_function_of_the_program_is_checked_by_what_its_forward_ran():
+    def program():
+        x = torch.tensor([1.0, -2.0], requires_grad=True)
+        w = torch.tensor([3.0, 4.0], requires_grad=True)
+        Scaled.apply(x.sin(), w).sum().backward()
+
+    timeline = recorded(program)
+    x, w = checked(timeline, node_of(timeline, "scaled"), len(timeline))
+    assert w.agrees.all()
+    assert not x.agrees.any()
+    np.testing.assert_allclose(x.differences, 2 * x.recorded, rtol=1e-5)
+
+
+class Through(torch.autograd.Function):
+    """Computes with numpy, of which nothing is recorded."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return torch.tensor(x.detach().numpy() ** 3)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * g
+
+
 def test_what_cannot_be_checked_says_why():
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx, g):
-            return 3 * g
-
     def program():
         x = torch.tensor(2.0, requires_grad=True)
-        Cube.apply(x).backward()
+        Through.apply(x).backward()
         x * 2
 
     timeline = recorded(program)
-    leaf, cube = (node for node in timeline.nodes[:9] if timeline.info(node).created.requires_grad and node < 4)
     with pytest.raises(GvizError, match="no rule"):
-        checked(timeline, leaf, 1)
-    with pytest.raises(GvizError, match="on its own"):
-        checked(timeline, cube, 1)
+        checked(timeline, timeline.nodes[0], 1)
+    with pytest.raises(GvizError, match="on its own") as refused:
+        checked(timeline, node_of(timeline, "through"), 1)
+    assert "no operation was recorded" in refused.value.why
     unused = max(n for n in timeline.nodes if timeline.info(n).op.name == "mul")
     with pytest.raises(GvizError, match="no backward pass"):
         checked(timeline, unused, 1)

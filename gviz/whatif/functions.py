@@ -1,0 +1,96 @@
+"""The forward of a recorded node as something that can be called: of an operation, or of a function of the program's.
+
+A function of the program (`torch.autograd.Function`) is known by the operations that its forward ran on its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gviz.engine.identify import VIEW, is_in_place, recorded_operation
+from gviz.engine.op import Op
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.errors import GvizError
+from gviz.events import Edge
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.whatif import operations
+
+Forward = Callable[[Sequence[Tensor]], Sequence[Tensor]]
+"""From tensors in the place of the recorded inputs to outputs; raises one of `operations.FAILURES`."""
+
+
+def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
+    """What a node computed; GvizError where that cannot be run on its own."""
+    op = _operation(info)
+    if op is not None:
+        return lambda tensors: operations.run(op, info.op, info.created, tensors)
+    ends = [_made_within(timeline, info, output.storage) for output in info.created.outputs]
+    inputs = {edge: at for at, edge in enumerate(info.created.inputs)}
+    steps = sorted({step for end in ends for step in _steps(timeline, info, end, inputs)})
+    runs = [(timeline.info(step), _runnable(timeline.info(step))) for step in steps]
+
+    def forward(tensors: Sequence[Tensor]) -> list[Tensor]:
+        known = {edge: tensors[at] for edge, at in inputs.items()}
+        for step, run in runs:
+            edges = step.created.inputs
+            given = [known[edge] if edge in known else _constant(timeline, info, edge) for edge in edges]
+            for output_nr, made in enumerate(operations.run(run, step.op, step.created, given)):
+                known[step.node, output_nr] = made
+        return [known[end, 0] for end in ends]
+
+    return forward
+
+
+def _operation(info: NodeInfo) -> Op | None:
+    """The engine's operation that a node ran, None if it is none that can be run on its own."""
+    attrs = dict(info.created.attrs)
+    op = recorded_operation(info.op, attrs)
+    return None if op is None or VIEW in attrs or operations.is_regenerated(info.created) else op
+
+
+def _runnable(info: NodeInfo) -> Op:
+    op = _operation(info)
+    if op is None or is_in_place(info.op):
+        raise _refusal(info, f"it runs {info.op.name}, which cannot be run alone")
+    return op
+
+
+def _made_within(timeline: Timeline, info: NodeInfo, storage: int) -> int:
+    """The operation within a function's forward that made one of its outputs."""
+    newest = max((node for node, _ in info.created.inputs), default=0)
+    start = timeline.place_of(newest) + 1 if newest else 0
+    for node in reversed(timeline.nodes[start : timeline.place_of(info.node)]):
+        made = timeline.info(node).created
+        if made.kind == "op" and any(output.storage == storage for output in made.outputs):
+            return node
+    raise _refusal(info, "it is a function of the program, of whose forward no operation was recorded")
+
+
+def _steps(timeline: Timeline, info: NodeInfo, end: int, inputs: dict[Edge, int]) -> set[int]:
+    """The operations that lead from the inputs of a function to what one of them made."""
+    found, waiting = {end}, [end]
+    while waiting:
+        for edge in timeline.info(waiting.pop()).created.inputs:
+            node = edge[0]
+            if edge in inputs or not node or node in found or timeline.info(node).created.kind != "op":
+                continue
+            if timeline.place_of(node) < timeline.place_of(max(source for source, _ in inputs)):
+                continue  # made before the function was called: a number to it
+            found.add(node)
+            waiting.append(node)
+    return found
+
+
+def _constant(timeline: Timeline, info: NodeInfo, edge: Edge) -> Tensor:
+    """A tensor that the forward used besides its inputs."""
+    value = timeline.held(*edge, info.born) if edge[0] else None
+    array = timeline.array(value) if value is not None else None
+    if array is None:
+        raise _refusal(info, f"the value of #{edge[0]}, which it uses, was not stored")
+    return new_tensor(array)
+
+
+def _refusal(info: NodeInfo, why: str) -> GvizError:
+    hint = "torch.autograd.gradcheck(f, inputs) in the program runs it"
+    return GvizError(f"{info.op.name} of #{info.node} cannot be run on its own", why=why, hint=hint, exit_code=2)
