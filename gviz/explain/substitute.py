@@ -9,25 +9,39 @@ from gviz.numbers import FEW, number, shape_text, short
 from gviz.plain_text import shown
 from gviz.values import Value
 
-_NAME = re.compile(r"(?<![\w.])[^\W\d]\w*")
+_NAME = re.compile(r"(?<![\w.])([^\W\d]\w*)(\.m?T\b)?")
+_SHAPED = re.compile(r"(.*[^ ]) \(([\d,]+)\)")
 _LOW_PRECEDENCE = re.compile(r" [-+*/@·] ")
 
 
 def with_numbers(text: str, words: Mapping[str, str]) -> str:
     """`text` with every name that has a word replaced by it; a negative number before a power gets parentheses.
 
-    A name that is called or has an attribute (``self.shape``) is not replaced.
+    A name that is called or has an attribute (``self.shape``) is not replaced, but for a transposed one.
     """
 
     def replace(match: re.Match[str]) -> str:
         rest = text[match.end() :]
-        word = words.get(match.group())
+        name, transposed = match.groups(default="")
+        word = words.get(name)
         if word is None or rest.startswith(("(", ".")):
             return match.group()
+        if transposed:
+            return _transposed(word, transposed)
         power = rest.lstrip().startswith(("**", "^", "²", "³"))
         return f"({word})" if power and (word.startswith("-") or _LOW_PRECEDENCE.search(word)) else word
 
     return _NAME.sub(replace, text)
+
+
+def _transposed(word: str, sign: str) -> str:
+    """``X (16,4)`` and ``.T`` as ``X.T (4,16)``."""
+    shaped = _SHAPED.fullmatch(word)
+    if shaped is None:
+        return word + sign
+    *rest, rows, columns = shaped[2].rstrip(",").split(",") if "," in shaped[2].rstrip(",") else ["", shaped[2]]
+    shape = ",".join([*rest, columns, rows]) if rows else columns
+    return f"{shaped[1]}{sign} ({shape})"
 
 
 def word(value: Value | None, name: str) -> str:

@@ -25,12 +25,35 @@ WORDS: tuple[tuple[State, str], ...] = (
     ("pending", "pending"),
     ("running", "running"),
     ("current", "now"),
-    ("freed", "freed"),
+    ("freed", "gone"),
     ("waiting", "waiting"),
     ("released", "saved freed"),
     ("done", "done"),
 )
 """The word of the state that matters most is shown; first come first shown."""
+
+
+MEANINGS: tuple[tuple[str, str], ...] = (
+    ("pending", "not made yet: the program comes to it later"),
+    ("now, <- now", "this event is about it"),
+    ("waiting", "a pass will come to it; in a box: a part of its gradient has arrived"),
+    ("1 of 2", "so many of the contributions to its gradient have arrived"),
+    ("ready", "all of them have arrived, its rule has not run yet"),
+    ("running, <- rule runs", "its gradient is complete, and its backward rule runs"),
+    ("complete", "a leaf: its gradient is complete, and not yet added to .grad"),
+    ("done", "the pass is through with it"),
+    ("in 3 += 4, .grad 3 += 4", "what this event adds, in the pass, or to .grad"),
+    ("saved freed, freed", "the tensors it had saved for backward are released"),
+    ("gone", "nothing refers to it any more"),
+    ("! failed", "its rule raised the error that ended the pass, or the program failed there"),
+    ("! nan, ! 3 nan, ! 1 inf, ! first nan", "it holds nan or inf; it is the first that did"),
+    ("↻4, v4", "its memory was written in place, and is version 4 now"),
+    ("made in pass 2, pass 2", "a backward pass made it (create_graph)"),
+    ("no input needs grad, no grad", "not tracked by autograd: no input requires a gradient"),
+    ("no_grad, detach, data", "not tracked, because of no_grad, detach() or .data"),
+    ("dtype", "not tracked: its dtype cannot have a gradient"),
+)
+"""Every word for the state of a node, in boxes and on the tape, and what it means."""
 
 
 def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State, ...]:
@@ -44,7 +67,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         "done": state.step == "done",
         "saved": state.saved == "held",
         "released": state.saved == "freed",
-        "freed": state.freed > 0 and info.created.kind != "constant",
+        "freed": is_gone(info, state),
         "nan": any(bad_text(output.value) or bad_text(output.incoming) for output in state.outputs),
         "error": has_failed(info.node, state, now.moment) or now.first_bad == info.node,
         "inplace": writes_in_place(now.timeline, info.created),
@@ -53,6 +76,11 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         "backward": bool(info.created.during[0]),
     }
     return tuple(name for name, holds in facts.items() if holds)
+
+
+def is_gone(info: NodeInfo, state: NodeState) -> bool:
+    """Whether nothing refers to a node any more; of a constant, which no gradient needs, nobody asks."""
+    return state.freed > 0 and info.created.kind != "constant"
 
 
 def has_failed(node: int, state: NodeState | None, moment: Moment) -> bool:

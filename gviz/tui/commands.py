@@ -250,7 +250,7 @@ _OTHER = (
     Spec("theme", (), "NAME", "the same as set theme NAME",
          lambda session, command: _set(session, replace(command, argument=f"theme {command.argument}"))),
     Spec("keys", (), "", "which keys do what", _looks(looking.keys)),
-    Spec("help", ("h", "?"), "[WORD]", "this list, or one command", _help),
+    Spec("help", ("h", "?"), "[WORD]", "this list, one command, or words: what is seen on the screen", _help),
     Spec("quit", ("q", "exit"), "", "leave", lambda _, __: Wish("quit")),
 )  # fmt: skip
 

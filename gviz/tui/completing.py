@@ -68,7 +68,7 @@ def _source(name: str, takes: str, head: str) -> _Source:
         "info": PAGES,
         "set": [one.name for one in SETTINGS],
         "show": [one.name for one in SETTINGS],
-        "help": [spec.name for spec in SPECS],
+        "help": ["words", *(spec.name for spec in SPECS)],
         "goto": MOMENT_WORDS,
         "play": ("2x", "4x", "8x", "stop"),
     }

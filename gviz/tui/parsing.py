@@ -10,6 +10,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.tui.command import Command, Look, Said, Spec
 from gviz.tui.commands import BY_NAME, GROUPS, SPECS
+from gviz.tui.drawing.words import words_page
 from gviz.tui.lines import Line, line, wrapped
 
 _CAPITALS = {
@@ -48,7 +49,9 @@ def spec_of(command: Command) -> Spec:
 
 
 def help_for(word: str) -> Look | Said:
-    """All commands, or the one asked for."""
+    """All commands, or the one asked for; ``words``: what is seen on the screen."""
+    if word == "words":
+        return Look("Words", words_page)
     if word:
         spec = find(word)
         return Said((f"{written(spec)}: {spec.told()}",))

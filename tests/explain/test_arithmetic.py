@@ -18,7 +18,7 @@ from gviz.values import capture
         ("self ** exponent", {"self": "-2 (x)", "exponent": "3"}, "(-2 (x)) ** 3"),
         ("g · cos(self)", {"self": "0.5", "cos": "no"}, "g · cos(0.5)"),
         ("g.sum(dim) * selfish", {"self": "1", "dim": "0", "g": "G"}, "g.sum(0) * selfish"),
-        ("g @ other.mT", {"g": "g (2,3)", "other": "W (4,3)"}, "g (2,3) @ other.mT"),
+        ("g @ other.mT", {"g": "g (2,3)", "other": "W (4,3)"}, "g (2,3) @ W.mT (3,4)"),
         ("__import__('os')", {"os": "1"}, "__import__('1')"),
     ],
 )
@@ -79,3 +79,12 @@ def test_nothing_of_a_trace_is_evaluated():
     op = OpSeen(1, "Evil", "E", ("self",), ("__import__('os').abort()",), (), "exit()")
     made = NodeCreated(1, 1, "op", (), (Output(value(1.0), 1),), (("x", "exit()"),), True, "", 0, 0)
     assert computation(Timeline(MemoryLog([op, made])), 1).text == "exit() = 1"
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [("X (16,2)", "X.T (2,16) @ g"), ("X (3,16,2)", "X.T (3,2,16) @ g"), ("X (5,)", "X.T (5,) @ g"), ("X", "X.T @ g")],
+)
+def test_a_transposed_operand_is_called_as_in_the_program(word, says):
+    assert with_numbers("self.T @ g", {"self": word}) == says
+    assert with_numbers("g + self.shape", {"self": word}) == "g + self.shape"

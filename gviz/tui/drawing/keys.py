@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gviz.tui.drawing.words import words_page
 from gviz.tui.keymaps import Keys, first, keys_of
 from gviz.tui.lines import Line, Span, cells, line, wrapped
 
@@ -101,30 +102,28 @@ _RIGHT = (
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
     (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"),
      " bad   in: the numbers of its inputs"),
-    ("(2 of 2): so many contributions have arrived; (-6): and are not in .grad yet",),
-    ("v4, ↻4: its memory was written in place, and is version 4 now",),
-    ("freed: what it had saved for backward is released",),
-    ("gone: nothing refers to it any more",),
-    ("dashed box: not run yet, or freed or gone; the word in its corner says which",),
     ("a small letter goes forward, the same letter in CAPITALS back; a click",),
     ("selects, a double click runs there, the bar at the top seeks",),
+    ("below: what the words, marks and numbers mean (also :help words)",),
 )  # fmt: skip
-_ROOM = 76
+_ROOM = 74
 
 
 def help_page(keys: Keys, width: int) -> Iterator[Line]:
-    """Every key on one screen of 76 by 20 cells; one below the other where there is less room."""
+    """Every key on one screen of 74 by 20 cells, one below the other where there is less room; then what is seen."""
     left = [(_named(ids, keys), _with_keys(says, keys)) for ids, says in _LEFT]
     right = [(_named(ids, keys), says) for ids, says in _RIGHT]
     if width >= _ROOM and max(len(names) for names, _ in left) <= 6 and max(len(names) for names, _ in right) <= 8:
         for (names, says), (others, means) in zip(left, right, strict=True):
-            yield line((f"{names:<6}", "key"), f"{says:<40}", (f"{others:<8}", "key"), means)
+            yield line((f"{names:<6}", "key"), f"{says:<38}", (f"{others:<8}", "key"), means)
     else:
         for names, says in (*left, *right):
             yield from wrapped(line((f"{names:<10} ", "key"), says), width, 11)
     yield ()
     for spans in _LEGEND:
         yield from wrapped(line(*spans), width, 2)
+    yield ()
+    yield from words_page(width)
 
 
 def _named(ids: str, keys: Keys) -> str:

@@ -13,7 +13,7 @@ from gviz.explain.accumulation import accumulation
 from gviz.explain.kinds import as_at
 from gviz.explain.names import called, constant_value
 from gviz.numbers import bad_text, fitting, grad, share, short
-from gviz.render.states import has_failed
+from gviz.render.states import has_failed, is_gone
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -37,9 +37,9 @@ def columns_for(width: int, largest_node: int, longest_title: int = 0) -> Column
     """Divide a width among the columns; narrow ones lose the inputs first, and titles get the room they need."""
     number = max(3, len(str(largest_node))) + 1
     room = max(width - 2 - number, 10)
-    inputs = 0 if room < 34 else 5 if room < 60 else 9
+    inputs = 0 if room < 34 else 6 if room < 60 else 9
     room -= inputs
-    node = min(max(room * 33 // 100, 4), 40)
+    node = min(max(room * 34 // 100, 4), 40)
     if longest_title and room >= 60:
         node = min(longest_title + 1, room * 45 // 100)
     note = min(max(room * 22 // 100, 8), 26) if room >= 30 else 0
@@ -115,10 +115,7 @@ def _inputs(info: NodeInfo, width: int) -> str:
     """The numbers of the inputs, or what kind of node has none."""
     if info.created.kind == "op":
         return " ".join(str(node or "?") for node, _ in info.created.inputs)
-    narrow, wide = {"parameter": ("par", "param"), "constant": ("data", "const")}.get(
-        info.created.kind, ("leaf", "leaf")
-    )
-    return wide if len(wide) < width else narrow
+    return {"parameter": "param", "constant": "const"}.get(info.created.kind, "leaf")
 
 
 def _both(
@@ -186,6 +183,13 @@ def _fitting(width: int, part: str) -> str:
     return f".grad += {part}" if width > 12 else f"+= {part}"
 
 
+def _untracked(reason: str, width: int) -> str:
+    """Why autograd does not track it, in a word."""
+    if reason != "inputs":
+        return reason
+    return "no input needs grad" if width > 20 else "no grad"
+
+
 def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
     """Where the node stands in its pass."""
     arrived = state.outputs[0] if state.outputs else None
@@ -198,12 +202,12 @@ def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
         return "running" if info.created.kind == "op" else "complete"
     if state.step == "pending":
         return "waiting"
-    if state.freed:
+    if is_gone(info, state):
         return "gone"
     if state.saved == "freed":
-        return "freed"
+        return "saved freed" if width > 12 else "freed"
     if info.created.untracked and info.created.kind == "op":
-        return info.created.untracked
+        return _untracked(info.created.untracked, width)
     if arrived is not None and arrived.written_by:
         return f"↻{arrived.version}"
     if info.created.during[0] and state.step == "none":

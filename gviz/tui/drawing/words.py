@@ -1,0 +1,58 @@
+"""What every word, mark and number on the screen means: the page ``help words``, and the lower part of the help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gviz.render.states import MEANINGS
+from gviz.tui.lines import Line, line, wrapped
+from gviz.words.vocabulary import MOMENTS
+
+COLUMN = 25
+"""Cells of the column of words, at most."""
+
+Rows = tuple[tuple[str, str], ...]
+
+_NUMBERS: Rows = (
+    ("(2,4) [-0.6 .. 0.7]", "a tensor: its shape, its least and its greatest element"),
+    ("μ  rms", "its mean, and its root mean square: how large an element is as a rule"),
+    ("|g|", "the length of a gradient (L2 norm): the root of the sum of its squares"),
+    ("60% zero, 3 nan, 1 inf", "how many of its elements are so"),
+    ("f64, i64", "its dtype, where it is not float32"),
+    ("-6 (1 of 2)", "the gradient so far: one of the two contributions has arrived"),
+)
+_RULES: Rows = (
+    ("to #1 x: g * y", "what the backward rule of this node sends to its input #1, called x"),
+    ("g", "the gradient that came into this node: how the result changes with its value"),
+    ("@  .T", "matrix product; transposed"),
+    ("incoming, .grad", "what arrives at a leaf in this pass; what all passes have added up, for the optimizer"),
+)
+_MARKS: Rows = (
+    ("►", "the node that this event is about"),
+    ("!", "an error, nan or inf; on the bar where it happened"),
+    ("█ ┃ ◉", "on the bar: this moment, the start of a phase or iteration, a mark"),
+    ("●", "a breakpoint"),
+    ("^", "what is watched has changed since the stop before"),
+    ("dashed box", "not made yet, or gone, or what it saved is freed: the word in its corner says which"),
+    ("param, const", "on the tape instead of inputs: a parameter, a constant; leaf: it gets a .grad"),
+)
+
+SECTIONS: tuple[tuple[str, Rows], ...] = (
+    ("The state of a node, in the corner of its box and in the notes of the tape", MEANINGS),
+    ("Numbers", _NUMBERS),
+    ("Rules", _RULES),
+    ("Marks", _MARKS),
+    ("Moments, for goto, --at and all that takes a place in time", MOMENTS),
+)
+
+
+def words_page(width: int) -> Iterator[Line]:
+    """Every section, each word with what it means beside it."""
+    column = min(COLUMN, width // 3)
+    for at, (title, rows) in enumerate(SECTIONS):
+        if at:
+            yield ()
+        yield from wrapped(line((title, "title")), width)
+        for word, means in rows:
+            head = f"{word:<{column}}" if len(word) < column else f"{word} "
+            yield from wrapped(line((head, "key"), " ", means), width, column + 1)

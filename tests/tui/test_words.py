@@ -1,0 +1,85 @@
+"""The page of words: every word for a state that boxes and tape can show stands there."""
+
+import re
+from functools import partial
+
+import pytest
+from driving import transcript
+from recording import events_of
+from stories import demo, failed, iterations, late
+
+import gviz.engine as torch
+from gviz.explain.names import UNTRACKED
+from gviz.render.options import Options
+from gviz.render.request import moment_scene
+from gviz.render.states import MEANINGS, WORDS
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.keys import help_page
+from gviz.tui.drawing.tape import note
+from gviz.tui.drawing.words import SECTIONS, words_page
+from gviz.tui.keymaps import keys_of
+from gviz.tui.lines import plain
+
+NUMBER = r"[-+\d.\[\] |ge]+"
+KNOWN = re.compile("|".join(
+    re.sub(r"\d+", lambda _: NUMBER, re.escape(word)) for words, _ in MEANINGS for word in words.split(", ")
+))  # fmt: skip
+SUM = re.compile(rf"(in |\.grad )?({NUMBER} )?\+= {NUMBER}( -> {NUMBER})?|in {NUMBER}")
+"""How ``in 3 += 4`` is written where there is more room or less."""
+
+
+def everything_happens():
+    """Writes in place, ops of every kind that is not tracked, two passes, a graph of gradients, nan, what is gone."""
+    x = torch.tensor([1.0, -4.0], requires_grad=True)
+    for _ in range(2):
+        (x * x).sum().backward()
+    y = x.exp()
+    y.mul_(2)
+    with torch.no_grad():
+        y.detach() * 2
+    (slope,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    slope.sum().backward()
+    torch.ones(2) + 1
+    return x, y, slope, (x.sqrt().sum() > 0)
+
+
+@pytest.mark.parametrize("program", [demo, failed, partial(iterations, 2), late, everything_happens])
+def test_every_state_word_is_explained(program):
+    timeline = program()
+    if not isinstance(timeline, Timeline):
+        timeline = Timeline(MemoryLog(events_of(program)))
+    said = set()
+    for n in range(len(timeline) + 1):
+        moment = timeline.at(n)
+        said |= {box.status for box in moment_scene(timeline, n, Options()).boxes}
+        for node in timeline.nodes:
+            said |= {note(timeline, moment, timeline.info(node), moment.state(node), width) for width in (8, 14, 26)}
+    unknown = {word for word in said - {""} if not KNOWN.fullmatch(word) and not SUM.fullmatch(word)}
+    assert not unknown
+    assert len(said) > 3
+
+
+def test_the_words_of_boxes_and_the_reasons_of_no_tracking_are_among_them():
+    for word in (*(word for _, word in WORDS), *(UNTRACKED.keys() - {"inputs"})):
+        assert KNOWN.fullmatch(word), word
+
+
+@pytest.mark.parametrize("width", [30, 74, 120])
+def test_every_word_is_on_the_page_of_any_width(width):
+    rows = [plain(row) for row in words_page(width)]
+    assert max(map(len, rows)) <= width
+    text = " ".join(" ".join(rows).split())
+    assert all(" ".join(means.split()) in text for _, section in SECTIONS for _, means in section)
+
+
+def test_help_words_in_line_mode():
+    said = transcript(demo(), "help words")
+    assert "rms" in said
+    assert "the gradient that came into this node" in said
+
+
+def test_the_help_goes_on_with_the_words():
+    said = "\n".join(map(plain, help_page(keys_of("default"), 74)))
+    assert "one event forward" in said
+    assert said.endswith("\n".join(map(plain, words_page(74))))
