@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gviz.cli.settings import Settings
+from gviz.cli.settings import GlobalOptions
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def debug(
     trace: Path,
-    settings: Settings,
+    settings: GlobalOptions,
     *,
     title: str,
     at: str | None = None,

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from gviz.cli import streams
-from gviz.cli.settings import Settings, debug_option, display_options
+from gviz.cli.settings import GlobalOptions, debug_option, display_options
 from gviz.errors import GvizError
 
 COMMANDS = (
@@ -104,7 +104,7 @@ def main() -> None:
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command line; give its exit code."""
-    settings = Settings.from_environment()
+    settings = GlobalOptions.from_environment()
     try:
         code = _execute(arguments, settings)
     except GvizError as error:
@@ -134,7 +134,7 @@ def run_command(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _execute(arguments: Sequence[str], settings: Settings) -> object:
+def _execute(arguments: Sequence[str], settings: GlobalOptions) -> object:
     """What `click.Command.main` does, without its own idea of Ctrl-C and closed pipes."""
     if "_GVIZ_COMPLETE" in os.environ:
         from click.shell_completion import shell_complete
@@ -155,7 +155,7 @@ def _usage_lines(error: click.ClickException) -> list[str]:
     return [*lines, f"hint: {context.command_path} --help"] if context else lines
 
 
-def _say(lines: Sequence[str], settings: Settings) -> None:
+def _say(lines: Sequence[str], settings: GlobalOptions) -> None:
     if settings.debug:
         import traceback
 

@@ -14,7 +14,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(slots=True)
-class Settings:
+class GlobalOptions:
     """Filled while the command line is read, before any command runs; then only read."""
 
     plain: bool = False
@@ -23,14 +23,14 @@ class Settings:
     theme: str | None = None
 
     @classmethod
-    def from_environment(cls) -> Settings:
+    def from_environment(cls) -> GlobalOptions:
         """The settings before the first option."""
         return cls(plain=asks_for_lines())
 
 
 def _store(context: click.Context, parameter: click.Parameter, value: Any) -> None:
     if value and parameter.name:
-        setattr(context.find_object(Settings), parameter.name, value)
+        setattr(context.find_object(GlobalOptions), parameter.name, value)
 
 
 def _option(*names: str, **attrs: Any) -> Callable[[_Command], _Command]:
@@ -38,7 +38,7 @@ def _option(*names: str, **attrs: Any) -> Callable[[_Command], _Command]:
 
 
 def display_options(command: _Command) -> _Command:
-    """Add ``--plain``, ``--ascii`` and ``--theme``, which end up in the `Settings`."""
+    """Add ``--plain``, ``--ascii`` and ``--theme``, which end up in the `GlobalOptions`."""
     for option in (
         _option("--theme", metavar="NAME", help="Colours of the debugger: gviz-dark, gviz-light, gviz-contrast, …"),
         _option("--ascii", is_flag=True, help="Draw with ASCII characters only."),
@@ -49,5 +49,5 @@ def display_options(command: _Command) -> _Command:
 
 
 def debug_option(command: _Command) -> _Command:
-    """Add ``--debug``, which ends up in the `Settings`."""
+    """Add ``--debug``, which ends up in the `GlobalOptions`."""
     return _option("--debug", is_flag=True, help="Show the traceback of an error of gviz.")(command)

@@ -53,7 +53,7 @@ class Chance:
         if condition is None:
             return True
         try:
-            return condition.holds(Seen(event, node, self._facts, self._chapters))
+            return condition.holds(KnownSoFar(event, node, self._facts, self._chapters))
         except Absent:
             return False
         except Exception:  # whatever it is: the debugger evaluates it too, and shows it
@@ -87,7 +87,7 @@ class Chance:
         return self._storages
 
 
-class Seen(dict[str, Any]):
+class KnownSoFar(dict[str, Any]):
     """What a condition may ask about an event, as far as it is known at once."""
 
     def __init__(self, event: e.Event, node: int, facts: Facts, chapters: Chapters) -> None:
@@ -144,12 +144,12 @@ class Seen(dict[str, Any]):
         return self._facts.possible(self._facts.kinds[number]).op.name
 
 
-_READERS: dict[str, Callable[[Seen], Any]] = {
-    "value": Seen._value,
-    "grad": Seen._grad,
-    "op": Seen._op,
-    "name": Seen._name,
-    "module": Seen._module,
+_READERS: dict[str, Callable[[KnownSoFar], Any]] = {
+    "value": KnownSoFar._value,
+    "grad": KnownSoFar._grad,
+    "op": KnownSoFar._op,
+    "name": KnownSoFar._name,
+    "module": KnownSoFar._module,
     "node": lambda self: self._node,
     "event": lambda self: word_of(self._event),
     "step": lambda self: len(self._chapters.iterations) - 1,

@@ -61,14 +61,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FrontEnd:
     """Something that only a front end can do."""
 
     what: Literal["quit", "set", "play", "copy"]
     argument: str = ""
 
 
-Reply: TypeAlias = "Arrival | Said | Look | Script | Asked | Wish"
+Reply: TypeAlias = "Arrival | Said | Look | Script | Asked | FrontEnd"
 Run: TypeAlias = "Callable[[Session, Command], Reply]"
 
 

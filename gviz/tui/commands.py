@@ -28,7 +28,7 @@ from gviz.tui import (
 )
 from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.command import Asked, Command, Look, Run, Said, Script, Spec, Wish
+from gviz.tui.command import Asked, Command, FrontEnd, Look, Run, Said, Script, Spec
 from gviz.tui.cursor import Arrival, Cursor, Move
 from gviz.tui.folds import Folds
 from gviz.tui.session import Session
@@ -60,7 +60,7 @@ def _sets(change: Callable[[Breakpoints, str, int], Iterator[str]]) -> Run:
     )
 
 
-def _looks(look: Callable[[Session, str], Look | Said | Wish]) -> Run:
+def _looks(look: Callable[[Session, str], Look | Said | FrontEnd]) -> Run:
     return lambda session, command: look(session, command.argument)
 
 
@@ -77,11 +77,11 @@ def _jump(session: Session, command: Command) -> Arrival:
     return replace(arrival, said=("jump runs nothing and skips nothing: it is goto in this recording", *arrival.said))
 
 
-def _set(session: Session, command: Command) -> Wish | Look | Said:
+def _set(session: Session, command: Command) -> FrontEnd | Look | Said:
     if "=" in command.argument:
         return branching.what_if(session, command.argument)
     name, value = session.settings.change(command.argument)
-    return Wish("set", f"{name} {value}")
+    return FrontEnd("set", f"{name} {value}")
 
 
 def _commands(session: Session, command: Command) -> Said:
@@ -140,7 +140,7 @@ _TIME = (
          f"move the time cursor: {A_MOMENT}", _cursor(Cursor.goto)),
     Spec("back", (), "", "back in the list of positions jumped from", lambda session, _: session.cursor.back()),
     Spec("play", (), "[SPEED]", "step by itself: play, play 2x, play stop",
-         lambda _, command: Wish("play", command.argument)),
+         lambda _, command: FrontEnd("play", command.argument)),
     Spec("mark", (), "NAME [PLACE]", "remember this position, or that of a place; goto 'NAME comes back",
          lambda session, command: Said((session.cursor.bookmark(command.argument),))),
     Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan",
@@ -251,7 +251,7 @@ _OTHER = (
          lambda session, command: _set(session, replace(command, argument=f"theme {command.argument}"))),
     Spec("keys", (), "", "which keys do what", _looks(looking.keys)),
     Spec("help", ("h", "?"), "[WORD]", "this list, one command, or words: what is seen on the screen", _help),
-    Spec("quit", ("q", "exit"), "", "leave", lambda _, __: Wish("quit")),
+    Spec("quit", ("q", "exit"), "", "leave", lambda _, __: FrontEnd("quit")),
 )  # fmt: skip
 
 GROUPS: Mapping[str, tuple[Spec, ...]] = {

@@ -12,7 +12,7 @@ from gviz.numbers import grad, short
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import OutputState
 from gviz.tui.asking import MOST_ELEMENTS
-from gviz.tui.command import Wish
+from gviz.tui.command import FrontEnd
 from gviz.tui.session import Session
 from gviz.values import Value
 from gviz.words.expressions import evaluated
@@ -21,15 +21,15 @@ OF_NODE = ("value", "grad", "node")
 """What can be copied of the selected node by a word."""
 
 
-def copy(session: Session, text: str) -> Wish:
+def copy(session: Session, text: str) -> FrontEnd:
     """``copy [value|grad|node|EXPR]``."""
     text = text.strip() or "value"
     if text == "node":
-        return Wish("copy", _line_of(session, _selected(session)))
+        return FrontEnd("copy", _line_of(session, _selected(session)))
     if text in ("value", "grad"):
-        return Wish("copy", _as_python(_numbers(session, text), f"the {text}"))
+        return FrontEnd("copy", _as_python(_numbers(session, text), f"the {text}"))
     asker, position = session.cursor.asker, session.cursor.position
-    return Wish("copy", _as_python(evaluated(session.timeline, asker.names, position, text), clipped(text, 40)))
+    return FrontEnd("copy", _as_python(evaluated(session.timeline, asker.names, position, text), clipped(text, 40)))
 
 
 def _selected(session: Session) -> int:

@@ -15,7 +15,7 @@ Then = Literal["go on", "wait", "leave", "restart"]
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class ProgramAct:
     """One command: `do` gets the text behind its name."""
 
     do: Callable[[ControlledProgram, str], None]
@@ -25,15 +25,17 @@ class Act:
 
 
 ACTS = {
-    "type": Act(lambda session, text: session.type(text), "go on", "typed; the program reads it when it runs on."),
-    "interrupt": Act(lambda session, _: session.interrupt(), "wait"),
-    "detach": Act(lambda session, _: session.let_go(), "leave", "the program runs on without the debugger."),
-    "kill": Act(lambda session, _: session.stop(), "wait"),
-    "restart": Act(lambda session, _: None, "restart", needs_program=False),
+    "type": ProgramAct(
+        lambda session, text: session.type(text), "go on", "typed; the program reads it when it runs on."
+    ),
+    "interrupt": ProgramAct(lambda session, _: session.interrupt(), "wait"),
+    "detach": ProgramAct(lambda session, _: session.let_go(), "leave", "the program runs on without the debugger."),
+    "kill": ProgramAct(lambda session, _: session.stop(), "wait"),
+    "restart": ProgramAct(lambda session, _: None, "restart", needs_program=False),
 }
 
 
-def carried_out(live: Live, name: str, text: str) -> Act:
+def carried_out(live: Live, name: str, text: str) -> ProgramAct:
     """Do to the program what one of `ACTS` says; GvizError if there is no program any more."""
     act = ACTS[name]
     if act.needs_program and not live.alive:

@@ -19,7 +19,7 @@ from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines, stopping
-from gviz.tui.command import Asked, Command, Look, Said, Wish
+from gviz.tui.command import Asked, Command, FrontEnd, Look, Said
 from gviz.tui.command_lines import echoed, typed
 from gviz.tui.completing import completions
 from gviz.tui.cursor import Arrival, Cursor, start_of
@@ -29,7 +29,7 @@ from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.parsing import spec_of
 from gviz.tui.reading import Reader
 from gviz.tui.session import Session
-from gviz.tui.tutor import Seen, Tutor
+from gviz.tui.tutor import Noticed, Tutor
 
 WIDTH = 80
 PROGRESS_SECONDS = 2.0
@@ -79,7 +79,7 @@ def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:
 
     def answer(command: Command) -> Iterator[str]:
         yield from answers(session, reader, command)
-        if tutor.saw(Seen(command.name, session)):
+        if tutor.saw(Noticed(command.name, session)):
             yield session.glyphs.text(f"\n{tutor.text(plain=True)}")
         elif tutor.page is not None:
             yield f"(the lesson waits for: {tutor.wanted(plain=True)})"
@@ -136,11 +136,11 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
         case Asked(texts, question):
             yield from map(session.glyphs.text, texts)
             yield f"{question} y or n"
-        case Wish("set", text):
+        case FrontEnd("set", text):
             yield _set(session, text)
-        case Wish("copy", text):
+        case FrontEnd("copy", text):
             yield session.glyphs.text(text)
-        case Wish():
+        case FrontEnd():
             raise GvizError(f"{command.name} is for the full screen", exit_code=2)
 
 

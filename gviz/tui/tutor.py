@@ -9,7 +9,7 @@ from gviz.tui.session import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Noticed:
     """What was done: the name of a command (empty for a key that is none), and the session after it."""
 
     command: str
@@ -23,10 +23,10 @@ class Page:
     text: str
     key: str
     typed: str
-    done: Callable[[Seen], bool]
+    done: Callable[[Noticed], bool]
 
 
-def _command(name: str) -> Callable[[Seen], bool]:
+def _command(name: str) -> Callable[[Noticed], bool]:
     return lambda seen: seen.command == name
 
 
@@ -75,7 +75,7 @@ class Tutor:
         """The page that waits; None after the last."""
         return PAGES[self._at] if self._at < len(PAGES) else None
 
-    def saw(self, seen: Seen) -> bool:
+    def saw(self, seen: Noticed) -> bool:
         """Turn the page if it waited for this; whether it did."""
         turned = self.page is not None and self.page.done(seen)
         self._at += turned

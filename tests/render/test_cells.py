@@ -7,7 +7,7 @@ import pytest
 from render import graphs
 from rich.cells import cell_len
 
-from gviz.render.cells import EDGE_STATES, Canvas, Face, Look
+from gviz.render.cells import EDGE_STATES, Appearance, Canvas, Face
 from gviz.render.cells.canvas import BAND
 from gviz.render.cells.strokes import DOWN, HEAVY, LEFT, RIGHT, UNICODE, UP
 from gviz.render.layout import Box, Edge, layout, layout_rightward
@@ -87,12 +87,12 @@ def faces(x=(), y=(), *, title="x leaf", note="", role="op"):
 
 
 LOOKS = {
-    "fresh": Look(faces()),
-    "pending": Look(faces(["current"], ["pending"], note="now"), dict.fromkeys(SQUARE, "pending")),
-    "backward": Look(
+    "fresh": Appearance(faces()),
+    "pending": Appearance(faces(["current"], ["pending"], note="now"), dict.fromkeys(SQUARE, "pending")),
+    "backward": Appearance(
         faces(["error"], ["freed"], note="! first nan"), {FIRST: "gradient", SECOND: "flowing"}, frozenset("y")
     ),
-    "active": Look(faces(title="変数の長い名前です", role="root"), dict.fromkeys(SQUARE, "active")),
+    "active": Appearance(faces(title="変数の長い名前です", role="root"), dict.fromkeys(SQUARE, "active")),
 }
 
 
@@ -112,7 +112,7 @@ def test_pictures(look, ascii, picture):
 
 
 def test_left_to_right():
-    assert square(Look(faces(), {FIRST: "gradient"}), layout_rightward).text() == RIGHTWARD
+    assert square(Appearance(faces(), {FIRST: "gradient"}), layout_rightward).text() == RIGHTWARD
 
 
 def styles_of(canvas, y):
@@ -159,11 +159,11 @@ def test_foreign_lines_cross_by_a_bridge():
 
 def test_moving_in_time_repaints_lines_and_moves_nothing():
     roles, edges = graphs.lesson()
-    canvas = Canvas(graphs.laid_out(roles, edges), Look(graphs.faces(roles)))
+    canvas = Canvas(graphs.laid_out(roles, edges), Appearance(graphs.faces(roles)))
     before = canvas.text()
-    canvas.look = Look(graphs.faces(roles), {Edge(*edge): "flowing" for edge in edges[:2]})
+    canvas.look = Appearance(graphs.faces(roles), {Edge(*edge): "flowing" for edge in edges[:2]})
     assert "┏" in canvas.text() or "┳" in canvas.text() or "┻" in canvas.text()
-    canvas.look = Look(graphs.faces(roles))
+    canvas.look = Appearance(graphs.faces(roles))
     assert canvas.text() == before
 
 
@@ -178,7 +178,7 @@ def test_the_cell_of_a_box_names_it():
 
 def test_what_is_visible_is_near_the_rows():
     roles, edges = graphs.residual(40)
-    canvas = Canvas(graphs.laid_out(roles, edges), Look(graphs.faces(roles)))
+    canvas = Canvas(graphs.laid_out(roles, edges), Appearance(graphs.faces(roles)))
     rows = range(300, 340)
     places, seen = canvas.visible(rows)
     inside = {key for key, place in canvas.layout.places.items() if place.bottom > rows.start and place.y < rows.stop}
@@ -189,7 +189,7 @@ def test_what_is_visible_is_near_the_rows():
 
 
 def test_boxes_too_small_for_their_title_keep_their_size():
-    canvas = Canvas(layout([Box(width, width, 2, "constant") for width in range(3, 9)], []), Look({
+    canvas = Canvas(layout([Box(width, width, 2, "constant") for width in range(3, 9)], []), Appearance({
         width: Face("2.5", role="constant") for width in range(3, 9)
     }))  # fmt: skip
     assert canvas.text().splitlines() == ["╭2╮   ╭2.╮   ╭ … ╮   ╭ 2… ╮   ╭ 2.5 ╮   ╭ 2.5 ─╮",
@@ -233,6 +233,6 @@ def test_states_of_lines_are_in_order_of_importance():
     assert EDGE_STATES.index("pending") < EDGE_STATES.index("plain") < EDGE_STATES.index("active")
     boxes = [Box("x", 10, 3), Box("near", 10, 3), Box("mid", 10, 3), Box("far", 10, 3)]
     edges = [Edge("x", "near"), Edge("near", "mid"), Edge("mid", "far"), Edge("x", "far", 1)]
-    drawing = Canvas(layout(boxes, edges), Look({}, {edges[0]: "flowing", edges[3]: "pending"})).text()
+    drawing = Canvas(layout(boxes, edges), Appearance({}, {edges[0]: "flowing", edges[3]: "pending"})).text()
     assert "┃" in drawing
     assert "╎" in drawing

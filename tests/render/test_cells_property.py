@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from render import graphs
 from render.reading import edges_of
 
-from gviz.render.cells import Canvas, Look
+from gviz.render.cells import Appearance, Canvas
 from gviz.render.layout import layout, layout_rightward
 
 
@@ -22,7 +22,7 @@ def dags(draw):
 
 def check(roles, edges, *, ascii, function=layout):
     drawn = graphs.laid_out(roles, edges, function)
-    canvas = Canvas(drawn, Look(graphs.faces(roles)), ascii=ascii)
+    canvas = Canvas(drawn, Appearance(graphs.faces(roles)), ascii=ascii)
     seen = edges_of(canvas.text(), drawn.places, rightward=drawn.rightward)
     assert seen == sorted((source, target) for source, target, _ in edges)
 

@@ -11,7 +11,7 @@ import click
 from gviz.cli import debugger, lessons, streams
 from gviz.cli.picture import write_picture
 from gviz.cli.session import Program, record_program
-from gviz.cli.settings import Settings, display_options
+from gviz.cli.settings import GlobalOptions, display_options
 from gviz.program.order import Engine
 from gviz.tui import terminal
 
@@ -21,7 +21,7 @@ from gviz.tui import terminal
 @click.option("--list", "list_all", is_flag=True, help="List the lessons, easiest first.")
 @display_options
 @click.pass_obj
-def command(settings: Settings, name: str | None, list_all: bool) -> int:
+def command(settings: GlobalOptions, name: str | None, list_all: bool) -> int:
     """Open the debugger on a lesson: the first one, or the one called NAME.
 
     Without a terminal it carries out the commands it is given, line by line; without any it walks through the lesson

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gviz.cli import lessons
-from gviz.cli.settings import Settings
+from gviz.cli.settings import GlobalOptions
 from gviz.cli.versions import versions
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -22,7 +22,7 @@ SCHEMA = 1
 @click.command("info")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 @click.pass_obj
-def command(settings: Settings, kind: str) -> None:
+def command(settings: GlobalOptions, kind: str) -> None:
     """Show versions, paths, and what the terminal can do."""
     import json
 
@@ -30,7 +30,7 @@ def command(settings: Settings, kind: str) -> None:
     click.echo(json.dumps({"schema": SCHEMA, **facts}, indent=2) if kind == "json" else _text(facts))
 
 
-def _facts(settings: Settings) -> dict[str, dict[str, Any]]:
+def _facts(settings: GlobalOptions) -> dict[str, dict[str, Any]]:
     return {
         "versions": versions(),
         "paths": _paths(),
@@ -52,7 +52,7 @@ def _paths() -> dict[str, str]:
     }
 
 
-def _terminal(settings: Settings) -> dict[str, Any]:
+def _terminal(settings: GlobalOptions) -> dict[str, Any]:
     import locale
     import shutil
 

@@ -9,7 +9,7 @@ import click
 from gviz.cli import ranks
 from gviz.cli.debugger import debug
 from gviz.cli.moment import at_option
-from gviz.cli.settings import Settings, display_options
+from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.errors import GvizError
 from gviz.trace import places
@@ -21,7 +21,7 @@ from gviz.trace import places
 @takes_opening
 @display_options
 @click.pass_obj
-def command(settings: Settings, trace: Path | None, at: str | None, opening: Opening) -> int:
+def command(settings: GlobalOptions, trace: Path | None, at: str | None, opening: Opening) -> int:
     """Open the debugger on a trace; without TRACE on the newest one in the cache folder.
 
     A folder holds the traces of several processes (the ranks of one training run): where they stop agreeing is printed,

@@ -11,7 +11,7 @@ import click
 from gviz.cli import streams
 from gviz.cli.debugger import debug
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
-from gviz.cli.settings import Settings, display_options
+from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.tui import terminal
 
@@ -38,7 +38,7 @@ _WHY_NOT_HELD = (
 )
 @takes_opening
 @takes_program
-def command(settings: Settings, program: Program, opening: Opening, pause: Pause) -> int:
+def command(settings: GlobalOptions, program: Program, opening: Opening, pause: Pause) -> int:
     """Run a script and debug it while it runs: hold it at its first node, let it go on from stop to stop.
 
     The script runs as `python SCRIPT ARGS...` would run it, in a terminal of its own; its exit code is gviz's. Options
@@ -56,7 +56,7 @@ def command(settings: Settings, program: Program, opening: Opening, pause: Pause
     return recorded.exit_code or code
 
 
-def _live(settings: Settings, program: Program, opening: Opening, first: Mode) -> int:
+def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mode) -> int:
     from gviz import tui
     from gviz.cli.launch import Launcher
     from gviz.tui import live_plain

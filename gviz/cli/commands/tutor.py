@@ -9,13 +9,13 @@ import click
 
 from gviz.cli import lessons
 from gviz.cli.session import Program, record_program
-from gviz.cli.settings import Settings, display_options
+from gviz.cli.settings import GlobalOptions, display_options
 
 
 @click.command("tutor")
 @display_options
 @click.pass_obj
-def command(settings: Settings) -> None:
+def command(settings: GlobalOptions) -> None:
     """Learn the debugger in three minutes, on the first lesson.
 
     Each page says what to press, and waits for it.
@@ -25,7 +25,7 @@ def command(settings: Settings) -> None:
     _teach(recorded.trace, lesson.path.name, settings)
 
 
-def _teach(trace: Path, title: str, settings: Settings) -> None:
+def _teach(trace: Path, title: str, settings: GlobalOptions) -> None:
     from gviz import tui
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline

@@ -13,7 +13,7 @@ import click
 from gviz.api import outputs
 from gviz.cli import streams
 from gviz.cli.moment import at_option
-from gviz.cli.settings import Settings
+from gviz.cli.settings import GlobalOptions
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.tui import terminal
@@ -37,7 +37,7 @@ _COLUMN = 24
 @click.option("-f", "--force", is_flag=True, help="Write over an existing file.")
 @click.pass_obj
 def command(
-    settings: Settings,
+    settings: GlobalOptions,
     trace: Path,
     changes: tuple[str, ...],
     show: str | None,
@@ -138,7 +138,7 @@ def _sweep(
     shows: Sequence[str],
     output: Path | None,
     force: bool,
-    settings: Settings,
+    settings: GlobalOptions,
 ) -> None:
     from gviz.render.curve import svg_curves, text_curve
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gviz import emit
@@ -163,4 +163,3 @@ class TracedModule(Module):
 
 
 Traced = TracedFunction | TracedModule
-Traceable = Callable[..., Any]

@@ -2,6 +2,6 @@
 
 from gviz.render.cells.box import clipped
 from gviz.render.cells.canvas import Canvas
-from gviz.render.cells.look import EDGE_STATES, EDGE_STYLES, EdgeState, Face, Line, Look, Run
+from gviz.render.cells.look import EDGE_STATES, EDGE_STYLES, Appearance, EdgeState, Face, Line, Run
 
-__all__ = ["EDGE_STATES", "EDGE_STYLES", "Canvas", "EdgeState", "Face", "Line", "Look", "Run", "clipped"]
+__all__ = ["EDGE_STATES", "EDGE_STYLES", "Appearance", "Canvas", "EdgeState", "Face", "Line", "Run", "clipped"]

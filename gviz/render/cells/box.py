@@ -44,7 +44,7 @@ ASCII_DASHED_ROUND = Border("..''", "~", ":", "~", "+", "+")
 ROUNDED = frozenset({"leaf", "parameter", "constant", "chip"})
 
 
-class Frame(NamedTuple):
+class BoxFrame(NamedTuple):
     """What a box's picture depends on beside its face. `port` is the offset along the lower (or right) border."""
 
     width: int
@@ -88,7 +88,7 @@ def border_style(face: Face, *, selected: bool) -> str:
 
 
 @lru_cache(maxsize=8192)
-def box_lines(face: Face, frame: Frame) -> tuple[Line, ...]:
+def box_lines(face: Face, frame: BoxFrame) -> tuple[Line, ...]:
     """The lines of a box, each exactly ``frame.width`` cells wide."""
     kind = border(face, ascii=frame.ascii)
     style = border_style(face, selected=frame.selected)
@@ -102,7 +102,7 @@ def box_lines(face: Face, frame: Frame) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _top(face: Face, frame: Frame, kind: Border, style: str) -> Line:
+def _top(face: Face, frame: BoxFrame, kind: Border, style: str) -> Line:
     """The upper border with the title and, as far as there is room, the note."""
     if frame.width < 5:
         return ((set_cell_size(kind.corners[0] + face.title, frame.width - 1), style), (kind.corners[1], style))
@@ -129,7 +129,7 @@ def _note(note: str, room: int) -> str:
     return f" {' '.join(words)} " if words else ""
 
 
-def _bottom(frame: Frame, kind: Border, style: str) -> Line:
+def _bottom(frame: BoxFrame, kind: Border, style: str) -> Line:
     plain = kind.bottom * (frame.width - 2)
     if frame.port is None or frame.rightward or not 0 < frame.port < frame.width - 1:
         return ((kind.corners[2] + plain + kind.corners[3], style),)
@@ -140,7 +140,7 @@ def _bottom(frame: Frame, kind: Border, style: str) -> Line:
     return ((left + kind.down + right, style),)
 
 
-def _right_port(frame: Frame, kind: Border) -> str:
+def _right_port(frame: BoxFrame, kind: Border) -> str:
     return ("<" if frame.ascii else "◄") if frame.receives else kind.right
 
 

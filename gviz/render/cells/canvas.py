@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 
-from gviz.render.cells.box import Frame, box_lines
-from gviz.render.cells.look import EDGE_STATES, EDGE_STYLES, Face, Line, Look, Run
+from gviz.render.cells.box import BoxFrame, box_lines
+from gviz.render.cells.look import EDGE_STATES, EDGE_STYLES, Appearance, Face, Line, Run
 from gviz.render.cells.raster import GRADIENT, Band, paint
 from gviz.render.layout import Edge, Key, Layout, PlacedBox, Wire
 from gviz.values import Array
@@ -27,10 +27,10 @@ SAME_STYLE = np.array([EDGE_STYLES.index(style) for style in EDGE_STYLES], np.ui
 class Canvas:
     """The drawing of one layout. `look` is the moment shown; assign another to move in time."""
 
-    def __init__(self, layout: Layout, look: Look | None = None, *, ascii: bool = False) -> None:
+    def __init__(self, layout: Layout, look: Appearance | None = None, *, ascii: bool = False) -> None:
         self.layout = layout
         self.ascii = ascii
-        self._look = look or Look()
+        self._look = look or Appearance()
         self._wires: dict[int, list[Wire]] = {}
         self._places: dict[int, list[PlacedBox]] = {}
         self._leaving: dict[Key, tuple[int, int]] = {}
@@ -39,12 +39,12 @@ class Canvas:
         self._index()
 
     @property
-    def look(self) -> Look:
+    def look(self) -> Appearance:
         """The moment that is drawn."""
         return self._look
 
     @look.setter
-    def look(self, look: Look) -> None:
+    def look(self, look: Appearance) -> None:
         self._look = look
         self._checked.clear()
 
@@ -128,7 +128,7 @@ class Canvas:
         port = offset if edges else None
         receives = bool(edges) and self._state(edges) >= GRADIENT
         selected = place.key in self._look.selected
-        frame = Frame(place.width, place.height, port, receives, selected, self.layout.rightward, self.ascii)
+        frame = BoxFrame(place.width, place.height, port, receives, selected, self.layout.rightward, self.ascii)
         return box_lines(face, frame)[row]
 
 

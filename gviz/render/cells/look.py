@@ -40,7 +40,7 @@ class Face(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Appearance:
     """One moment of a graph: a face per box, and the lines that are not plain."""
 
     faces: Mapping[Key, Face] = field(default_factory=dict)

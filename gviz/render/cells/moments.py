@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from gviz.events import NodeCreated
 from gviz.render.cells.canvas import Canvas
-from gviz.render.cells.look import EdgeState, Face, Line, Look
+from gviz.render.cells.look import Appearance, EdgeState, Face, Line
 from gviz.render.layout import Box as Room
 from gviz.render.layout import Edge, Key, Layout, layout
 from gviz.render.links import Link
@@ -94,11 +94,11 @@ class Moments:
         return self._places[str(key)].node if key is not None else 0
 
 
-def look(drawn: Scene, moment: Moment, selected: Collection[Key] = (), write: Callable[[str], str] = str) -> Look:
+def look(drawn: Scene, moment: Moment, selected: Collection[Key] = (), write: Callable[[str], str] = str) -> Appearance:
     """How the boxes and lines of a scene look in the terminal."""
     made = moment.node if isinstance(moment.event, NodeCreated) else 0
     active = {box.key for box in drawn.boxes if box.node == made and box.role not in ("chip", "module")}
-    return Look({box.key: face(box, write) for box in drawn.boxes}, _edges(drawn, active), frozenset(selected))
+    return Appearance({box.key: face(box, write) for box in drawn.boxes}, _edges(drawn, active), frozenset(selected))
 
 
 def face(box: Box, write: Callable[[str], str] = str) -> Face:

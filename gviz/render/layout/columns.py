@@ -30,7 +30,7 @@ class Pull(NamedTuple):
     held: int | None
 
 
-class Row(NamedTuple):
+class Rank(NamedTuple):
     """A row in one direction. `offsets` is how far right of the first item each stands when they are packed."""
 
     pulls: tuple[Pull, ...]
@@ -44,7 +44,7 @@ def set_columns(grid: Grid, spine: list[int]) -> None:
     offsets = [_offsets(grid, row) for row in grid.rows]
     downward, upward = (
         [
-            Row(tuple([_pull(grid, item, towards[item], centre, pinned) for item in row]), packed)
+            Rank(tuple([_pull(grid, item, towards[item], centre, pinned) for item in row]), packed)
             for row, packed in zip(grid.rows, offsets, strict=True)
         ]
         for towards in (grid.above, grid.below)
@@ -91,7 +91,7 @@ def _weight(grid: Grid, other: int) -> float:
     return 1.0 if grid.above[other] else 0.01
 
 
-def _place(x: list[int], row: Row) -> None:
+def _place(x: list[int], row: Rank) -> None:
     """Place one row, its neighbours in the other rows standing still."""
     wishes = [(_wish(x, pull), pull.strength) for pull in row.pulls]
     if len(wishes) == 1:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from gviz import events as e
 from gviz.render.links import Link
-from gviz.render.page.panel import Panels, RowKey
+from gviz.render.page.panel import PanelRows, RowKey
 from gviz.render.room import Outline
 from gviz.render.row import Row
 from gviz.render.scene import Box, Edge, parts
@@ -107,7 +107,7 @@ class Changes:
     def __init__(self, timeline: Timeline, shape: Structure, nodes: Iterable[int] = ()) -> None:
         self._timeline = timeline
         self._shape = shape
-        self._panels = Panels(timeline)
+        self._panels = PanelRows(timeline)
         self._by_key = {place.key: place for place in shape.places}
         self._places: dict[int, list[Outline]] = {}
         self._made_with: dict[int, list[Link]] = {}

@@ -60,7 +60,7 @@ def _arrivals(output: OutputState) -> tuple[Value | None, int, int]:
     return output.incoming, len(output.parts), output.expected
 
 
-class Panels:
+class PanelRows:
     """Panels of many nodes, moment after moment; rows that cannot have changed are not worked out again."""
 
     def __init__(self, timeline: Timeline) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.tui.arrangement import PANELS
-from gviz.tui.command import Asked, Command, Look, Said, Wish
+from gviz.tui.command import Asked, Command, FrontEnd, Look, Said
 from gviz.tui.cursor import Arrival
 from gviz.tui.looking import wrapped_lines
 from gviz.tui.parsing import spec_of
@@ -33,7 +33,7 @@ def carry_out(screen: DebuggerScreen, command: Command) -> None:
             _look(screen, reply)
         case Asked(lines, question):
             screen.ask(question, lines)
-        case Wish(what, argument):
+        case FrontEnd(what, argument):
             _WISHES[what](screen, argument)
 
 

@@ -11,7 +11,7 @@ from textual.widgets import Static
 from gviz.tui.command import Command
 from gviz.tui.cursor import Arrival
 from gviz.tui.screens.debugger import DebuggerScreen
-from gviz.tui.tutor import Seen, Tutor
+from gviz.tui.tutor import Noticed, Tutor
 
 
 class TutorScreen(DebuggerScreen):
@@ -52,5 +52,5 @@ class TutorScreen(DebuggerScreen):
         self._see("")
 
     def _see(self, command: str) -> None:
-        if self._begun and self._tutor.saw(Seen(command, self.session)):
+        if self._begun and self._tutor.saw(Noticed(command, self.session)):
             self.query_one("#tutor", Static).update(Content(self.glyphs.text(self._tutor.text())))

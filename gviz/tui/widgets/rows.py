@@ -20,13 +20,13 @@ from gviz.tui.drawing.status import status
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
 from gviz.tui.messages import Seek
-from gviz.tui.widgets.styled import Row
+from gviz.tui.widgets.styled import StyledRow
 
 if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
 
 
-class StatusRow(Row):
+class StatusRow(StyledRow):
     """Program, phase, event, node, and the reason of the stop."""
 
     moment: reactive[Moment | None] = reactive(None)
@@ -48,7 +48,7 @@ class StatusRow(Row):
         return status(self._timeline, self.moment, self._title, self.stop, width, self.glyphs, self.time, changed)
 
 
-class HappeningRow(Row):
+class HappeningRow(StyledRow):
     """What the event of the moment was, in words."""
 
     moment: reactive[Moment | None] = reactive(None)
@@ -67,7 +67,7 @@ class HappeningRow(Row):
         return cut(line(self.glyphs.text(text)), width, self.glyphs.cut)
 
 
-class TimelineBar(Row, can_focus=True):
+class TimelineBar(StyledRow, can_focus=True):
     """The recording as a bar: a click or a drag seeks."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -116,7 +116,7 @@ class TimelineBar(Row, can_focus=True):
         self.post_message(Seek(position_at(self._known, x - 1, room)))
 
 
-class KeysRow(Row):
+class KeysRow(StyledRow):
     """The most needed keys; each can be clicked. A remark takes their place until the next key."""
 
     remark: reactive[str] = reactive("")

@@ -52,7 +52,7 @@ class Styled(Widget):
         return style
 
 
-class Row(Styled):
+class StyledRow(Styled):
     """One row of styled text."""
 
     def line(self, width: int) -> Line:

@@ -6,7 +6,7 @@ from hypothesis import Phase, given, settings
 from render.logs import LOGS
 
 from gviz.render.page.cells import Changes, dressed
-from gviz.render.page.panel import Panels
+from gviz.render.page.panel import PanelRows
 from gviz.render.scene import structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -23,7 +23,7 @@ def asked(timeline, shape, nodes, n):
     moment = timeline.at(n)
     said = dict(dressed(shape, timeline, moment))
     for node in nodes:
-        rows = Panels(timeline).rows(moment, node, moment.state(node))
+        rows = PanelRows(timeline).rows(moment, node, moment.state(node))
         said |= {(node, key): text for key, text in rows}
     return {cell: text for cell, text in said.items() if text}
 
