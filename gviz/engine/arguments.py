@@ -118,12 +118,15 @@ def size(function: str, given: Any, where: str = " (position 1)") -> tuple[int, 
                 f'"type must be tuple of ints,but got {kind}"'
             )
         raise TypeError(f"{what}{where} must be tuple of ints, but found element of type {kind} at pos 0")
-    return _possible(shape)  # type: ignore[arg-type]  # no None is left
+    return possible(shape, function)  # type: ignore[arg-type]  # no None is left
 
 
-def _possible(shape: tuple[int, ...]) -> tuple[int, ...]:
+def possible(shape: tuple[int, ...], function: str = "empty") -> tuple[int, ...]:
+    """`shape`, of which no size may be negative. RuntimeError, in the words of `function`, if one is."""
     negative = next((n for n in shape if n < 0), None)
     if negative is not None:
+        if function == "zeros":
+            raise RuntimeError("zeros: Dimension size must be non-negative.")
         raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(shape)}")
     return shape
 

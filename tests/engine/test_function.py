@@ -217,3 +217,24 @@ def test_what_runs_inside_is_seen_as_such():
     assert forward[0].during == (0, 0)
     assert len(backward) == 3
     assert {event.during for event in backward} == {(1, node.node)}
+
+
+@pytest.mark.torch
+def test_arguments_may_have_names():
+    compare("""
+import torch
+from torch.autograd import Function
+x, w = torch.tensor([1., 2.], requires_grad=True), torch.tensor([3., 4.], requires_grad=True)
+class Scaled(Function):
+    @staticmethod
+    def forward(ctx, input, by=2):
+        ctx.by = by
+        return input * by
+    @staticmethod
+    def backward(ctx, grad):
+        see(ctx.needs_input_grad)
+        return (grad * ctx.by,) + (None,) * (len(ctx.needs_input_grad) - 1)
+attempt(lambda: Scaled.apply(x)); attempt(lambda: Scaled.apply(x, by=3)); attempt(lambda: Scaled.apply(input=x, by=w))
+Scaled.apply(x, by=3).sum().backward(); see(x.grad)
+attempt(lambda: Scaled.apply(x, to=3)); attempt(lambda: Scaled.apply(x, input=x)); see(type(Scaled(x)).__name__)
+""")

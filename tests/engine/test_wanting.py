@@ -1,4 +1,4 @@
-"""An array, a list, the tuple of a recurrent layer, None: what is no tensor is refused by its name, as PyTorch does."""
+"""What a function cannot take: an array, a list, None for a tensor, and sizes that do not go together."""
 
 import pytest
 from expressions import attempted, split
@@ -40,3 +40,15 @@ wide = torch.arange(3.).expand(2, 3)
 see(wide.copy_(wide), wide.copy_(wide.view(2, 3)))
 attempt(lambda: wide.copy_(wide.flip(0))); attempt(lambda: wide.copy_(torch.zeros(2, 3)))
 """)
+
+
+SIZES = split("""
+torch.zeros(-1) | torch.zeros((2, -1)) | torch.ones(-1) | t.new_zeros(-1) | nn.Linear(-1, 2) | nn.Linear(2, -1)
+nn.Embedding(-1, 2) | F.conv2d(image, kernel, groups=2) | F.conv2d(image, kernel[:2], groups=2)
+F.fold(t, (5, 5), 2) | F.fold(torch.zeros(4, 3), (5, 5), 2) | F.fold(t[0], (5, 5), 2)
+""")
+
+
+@pytest.mark.torch
+def test_sizes_that_cannot_be_are_refused_in_the_same_words():
+    compare(OPERANDS + attempted(SIZES))

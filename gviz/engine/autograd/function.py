@@ -41,7 +41,7 @@ class Function:
         members = {"__slots__": (), "function": cls, "ctx_class": type(name, (FunctionCtx,), {})}
         cls._node_class = type(name, (FunctionNode,), members)
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         text = messages.FUNCTION_INSTANTIATED.format(kind=type(self))
         warnings.warn(text, DeprecationWarning, stacklevel=2)
 
@@ -69,15 +69,16 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` and leave a node behind whose rule is ``backward``, if a gradient may be wanted."""
         if cls._has_setup():
-            args = _bound(cls.forward, args, kwargs)
-        elif kwargs:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+            args, kwargs = _bound(cls.forward, args, kwargs), {}
+        else:
+            _check_names(cls.forward, args, kwargs)
         if watching.watchers and (recorder := watching.recorder()) is not None:
             recorder.called(cls.__name__)
-        node = cls._node_class(args)
-        tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        inputs = _Inputs(args, tensors, edges_of(tensors))
-        returned = _run_forward(cls, node.ctx, args)
+        given = (*args, *kwargs.values())
+        node = cls._node_class(given)
+        tensors = [arg for arg in given if isinstance(arg, Tensor)]
+        inputs = _Inputs(given, tensors, edges_of(tensors))
+        returned = _run_forward(cls, node.ctx, args, kwargs)
         outputs = returned if isinstance(returned, tuple) else (returned,)
         finished = _finished(node, inputs, outputs)
         return tuple(finished) if isinstance(returned, tuple) else finished[0]
@@ -111,11 +112,23 @@ def _bound(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     return bound.args
 
 
-def _run_forward(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...]) -> Any:
+def _check_names(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """TypeError, in PyTorch's words, for a keyword argument that ``forward`` does not take, or has already."""
+    taken = inspect.signature(forward).parameters if kwargs else {}
+    given = list(taken)[: 1 + len(args)]
+    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+    for name in kwargs:
+        if name in given:
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+        if name not in taken and not open_ended:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+
+
+def _run_forward(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     before, thread.grad_enabled = thread.grad_enabled, False
     try:
         if not cls._has_setup():
-            return cls.forward(ctx, *args)
+            return cls.forward(ctx, *args, **kwargs)
         output = cls.forward(*args)
         cls.setup_context(ctx, args, output)
         return output

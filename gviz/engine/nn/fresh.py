@@ -8,6 +8,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce, dtypes
+from gviz.engine.arguments import possible
 from gviz.engine.device import check
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn.parameter import Parameter
@@ -18,7 +19,7 @@ from gviz.values import Array
 def empty(*shape: int, dtype: DType | None = None, device: Any = None, requires_grad: bool = True) -> Parameter:
     """A parameter without values yet, to be given them by `begin`."""
     check(device, "empty")
-    array = np.zeros(shape, (dtype or dtypes.get_default_dtype()).numpy)
+    array = np.zeros(possible(shape), (dtype or dtypes.get_default_dtype()).numpy)
     parameter: Parameter = new_tensor(array, Parameter)  # type: ignore[assignment]  # it makes the class it is given
     parameter._requires_grad = requires_grad
     parameter._unborn = True

@@ -55,7 +55,7 @@ def _check_channels(input: Tensor, weight: Tensor, bias: Tensor | None, transpos
         )
     expected = sizes[0] if transposed else sizes[1] * groups
     outputs = sizes[1] * groups if transposed else sizes[0]
-    if sizes[0] % groups and (transposed or input.shape[1] == expected):
+    if sizes[0] % groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
             f"size [{sizes}] instead"

@@ -55,21 +55,24 @@ def fold(
     """The columns of `input`, added where windows over an image of `output_size` lie."""
     kernel, gaps, edges, steps = (_pair(v) for v in (kernel_size, dilation, padding, stride))
     size, places = _pair(output_size), kernel[0] * kernel[1]
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
+            f"input, but got: {list(input.shape)}"
+        )
     rows, columns = input.shape[-2:]
     if rows % places:
         raise RuntimeError(
-            f"Expected size of input's dimension {input.ndim - 2} to be divisible by the product of "
-            "kernel_size, but got "
-            f"input.size({input.ndim - 2})={rows} and kernel_size={kernel}."
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={rows} and kernel_size={kernel}."
         )
     counts = counted(tuple([n + 2 * p for n, p in zip(size, edges, strict=True)]), kernel, steps, gaps)
     if columns != counts[0] * counts[1]:
-        last = input.ndim - 1
         raise RuntimeError(
             f"Given output_size={size}, kernel_size={kernel}, dilation={gaps}, padding={edges}, "
             f"stride={steps}, expected "
-            f"size of input's dimension {last} to match the calculated number of sliding blocks {counts[0]} * "
-            f"{counts[1]} = {counts[0] * counts[1]}, but got input.size({last})={columns}."
+            f"size of input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * "
+            f"{counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={columns}."
         )
     attrs = {"kernel_size": kernel, "dilation": gaps, "padding": edges, "stride": steps}
     return run(folding.fold, input, output_size=size, **attrs)
