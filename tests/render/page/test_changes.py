@@ -3,8 +3,10 @@
 import pytest
 from histories import histories
 from hypothesis import Phase, given, settings
+from recording import events_of
 from render.logs import LOGS
 
+import gviz.engine as torch
 from gviz.render.page.cells import Changes, dressed
 from gviz.render.page.panel import PanelRows
 from gviz.render.scene import structure
@@ -48,3 +50,28 @@ def test_changes_lead_to_what_the_scene_says(log):
 @given(histories)
 def test_changes_lead_to_what_the_scene_says_of_any_history(log):
     compare(Timeline(MemoryLog(log)))
+
+
+def switched_on_late():
+    """The rule for `x` reads differently once `x` needs a gradient, though nothing happens to the product."""
+    x, w = torch.ones(2), torch.ones(2, requires_grad=True)
+    product = x * w
+    x.requires_grad_()
+    (product.sum() + x.sum()).backward()
+    x.requires_grad_(False)
+
+
+def hooked():
+    """Hooks replace what arrives, at an operation, at a leaf, and at the root that a second pass begins with."""
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    loss = y.sum()
+    for each, factor in ((x, 2), (y, 5), (loss, 7)):
+        each.register_hook(lambda g, factor=factor: g * factor)
+    loss.backward(retain_graph=True)
+    loss.backward(inputs=[x])
+
+
+@pytest.mark.parametrize("program", [switched_on_late, hooked])
+def test_changes_lead_to_what_the_scene_says_of_a_program(program):
+    compare(Timeline(MemoryLog(events_of(program))))
