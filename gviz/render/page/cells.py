@@ -200,4 +200,4 @@ class Changes:
         look = Look(moment.state(place.node), moment.failed, moment.actor == place.node, adds)
         known = self._looks.get(place.key)
         self._looks[place.key] = look
-        return place.group is not None or adds or look != known
+        return place.group is not None or look != known

@@ -3,10 +3,12 @@
 import pytest
 from histories import histories
 from hypothesis import Phase, given, settings
+from msgspec.structs import replace
 from recording import events_of
 from render.logs import LOGS
 
 import gviz.engine as torch
+from gviz.events import BackwardStarted, Marked, NodeCreated, RequiresGradSet
 from gviz.render.page.cells import Changes, dressed
 from gviz.render.page.panel import PanelRows
 from gviz.render.scene import structure
@@ -72,6 +74,40 @@ def hooked():
     loss.backward(inputs=[x])
 
 
-@pytest.mark.parametrize("program", [switched_on_late, hooked])
+def nested():
+    """A hook runs a pass of its own to a leaf that the outer pass has reached by half."""
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+
+    def inner(grad):
+        with torch.enable_grad():
+            (x * 5).sum().backward()
+
+    y.register_hook(inner)
+    (y.sum() + x.sum()).backward()
+
+
+@pytest.mark.parametrize("program", [switched_on_late, hooked, nested])
 def test_changes_lead_to_what_the_scene_says_of_a_program(program):
     compare(Timeline(MemoryLog(events_of(program))))
+
+
+def test_a_pass_may_reach_what_it_was_not_to_reach():
+    def twice():
+        x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        loss = (x * w).sum() + w.sum()
+        loss.backward(retain_graph=True)
+        loss.backward()
+
+    events = list(events_of(twice))
+    last = max(at for at, event in enumerate(events) if isinstance(event, BackwardStarted))
+    events[last] = replace(events[last], inputs=((1, 0),))
+    compare(Timeline(MemoryLog(events)))
+
+
+def test_a_wish_for_a_gradient_that_was_there_already_is_over_at_the_next_event():
+    events = list(events_of(lambda: (torch.ones(2, requires_grad=True) * 2).sum().backward()))
+    born = next(at for at, event in enumerate(events) if isinstance(event, NodeCreated))
+    node = events[born].node
+    wishes = [RequiresGradSet(node, True), Marked("then")] * 2
+    compare(Timeline(MemoryLog([*events[: born + 1], Marked("first"), *wishes, *events[born + 1 :]])))
