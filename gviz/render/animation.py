@@ -44,7 +44,7 @@ def _played(drawn: Sequence[ElementTree.Element], last: Scene, options: ExportOp
         f'<g id="{prefix}" class="graph" transform="{group.get("transform")}">{body}</g></svg>\n'
     )
     motion = f"<style>{''.join(_rules(patterns, len(drawn), prefix))}</style>"
-    return headed(svg, words(last, prefix) + style_element(options, prefix) + motion, prefix)
+    return headed(svg, words(last, prefix) + style_element(options, prefix, svg) + motion, prefix)
 
 
 def _parts(drawn: Sequence[ElementTree.Element]) -> dict[str, Looks]:

@@ -21,15 +21,26 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     scene = asked_scene(timeline, n, options)
     prefix = picture_id(scene)
     plain = slim(drawn(scene, options, "svg", prefix=prefix).decode("utf-8"), options.colours.form)
-    return headed(plain, words(scene, prefix) + style_element(options, prefix), prefix)
+    return headed(plain, words(scene, prefix) + style_element(options, prefix, plain), prefix)
 
 
 WRAPPED = re.compile(r'<title>[^<]*</title>\n<g id="a_[^"]*"><a xlink:title="([^"]*)">\n(.*?)</a>\n</g>\n', re.DOTALL)
 """How Graphviz writes a tooltip, around what it belongs to."""
 
 
+COLOUR = re.compile(r'="(#[0-9a-f]{6})"')
+EMPTY_TEXT = re.compile(r"<text [^>]*>(?: |\u00a0|&#160;)*</text>\n")
+COORDINATES = re.compile(r' (?:d|points|x|y)="[^"]*"')
+HUNDREDTHS = re.compile(r"-?\d+\.\d\d(?!\d)")
+
+
 def slim(text: str, form: Form) -> str:
-    """The SVG without comments and without what every text repeats, which is said once; tooltips as titles."""
+    """The SVG without comments, empty texts and what every text repeats, which is said once; tooltips as titles.
+
+    Places are given to a tenth of a point.
+    """
+    text = EMPTY_TEXT.sub("", text)
+    text = COORDINATES.sub(lambda found: HUNDREDTHS.sub(_tenths, found[0]), text)
     text = re.sub(r"<!--.*?-->\n", "", text, flags=re.DOTALL)
     text = WRAPPED.sub(lambda found: f"<title>{found[1]}</title>\n{found[2]}" if found[1].strip() else found[2], text)
     same = f' font-family="{form.font}"'
@@ -39,16 +50,23 @@ def slim(text: str, form: Form) -> str:
     return re.sub(r"(<g id=[^>]* class=\"graph\")", rf"\1{same}", text, count=1)
 
 
+def _tenths(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}".removesuffix(".0")
+
+
 def picture_id(scene: Scene) -> str:
     """An id that no other picture on a page has."""
     return f"gviz-{hashlib.blake2s(repr(scene).encode('utf-8', 'replace'), digest_size=4).hexdigest()}"
 
 
-def style_element(options: ExportOptions, prefix: str) -> str:
-    """The rules for viewers who prefer dark, if the theme is theirs to choose."""
+def style_element(options: ExportOptions, prefix: str, text: str) -> str:
+    """The rules for viewers who prefer dark, if the theme is theirs to choose, for the colours that `text` has."""
     if options.theme != "auto":
         return ""
-    return f"<style>{stylesheet(f'#{prefix}', options.look.light, options.look.dark)}</style>"
+    colours = set(COLOUR.findall(text))
+    rules = stylesheet(f"#{prefix}", options.look.light, options.look.dark).split("\n")
+    kept = "\n".join(rule for rule in rules if colours.issuperset(COLOUR.findall(rule)))
+    return f"<style>{kept}</style>"
 
 
 def headed(text: str, head: str, prefix: str) -> str:
