@@ -22,7 +22,7 @@ def test_one_sentence_for_every_event():
 def test_a_failure_has_a_cause_what_came_before_and_a_remedy():
     timeline = failed()
     found = diagnosis(timeline, timeline.at(len(timeline)))
-    assert "released what this graph had saved" in found.cause
+    assert "an earlier backward() released what #" in found.cause
     assert "retain_graph=True" in found.remedy
     assert found.related == (("released by the first backward() at demo.py:9", 20),)
     assert diagnosis(timeline, timeline.at(20)) is None

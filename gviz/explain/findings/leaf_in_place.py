@@ -22,7 +22,7 @@ def explain(trouble: Trouble) -> Finding | None:
     view = "a view of " if trouble.says("a view of") else ""
     at = f" at {trouble.at.path.rpartition('/')[2]}:{trouble.at.line}" if trouble.at else ""
     what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"
-    text = f"{view}{what} was to be changed in place{at}: its old value would be lost to its own gradient"
+    text = f"{view}{what} was to be changed in place{at}, but no leaf that requires a gradient may be while autograd records"
     made = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
     fix = "update it inside with torch.no_grad():, let an optimizer do it, or change a clone()"
     return Finding("leaf-in-place", text, trouble.seq, leaf.node if leaf else 0, made, fix, trouble.at)

@@ -21,7 +21,8 @@ def explain(trouble: Trouble) -> Finding | None:
         return None
     timeline, node = trouble.timeline, trouble.node
     state = timeline.at(trouble.seq).state(node) if node else None
-    text = "an earlier backward() released what this graph had saved"
+    what = label(timeline, node) if node in timeline else "this graph"
+    text = f"an earlier backward() released what {what} had saved for its rule"
     if state is None or not state.saved_freed:
         return Finding("second-backward", text, trouble.seq, node, fix=_KEEP, at=trouble.at)
     freed = state.saved_freed
