@@ -86,11 +86,13 @@ def bytes_text(count: int) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration: ``12 µs``, ``3.4 ms``, ``1.2 s``."""
-    for limit, scale, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms")):
-        if seconds < limit:
-            return f"{number(seconds * scale, 2)} {unit}"
-    return f"{number(seconds, 2)} s" if seconds < 100 else f"{round(seconds)} s"
+    """A duration: ``12 µs``, ``3.4 ms``, ``120 ms``, ``1.2 s``."""
+    scale, unit = next(((by, unit) for below, by, unit in _DURATIONS if seconds < below), (1.0, "s"))
+    count = seconds * scale
+    return f"{number(count, 2) if count < 99.5 else round(count)} {unit}"
+
+
+_DURATIONS = (1e-3, 1e6, "µs"), (1.0, 1e3, "ms")
 
 
 def short(value: Value | None, width: int | None = None) -> str:

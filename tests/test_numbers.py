@@ -172,7 +172,9 @@ def test_a_narrow_scalar_is_the_number_or_nothing(x, width):
 def test_bytes_and_times():
     sizes = (0, 192, 2**20 - 1, 3_500_000, 2**40)
     assert [numbers.bytes_text(n) for n in sizes] == ["0 B", "192 B", "1 MiB", "3.34 MiB", "1 TiB"]
-    assert [numbers.seconds_text(s) for s in (12e-6, 3.4e-3, 1.2, 250)] == ["12 µs", "3.4 ms", "1.2 s", "250 s"]
+    assert [numbers.seconds_text(s) for s in (12e-6, 3.4e-3, 0.1234, 1.2, 250)] == [
+        "12 µs", "3.4 ms", "123 ms", "1.2 s", "250 s",
+    ]  # fmt: skip
 
 
 def test_a_few_elements_without_room_are_a_range_and_what_is_bad_is_said():

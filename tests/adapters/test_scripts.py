@@ -1,6 +1,7 @@
 """PyTorch scripts under ``gviz record``: the same results, bit for bit, and a trace of them."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -48,6 +49,7 @@ def record(text, folder, *options):
 def test_the_same_bits_with_and_without(tmp_path):
     code, out, err = record(TRAINING, tmp_path)
     assert (code, out) == run("train.py", cwd=tmp_path)[:2], err
+    assert re.search(r"wrote t\.gviz \([\d,]+ events, .*; recording took [\d.]+ \w+ of [\d.]+ s\)", err)
     with sqlite3.connect(tmp_path / "t.gviz") as connection:
         assert dict(connection.execute("SELECT key, value FROM meta"))["framework"] == "torch"
 
@@ -114,3 +116,14 @@ def test_torch_missing(tmp_path):
 def test_a_script_without_torch_pays_nothing(tmp_path):
     code, out, _ = record("import sys\nprint('torch' in sys.modules, 'gviz.adapters.pytorch' in sys.modules)", tmp_path)
     assert (code, out) == (0, "False False\n")
+
+
+def test_the_options_of_a_part_together(tmp_path):
+    """Passes alone, up to the first nan; the program goes on, and prints what it prints."""
+    text = TRAINING.replace("loss.backward()", "(loss * (float('nan') if step == 2 else 1)).backward()")
+    code, out, err = record(text, tmp_path, "--on", "nan", "--phase", "backward", "--module", "*")
+    assert code == 0
+    assert len(out.splitlines()) == 5
+    assert "the first nan ended the recording: its last event holds it" in err
+    with open_trace(tmp_path / "t.gviz") as log:
+        assert [type(log.event(seq)).__name__ for seq in range(1, len(log) + 1)].count("BackwardStarted") == 2

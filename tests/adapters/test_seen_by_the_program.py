@@ -93,7 +93,7 @@ print(torch.compile(lambda a: model(a).sum() * 2, backend="aot_eager", fullgraph
 
 
 ALL = """
-import runpy, sys, traceback, warnings
+import runpy, sys, traceback, warnings, torch
 from pathlib import Path
 for path in sorted(Path("programs").iterdir()):
     print("====", path.stem, flush=True)

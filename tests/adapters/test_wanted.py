@@ -9,6 +9,7 @@ from gviz.events import (
     BackwardStarted,
     GradAccumulated,
     GradFlowed,
+    GradSet,
     Named,
     NodeCreated,
     ScopeEntered,
@@ -145,3 +146,34 @@ def test_the_flight_recorder_holds_what_led_to_the_nan(tmp_path):
         assert log.dropped.events
         last = log.event(len(log))
     assert last.outputs[0].value.statistics().nan
+
+
+def test_no_rank_had_a_part_in_a_gradient_that_is_as_it_was_told(tmp_path, monkeypatch):
+    """Of values in between, statistics are taken later: they are the same gradients all the same."""
+    for home in ("passes", "attach"):
+        monkeypatch.setattr(f"gviz.adapters.pytorch.{home}.has_other_ranks", lambda: True)
+    with gviz.record(tmp_path / "t.gviz") as made:
+        w = torch.nn.Parameter(torch.ones(40, 40))
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        (w * 2).sum().backward()
+        made.flush()
+        optimizer.step()
+    with open_trace(tmp_path / "t.gviz") as log:
+        events = [event for _, event in log.select(1, len(log) + 1, range(64))]
+    assert not of_kind(events, GradSet)
+
+
+def test_what_was_compiled_is_as_before():
+    def program():
+        model.append(torch.compile(torch.nn.Linear(2, 2), backend="eager"))
+        assert "gviz" in vars(model[0])["forward"].__code__.co_filename
+
+    model = []
+    events_of(program)
+    assert "gviz" not in vars(model[0])["forward"].__code__.co_filename
+
+
+def test_a_leaf_is_called_as_the_global_that_holds_it():
+    world = {"torch": torch, "made_before": torch.ones(2, requires_grad=True)}
+    log = events_of(lambda: exec(compile("(made_before * 2).sum()", "main.py", "exec"), world))
+    assert [event.name for event in of_kind(log, Named)] == ["made_before"]

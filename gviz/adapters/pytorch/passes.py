@@ -73,6 +73,7 @@ def _start(
     current = session.latest = Pass(channel.next_pass(), retain_graph, create_graph)
     if has_other_ranks():
         current.accumulated = []
+        session.value.leave_nothing()  # a gradient is compared with what was told of it
     if wanted:
         current.needed = _leading_to(roots, {node for node, _ in wanted}, session)
     values = []

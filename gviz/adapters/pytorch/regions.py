@@ -20,6 +20,7 @@ _MAKERS = ((torch.jit, "trace"), (torch.jit, "trace_module"), (torch.export, "ex
 def put_in(session: Session, leaving: ExitStack) -> None:
     """Compiled regions stay compiled and are one node (``opaque``), or run as written (``eager``)."""
     compile_it = torch.compile
+    regions = leaving.enter_context(ExitStack())  # what is compiled later is put back, too
 
     @wraps(compile_it)
     def listened(*args: Any, **options: Any) -> Any:
@@ -27,7 +28,7 @@ def put_in(session: Session, leaving: ExitStack) -> None:
             return lambda model: listened(model, **options)
         if session.wanted.compiled == "eager" or not private.can_move_modes:
             return args[0]
-        return opaque(session, compile_it(*args, **options), leaving)
+        return opaque(session, compile_it(*args, **options), regions)
 
     replace(torch, "compile", listened, leaving)
     for home, name in _MAKERS if private.can_move_modes else ():

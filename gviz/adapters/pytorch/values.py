@@ -35,6 +35,7 @@ class Capture:
         self._not_seen = not_seen
         self._nothing = channel.keep == "none"
         self._limit = channel.handed_over
+        self._kept = channel.limit
 
     def __call__(self, tensor: torch.Tensor) -> Value:
         """Its value now. Wrappers, meta, sparse, nested and quantized tensors have shape and dtype alone."""
@@ -46,6 +47,10 @@ class Capture:
             return self._read(tensor)
         except (RuntimeError, TypeError):  # a dtype that numpy has not, or memory that cannot be read
             return Value(name_of(tensor.dtype), sizes(tensor))
+
+    def leave_nothing(self) -> None:
+        """From now on leave nothing to the listener: a value that it shortens later is no longer equal to itself."""
+        self._limit = self._kept
 
     def memory(self, tensor: torch.Tensor) -> Value:
         """The value of all elements in the memory of a tensor, in a row."""
