@@ -41,7 +41,7 @@ ACTS: tuple[Act, ...] = (
     Act("time.start", "less_than_sign", "seek(0)", "first event"),
     Act("time.end", "greater_than_sign", "seek(-1)", "last event"),
     Act("time.play", "space", "play", "play or pause"),
-    Act("act.stop", "ctrl+c", "stop", "stop a search, or playing"),
+    Act("act.stop", "ctrl+c", "stop", "stop a search, playing, the program of gviz run"),
     Act("time.back", "backspace", "back", "back to where I was"),
     Act("time.mark", "m", "await_letter('m')", "remember this position under a letter"),
     Act("time.goto-mark", "apostrophe", "await_letter('go')", "go to a remembered position"),
@@ -79,6 +79,8 @@ ACTS: tuple[Act, ...] = (
     Act("act.menu", "M", "menu", "what can be done with the selected node"),
     Act("act.copy", "y", "copy_value", "copy the value of the node"),
     Act("act.export", "x", "export", "export a picture"),
+    Act("live.answer", "A", "prompt(':', 'type ')", "answer what the program of gviz run asks"),
+    Act("live.restart", "ctrl+r", "restart", "run the program of gviz run again"),
     Act("act.help", "question_mark,f1", "help", "help"),
     Act("act.quit", "q,ctrl+q", "quit", "quit"),
 )

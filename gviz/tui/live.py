@@ -146,7 +146,7 @@ class Live:
         rate = (count - before) / (now - since) if now > since else 0.0
         question = self._last_output[1].decode("utf-8", "replace").rpartition("\n")[2].strip()
         if question and quiet > QUIET_SECONDS and not rate:
-            return f"a answers: {clipped(question, 30)}"
+            return f"A answers: {clipped(question, 30)}"
         return f"{count:,} events, {rate:,.0f}/s"
 
     def _grow(self, *, growing: bool) -> None:

@@ -106,9 +106,9 @@ def test_a_program_that_asks_is_answered_and_its_end_is_said(tmp_path):
     async def scenario(running):
         await running.stands_at(1)
         await running.press("c")
-        await running.until(lambda: "a answers: name?" in running.status)
+        await running.until(lambda: "A answers: name?" in running.status)
         assert "RUNNING" in running.status
-        await running.press("a", *"Ada", "enter")
+        await running.press("A", *"Ada", "enter")
         await running.until(lambda: not running.live.alive)
         assert running.screen.remark == "the program has ended with exit code 0"
         assert "REPLAY END" in running.status

@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 import gviz.engine as torch
+from gviz.render.calls import OPTIMIZER
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import PANELS, TABS
@@ -165,10 +166,10 @@ async def test_modules_tell_their_gradients_and_close_with_enter():
         await press(pilot, "7")
         assert "|g|" in said(app, "modules")[0]
         await press(pilot, "j", "enter")
-        assert app.screen.wanted.closed == {"Sequential.0"}
+        assert app.screen.wanted.closed == {OPTIMIZER, "Sequential.0"}
         assert said(app, "modules")[1].lstrip().startswith("+ 0")
         await press(pilot, "7", "space")
-        assert not app.screen.wanted.closed
+        assert app.screen.wanted.closed == {OPTIMIZER}
 
 
 async def test_modules_have_the_left_column_of_a_large_screen():

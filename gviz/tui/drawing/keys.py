@@ -94,7 +94,7 @@ _RIGHT = (
     ("view.zoom", "one panel only"),
     ("look.detail look.inspect", "all digits, all of it"),
     ("look.output", "program output"),
-    ("act.export act.menu", "export, node menu"),
+    ("act.copy act.export act.menu", "copy, export, menu"),
     ("view.leave", "leave, undo zoom"),
     ("graph.open graph.close graph.part", "open, close, ancestors"),
     ("look.explain watch.ask look.eval", "why, watch, print"),

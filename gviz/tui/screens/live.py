@@ -40,8 +40,6 @@ class LiveScreen(DebuggerScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "pause_program", "Pause the program", show=False, priority=True, id="live.pause"),
-        Binding("ctrl+r", "restart", "Run the program again", show=False, id="live.restart"),
-        Binding("a", "prompt(':', 'type ')", "Answer what the program asks", show=False, id="live.answer"),
     ]
 
     def __init__(
@@ -181,7 +179,8 @@ class LiveScreen(DebuggerScreen):
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
         """What asks for more keys, by its key: to answer the program and to leave it, too."""
         leaving = dict.fromkeys(keys["act.quit"], self.action_quit)
-        return {**leaving, "a": partial(self.action_prompt, ":", "type "), **super().openers(keys)}
+        answering = dict.fromkeys(keys["live.answer"], partial(self.action_prompt, ":", "type "))
+        return {**leaving, **answering, **super().openers(keys)}
 
     def _report(self, report: Report) -> None:
         """From the threads of the session."""

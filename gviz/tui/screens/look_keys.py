@@ -184,6 +184,10 @@ class LookKeys(CursorKeys):
         """Copy the value of the selected node."""
         self.run_command(Command("copy", 1, "value"))
 
+    def action_restart(self) -> None:
+        """Run the program again, where there is one."""
+        self.run_command(Command("restart"))
+
     def action_detail(self) -> None:
         """Numbers in full, or short."""
         self.full = not self.full
