@@ -145,7 +145,7 @@ def _read(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> tup
     common = widened(info, [operand.value.shape if operand.value else None for operand in computed.operands])
     texts = [(operand, _rule(info.op, operand.slot)) for operand in computed.operands]
     return tuple(
-        _Rule(with_numbers(text, names), with_numbers(text, words), _reduced(operand, common))
+        _Rule(with_numbers(text, names), with_numbers(_counted(text, info, operand), words), _reduced(operand, common))
         for operand, text in texts
     )
 
@@ -239,6 +239,14 @@ def _before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int
     arrived = after.outputs[output_nr]
     first = len(arrived.parts) <= 1
     return None if first else before.outputs[output_nr].incoming, len(arrived.parts), arrived.expected
+
+
+def _counted(rule: str, info: NodeInfo, operand: Operand) -> str:
+    """The rule of a mean with the number of elements that each result is the mean of."""
+    result = info.created.outputs[0].value if info.created.outputs else None
+    if operand.value is None or result is None or not result.size:
+        return rule
+    return rule.replace("number of elements", str(operand.value.size // result.size))
 
 
 def _missing(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:

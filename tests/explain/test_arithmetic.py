@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from recording import events_of
 from stories import demo, value
 
+from gviz import engine as torch
 from gviz.events import GradFlowed, NodeCreated, OpSeen, Output, StepStarted
 from gviz.explain.arithmetic import computation, shares
 from gviz.explain.substitute import with_numbers
@@ -88,3 +90,16 @@ def test_nothing_of_a_trace_is_evaluated():
 def test_a_transposed_operand_is_called_as_in_the_program(word, says):
     assert with_numbers("self.T @ g", {"self": word}) == says
     assert with_numbers("g + self.shape", {"self": word}) == "g + self.shape"
+
+
+@pytest.mark.parametrize(("shape", "dim", "count"), [((4,), None, 4), ((2, 3), 1, 3), ((2, 3), None, 6)])
+def test_a_mean_says_of_how_many_elements(shape, dim, count):
+    def program():
+        x = torch.ones(shape, requires_grad=True)
+        (x.mean() if dim is None else x.mean(dim)).sum().backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    mean = next(node for node in timeline.nodes if timeline.info(node).op.name == "mean")
+    (share,) = shares(timeline, timeline.at(len(timeline)), mean)
+    assert share.rule == "g / number of elements"
+    assert share.numbers.endswith(f" / {count}")

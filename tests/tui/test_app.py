@@ -122,7 +122,7 @@ async def test_boxes_never_move_while_time_does():
         places = set()
         for key in "nnnnnsssfcNNCS":
             await pilot.press(key)
-            places.add(tuple(sorted(map(repr, canvas._drawing.canvas.layout.places.values()))))
+            places.add(tuple(sorted(map(repr, canvas.drawing.canvas.layout.places.values()))))
         assert len(places) == 1
 
 

@@ -54,8 +54,8 @@ def tall(blocks=60):
 
 def place_of(app, node):
     """Where the box of a node stands in the panel's own columns."""
-    place = app.graph._place(node)
-    return place._replace(x=place.x + app.graph._margin)
+    place = app.graph.place(node)
+    return place._replace(x=place.x + app.graph.margin)
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])

@@ -67,9 +67,9 @@ def test_the_graph_for_folding_is_built_anew_only_for_other_nodes(monkeypatch):
 
 def middle(app):
     """The node of the box nearest to the middle of the view, and the row of the panel that it begins in."""
-    x, y = app.graph._view.center
-    places = [place for place in app.graph._drawing.shape.places if place.role != "chip"]
-    rows = {place.node: app.graph._place(place.node) for place in places}
+    x, y = app.graph.view.center
+    places = [place for place in app.graph.drawing.shape.places if place.role != "chip"]
+    rows = {place.node: app.graph.place(place.node) for place in places}
     nearest = min(rows, key=lambda node: abs(rows[node].y + rows[node].height / 2 - y) * 100 + abs(rows[node].x - x))
     return nearest, rows[nearest].y - app.graph.scroll_offset.y
 
@@ -83,13 +83,13 @@ async def test_boxes_in_view_stay_where_they_are_while_the_graph_grows():
         app.go(len(timeline) // 2)
         await pilot.pause()
         node, row = middle(app)
-        before = app.graph._place(node)
+        before = app.graph.place(node)
         log.append(TALL[begins])  # now every leaf above has room for what comes in
         timeline.refresh()
         app.graph.length = len(timeline)
         await pilot.pause()
-        assert app.graph._place(node).y > before.y
-        assert app.graph._place(node).y - app.graph.scroll_offset.y == row
+        assert app.graph.place(node).y > before.y
+        assert app.graph.place(node).y - app.graph.scroll_offset.y == row
 
 
 async def test_the_box_that_acts_is_wholly_in_view_at_every_step_of_a_graph_that_grows():
@@ -104,7 +104,7 @@ async def test_the_box_that_acts_is_wholly_in_view_at_every_step_of_a_graph_that
             app.graph.length = len(timeline)
             app.go(len(timeline))
             await pilot.pause()
-            place = app.graph._place(app.graph.moment.actor)
+            place = app.graph.place(app.graph.moment.actor)
             if place is not None:
-                assert app.graph._view.y <= place.y
-                assert place.bottom <= app.graph._view.bottom
+                assert app.graph.view.y <= place.y
+                assert place.bottom <= app.graph.view.bottom

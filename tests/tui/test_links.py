@@ -77,8 +77,8 @@ async def test_the_mouse_is_told_every_digit_of_what_it_rests_on():
         assert str(tape.tooltip).startswith(timeline.info(timeline.nodes[1]).name or "#2")
         assert "value: " in str(tape.tooltip)
         node = timeline.nodes[-1]
-        place = graph._place(node)
-        x, y = place.x + graph._margin - graph.scroll_offset.x + 3, place.y - graph.scroll_offset.y + 2
+        place = graph.place(node)
+        x, y = place.x + graph.margin - graph.scroll_offset.x + 3, place.y - graph.scroll_offset.y + 2
         await pilot.hover(GraphCanvas, offset=(x, y))
         assert f"#{node}" in str(graph.tooltip)
         await pilot.hover(GraphCanvas, offset=(x, 0))

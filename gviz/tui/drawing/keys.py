@@ -104,6 +104,7 @@ _LEGEND: tuple[tuple[str | Span, ...], ...] = (
      " bad   in: the numbers of its inputs"),
     ("a small letter goes forward, the same letter in CAPITALS back; a click",),
     ("selects, a double click runs there, the bar at the top seeks",),
+    ("gviz run: ctrl+c pauses the program, A answers it, ctrl+r runs it again",),
     ("below: what the words, marks and numbers mean (also :help words)",),
 )  # fmt: skip
 _ROOM = 74

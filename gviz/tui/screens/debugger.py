@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.reactive import reactive
@@ -14,39 +13,31 @@ from textual.reactive import reactive
 from gviz.errors import GvizError
 from gviz.trace.timeline import Timeline
 from gviz.tui.command import Command, Said
-from gviz.tui.completing import completions
 from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival, Cursor
-from gviz.tui.drawing.keys import offered
-from gviz.tui.export import usual_name
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.keymaps import Keys
 from gviz.tui.lines import Line, line
 from gviz.tui.looking import wrapped_lines
-from gviz.tui.messages import Typed
 from gviz.tui.parsing import spec_of
 from gviz.tui.reading import Reader
 from gviz.tui.screens.ahead import KeysAhead
-from gviz.tui.screens.bindings import BINDINGS, keymap
+from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.carry_out import carry_out, say
 from gviz.tui.screens.composing import composed
-from gviz.tui.screens.look_keys import LookKeys
 from gviz.tui.screens.panels import Panels
+from gviz.tui.screens.prompt_keys import PromptKeys
 from gviz.tui.screens.searching import Search
 from gviz.tui.screens.sheet import QuestionScreen
 from gviz.tui.session import Session
 from gviz.tui.themes import named
-from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.rows import KeysRow
 
 
-class DebuggerScreen(LookKeys):
+class DebuggerScreen(PromptKeys):
     """Status, timeline, panels and keys over one recording."""
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
     stop: reactive[Arrival] = reactive(Arrival(0, 0, ""), repaint=False)
-    remark: reactive[str] = reactive("", repaint=False)
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
     time: reactive[str] = reactive("REPLAY", repaint=False)
@@ -191,20 +182,6 @@ class DebuggerScreen(LookKeys):
                 hint = "gviz --ascii, or GVIZ_ASCII=1"
                 raise GvizError("the characters are chosen at the start", hint=hint, exit_code=2)
 
-    def follow_keymap(self) -> None:
-        """Let keys, bottom row and help be those of the keymap."""
-        keys = self.session.keys
-        self.app.set_keymap(keymap(keys))
-        self.ahead.openers = self.openers(keys)
-        row = self.query_one(KeysRow)
-        row.offered = offered(keys)
-        row.refresh()
-
-    def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
-        """What asks for more keys, by its key."""
-        signs = (("act.command", ":"), ("find.ask", "/"))
-        return {key: partial(self.action_prompt, sign) for id, sign in signs for key in keys[id]}
-
     def ask(self, question: str, lines: tuple[str, ...]) -> None:
         """Show some lines and a question; y goes on, any other key does not."""
 
@@ -246,54 +223,6 @@ class DebuggerScreen(LookKeys):
         else:
             self.panels.unzoom()
 
-    def action_prompt(self, sign: str, text: str = "") -> None:
-        """Open the command line or the search."""
-        self._pause()
-        self.remark = ""
-        if self.panels.too_small:
-            return
-        self.query_one(KeysRow).display = False
-        prompt = self.query_one(Prompt)
-        prompt.completer.complete = partial(completions, self.session) if sign != "/" else lambda _: []
-        prompt.ask(sign, text)
-
-    def action_export(self) -> None:
-        """Ask where to write a picture of this moment, with a name that would do."""
-        self.action_prompt(":", f"export {usual_name(self.program, self.cursor.position)}")
-
-    def action_await_letter(self, purpose: str) -> None:
-        """The next key names a bookmark."""
-        self.ahead.await_key(partial(self._named, purpose))
-        self.say(
-            "mark: a letter names this position" if purpose == "m" else "go to mark: its letter, ' for the last jump"
-        )
-
-    def _named(self, purpose: str, event: events.Key) -> None:
-        self.remark = ""
-        if event.character and event.is_printable:
-            name = event.character
-            self.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
-
     def action_quit(self) -> None:
         """Leave."""
         self.app.exit()
-
-    def on_key(self, event: events.Key) -> None:
-        """Take keys that must not wait for the bindings."""
-        self.take_key(event)
-
-    def take_key(self, event: events.Key) -> None:
-        """Stop a key that an open prompt wants, or that opens one."""
-        if self.ahead.take(event, self.query_one(Prompt)):
-            event.stop()
-            event.prevent_default()
-
-    def on_typed(self, message: Typed) -> None:
-        """A command or a search was typed, or the prompt was left."""
-        self.query_one(KeysRow).display = True
-        self.panels.focus()
-        text = message.text.strip()
-        if message.sign == "/" and text:
-            self.run_command(Command("find", 1, text))
-        elif message.sign == ">" or (message.sign == ":" and text):
-            self.run_line(text)

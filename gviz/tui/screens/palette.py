@@ -21,7 +21,8 @@ Entry = tuple[str, str, str]
 _WISHES: tuple[Entry, ...] = (
     ("Go to first NaN", "goto nan", "where a nan or inf was born"),
     ("Go to first error", "goto error", "where the program failed"),
-    ("Go to end of backward", "goto end", "the last event"),
+    ("Go to backward", "goto bwd", "where the next backward pass begins"),
+    ("Go to end", "goto end", "the last event"),
     ("Go to event…", "goto @", "by its number"),
     ("Run to node…", "until ", "forward to a name, line or operation"),
     ("Last change of…", "last ", "where a value or gradient changed"),

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textual.geometry import Region
-
 from gviz.render.cells.moments import Moments
 from gviz.render.fold import Filter
-from gviz.render.layout import PlacedBox
 from gviz.render.options import Options
 from gviz.render.selection import PART, Parts
 from gviz.render.structure import Form, form, structure
@@ -103,15 +100,3 @@ class Drawings:
         folded = self._folds.folded(iteration)
         boxes = tuple(sorted((*folded.shown, *(group.inner[-1] for group in folded.groups))))
         return boxes if len(boxes) <= PART else self._timeline.nodes_of(iteration)
-
-
-def kept_in_view(now: Moments | None, other: Moments, view: Region) -> tuple[PlacedBox, PlacedBox] | None:
-    """Where the box nearest to the middle of the view stands in two drawings of an iteration, if both have one."""
-    if now is None or now.shape.iteration != other.shape.iteration:
-        return None
-    (x, y), places = view.center, other.canvas.layout.places
-    boxes = [box for box in now.canvas.visible(range(view.y, view.bottom))[0] if box.key in places]
-    if not boxes:
-        return None
-    box = min(boxes, key=lambda box: (abs(box.y + box.height / 2 - y), abs(box.x + box.width / 2 - x)))
-    return box, places[box.key]

@@ -1,0 +1,58 @@
+"""Where the view of a graph goes."""
+
+import pytest
+from driving import app_of
+from hypothesis import given
+from hypothesis import strategies as st
+from stories import demo
+from textual.geometry import Region
+
+from gviz.events import GradFlowed
+from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.in_view import scrolled_to
+
+VIEW = Region(0, 0, 40, 12)
+NUMBERS = st.integers(0, 200)
+BOXES = st.builds(Region, NUMBERS, NUMBERS, st.integers(3, 30), st.integers(2, 8))
+
+
+def seen(view, x, y, box):
+    moved = Region(view.x if x is None else x, view.y if y is None else y, *view.size)
+    return moved.contains_region(box)
+
+
+@given(box=BOXES, others=st.lists(BOXES, max_size=3))
+def test_the_box_is_always_seen_and_the_nearest_other_end_where_there_is_room(box, others):
+    x, y = scrolled_to(VIEW, box, others)
+    assert seen(VIEW, x, y, box)
+    if others and all(
+        (both := box.union(other)).width <= VIEW.width and both.height <= VIEW.height for other in others
+    ):
+        assert any(seen(VIEW, x, y, other) for other in others)
+
+
+@given(box=BOXES)
+def test_a_box_in_view_moves_nothing(box):
+    view = Region(box.x, box.y, box.width + 4, box.height + 4)
+    assert scrolled_to(view, box, []) == (None, None)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_both_ends_of_the_line_a_gradient_comes_over_are_in_view(size):
+    timeline = demo()
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("0", "z")
+        graph = app.screen.query_one(GraphCanvas)
+        for n in range(1, len(timeline) + 1):
+            event = timeline.event(n)
+            if isinstance(event, GradFlowed):
+                app.screen.run_line(f"goto @{n}")
+                await pilot.pause()
+                ends = [graph.place(node) for node in (event.source, event.node)]
+                boxes = [Region(end.x, end.y, end.width, end.height) for end in ends]
+                room = graph.view.size
+                both = boxes[0].union(boxes[1])
+                if both.height <= room.height and both.width <= room.width:
+                    top, bottom = graph.view.y, graph.view.bottom
+                    assert all(top <= box.y and box.bottom <= bottom for box in boxes)
