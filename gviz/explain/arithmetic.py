@@ -246,7 +246,8 @@ def _counted(rule: str, info: NodeInfo, operand: Operand) -> str:
     result = info.created.outputs[0].value if info.created.outputs else None
     if operand.value is None or result is None or not result.size:
         return rule
-    return rule.replace("number of elements", str(operand.value.size // result.size))
+    count = str(operand.value.size // result.size)
+    return rule.replace("number of elements", count).replace("size of dim", count)
 
 
 def _missing(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:

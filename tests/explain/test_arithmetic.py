@@ -101,5 +101,5 @@ def test_a_mean_says_of_how_many_elements(shape, dim, count):
     timeline = Timeline(MemoryLog(events_of(program)))
     mean = next(node for node in timeline.nodes if timeline.info(node).op.name == "mean")
     (share,) = shares(timeline, timeline.at(len(timeline)), mean)
-    assert share.rule == "g / number of elements"
+    assert share.rule == ("g / number of elements" if dim is None else "g / size of dim")
     assert share.numbers.endswith(f" / {count}")
