@@ -82,7 +82,7 @@ def test_steps_at_the_live_end_let_the_program_run(tmp_path):
         await running.press("n", "n")
         await running.stands_at(3)
         assert "LIVE" in running.status
-        assert len(running.screen.query_one(GraphCanvas)._drawing.shape.places) == 3
+        assert len(running.screen.query_one(GraphCanvas).drawing.shape.places) == 3
         assert running.screen.query_one(Tape)._count >= 4
         await running.press("N")
         assert "REPLAY" in running.status
