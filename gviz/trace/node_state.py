@@ -9,6 +9,7 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Output
+from gviz.trace.abandoned import Abandoned
 from gviz.trace.changes import EMPTY
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index import Index, output_key
@@ -21,9 +22,9 @@ from gviz.trace.storage import value_after
 from gviz.trace.sweep import swept
 from gviz.values import Value
 
-Stamp = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+Stamp = tuple[int, int, tuple[int, ...], int, tuple[int, ...]]
 """What a node's state depends on: the node, how many of its events have happened, the running passes that cover it, the
-last writes to its memory. Equal stamps, equal states."""
+last that failed on its way to it, the last writes to its memory. Equal stamps, equal states."""
 
 _KEPT_STATES = 1 << 15
 
@@ -41,6 +42,7 @@ class NodeStates:
         self._kept: dict[Stamp, NodeState] = {}
         self._births: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.reach = lru_cache(maxsize=64)(self._reach)
+        self._abandoned = Abandoned(log, index, self.reach)
         self.is_alone = lru_cache(maxsize=64)(self._is_alone)
 
     def many(self, nodes: Sequence[int], n: int, running: tuple[int, ...]) -> list[NodeState | None]:
@@ -66,7 +68,7 @@ class NodeStates:
                 continue
             covers = covering.get(node, ())
             writes = tuple([written.last(storage, n) for storage in storages]) if storages else ()
-            state = kept.get(stamp := (node, rank, covers, writes))
+            state = kept.get(stamp := (node, rank, covers, self._abandoned.before(node, n), writes))
             if state is None:
                 state = kept[stamp] = self._found(node, born, n, covers[0] if covers else 0)
             states.append(state)
@@ -112,6 +114,7 @@ class NodeStates:
         saved_freed = lists["saved_freed"].last(node, n)
         progress = self._progress(node, len(created.outputs), n, covering)
         outputs = tuple(self._output(node, nr, out, born, n, progress) for nr, out in enumerate(created.outputs))
+        failed = self._has_failed(progress.pass_nr, progress.start, n)
         return NodeState(
             node=node,
             requires_grad=(
@@ -121,7 +124,7 @@ class NodeStates:
             saved_freed=saved_freed,
             freed=lists["freed"].last(node, n),
             pass_nr=progress.pass_nr,
-            step=standing(progress.step, progress.pass_nr, leaf=created.kind != "op", outputs=outputs),
+            step=standing(progress.step, progress.pass_nr, leaf=created.kind != "op", failed=failed, outputs=outputs),
             outputs=outputs,
         )
 
@@ -150,23 +153,24 @@ class NodeStates:
         return value_after(made, write.value, self._log.array), written, write.version, write.node
 
     def _progress(self, node: int, outputs: int, n: int, covering: int) -> Progress:
-        """What the pass that counts has done at the node: the one that covers it, else the latest that reached it."""
+        """What the pass that counts has done at the node: the one that covers it, else the latest that reached it or
+        failed on its way to it."""
         if not covering:
             arrived = self._index.lists["arrived"]
             arrivals = [arrived.last(output_key(node, nr), n) for nr in range(outputs)]
-            latest = max(self._index.lists["progress"].last(node, n), *arrivals, 0)
+            latest = max(self._index.lists["progress"].last(node, n), *arrivals, self._abandoned.before(node, n))
             covering = pass_of(self._log.event(latest)) if latest else 0
         start = self._index.lists["pass_started"].last(covering, n) if covering else 0
         progress = Progress(covering, self.reach(covering), start)
         if covering:
             for seq in self._index.lists["progress"].between(node, start, n + 1):
                 progress.happen(seq, node, self._log.event(seq), self._log)
-            if progress.step == "running" and self._has_failed(covering, start, n):
-                progress.step = "failed"
         return progress
 
     def _has_failed(self, pass_nr: int, start: int, n: int) -> bool:
-        """Whether an error has ended a pass by moment `n`."""
+        """Whether an error has ended the pass that event `start` began, by moment `n`."""
+        if not len(self._index.tables["failed_passes"][0]):
+            return False
         finished = self._index.lists["pass_finished"].last(pass_nr, n)
         return finished > start and bool(expect(self._events, finished, e.BackwardFinished).error)
 

@@ -88,13 +88,19 @@ class Carriers:
         (self._requiring.add if event.requires_grad else self._requiring.discard)(event.node)
 
 
-def standing(step: Step, pass_nr: int, *, leaf: bool, outputs: Sequence[OutputState]) -> Step:
-    """Where a node stands in a pass of which `step` is known; a leaf at which all has arrived is as good as running."""
+def standing(step: Step, pass_nr: int, *, leaf: bool, failed: bool, outputs: Sequence[OutputState]) -> Step:
+    """Where a node stands in a pass of which `step` is known; a leaf at which all has arrived is as good as running.
+
+    When an error ended the pass, what ran has failed, and what nothing had come to is no longer part of it.
+    """
     if pass_nr == 0:
         return "none"
-    if step != "pending" or not any(out.parts for out in outputs):
-        return step
-    return "running" if leaf and all(len(out.parts) >= out.expected for out in outputs) else "waiting"
+    if step != "pending":
+        return "failed" if failed and step == "running" else step
+    if not any(out.parts for out in outputs):
+        return "none" if failed else "pending"
+    complete = all(len(out.parts) >= out.expected for out in outputs)
+    return "running" if leaf and complete and not failed else "waiting"
 
 
 def _has_gradients(dtype: str) -> bool:

@@ -76,6 +76,7 @@ class Replay:
         self.nodes: dict[int, _Node] = {}
         self.passes: dict[int, Reach] = {}
         self.running: list[int] = []
+        self.failed: set[int] = set()
         self.carriers = Carriers()
 
     def apply(self, seq: int, event: e.Event) -> None:
@@ -122,7 +123,8 @@ class Replay:
         progress = it.progress.get(pass_nr, _Progress())
         saved: Saved = "freed" if it.saved == "held" and it.saved_freed else it.saved
         outputs = tuple(self._output(node, nr, pass_nr, progress) for nr in range(len(it.places)))
-        step = standing(progress.step, pass_nr, leaf=it.created.kind != "op", outputs=outputs)
+        leaf, failed = it.created.kind != "op", pass_nr in self.failed
+        step = standing(progress.step, pass_nr, leaf=leaf, failed=failed, outputs=outputs)
         return NodeState(node, it.requires_grad, saved, it.saved_freed, it.freed, pass_nr, step, outputs)
 
     def _create(self, seq: int, event: e.NodeCreated) -> None:
@@ -152,9 +154,10 @@ class Replay:
 
     def _finish(self, pass_nr: int, error: str) -> None:
         self.running.remove(pass_nr)
-        for node in self.nodes.values() if error else ():
-            if pass_nr in node.progress and node.progress[pass_nr].step == "running":
-                node.progress[pass_nr].step = "failed"
+        if error:
+            self.failed.add(pass_nr)
+            for node in self.passes[pass_nr].nodes & self.nodes.keys():
+                self.nodes[node].in_pass(pass_nr)
 
     def _edges(self, node: int) -> tuple[Edge, ...]:
         return self.nodes[node].edges if node in self.nodes else ()
@@ -165,7 +168,7 @@ class Replay:
             place.grad, place.grad_seq = value, seq
 
     def _pass_of(self, node: int) -> int:
-        """The innermost running pass that covers the node, else the latest that reached it."""
+        """The innermost running pass that covers the node, else the latest that reached it or failed on its way to it."""
         it = self.nodes[node]
         for pass_nr in reversed(self.running):
             if node in self.passes[pass_nr].nodes:
