@@ -97,7 +97,10 @@ def test_two_losses():
     ]  # fmt: skip
     assert [(timeline.at(n).pass_nr, event.node) for n, event in events(timeline, SavedFreed)] == [(3, c), (3, b)]
     assert presses(timeline, "c") == len(timeline)
-    assert timeline.at(len(timeline)).failed.node == c
+    end = timeline.at(len(timeline))
+    assert end.failed.node == c
+    assert [end.state(node).step for node in (a, b, c)] == ["none", "none", "failed"]
+    assert output(timeline, b).incoming is None, "what pass 3 left must not come back when pass 4 fails before it"
 
 
 def test_five_cases():
