@@ -23,8 +23,8 @@ from gviz.trace.sweep import swept
 from gviz.values import Value
 
 Stamp = tuple[int, int, tuple[int, ...], int, tuple[int, ...]]
-"""What a node's state depends on: the node, how many of its events have happened, the running passes that cover it, the
-last that failed on its way to it, the last writes to its memory. Equal stamps, equal states."""
+"""What a node's state depends on: the node, how many of its events have happened, the running passes that cover it, how
+many passes have failed, the last writes to its memory. Equal stamps, equal states."""
 
 _KEPT_STATES = 1 << 15
 
@@ -59,6 +59,7 @@ class NodeStates:
         if len(self._kept) + len(nodes) > _KEPT_STATES:
             self._kept.clear()
         covering = self._covering(nodes, running)
+        failures = int(self._index.tables["failed_passes"][0].searchsorted(n, "right"))
         births, kept, written = self._births, self._kept, self._index.lists["written"]
         states: list[NodeState | None] = []
         for node, rank in zip(nodes, ranks, strict=True):
@@ -68,7 +69,7 @@ class NodeStates:
                 continue
             covers = covering.get(node, ())
             writes = tuple([written.last(storage, n) for storage in storages]) if storages else ()
-            state = kept.get(stamp := (node, rank, covers, self._abandoned.before(node, n), writes))
+            state = kept.get(stamp := (node, rank, covers, failures, writes))
             if state is None:
                 state = kept[stamp] = self._found(node, born, n, covers[0] if covers else 0)
             states.append(state)

@@ -168,7 +168,7 @@ class Replay:
             place.grad, place.grad_seq = value, seq
 
     def _pass_of(self, node: int) -> int:
-        """The innermost running pass that covers the node, else the latest that reached it or failed on its way to it."""
+        """The innermost running pass that covers the node, else the latest that reached it, or failed on the way."""
         it = self.nodes[node]
         for pass_nr in reversed(self.running):
             if node in self.passes[pass_nr].nodes:
