@@ -16,6 +16,7 @@ from gviz.engine.nn.functional.dropout import *
 from gviz.engine.nn.functional.embedding import *
 from gviz.engine.nn.functional.loss import *
 from gviz.engine.nn.functional.margin_loss import *
+from gviz.engine.nn.functional.norm_pooling import *
 from gviz.engine.nn.functional.normalization import *
 from gviz.engine.nn.functional.pooling import *
 from gviz.engine.nn.functional.recurrent import *
