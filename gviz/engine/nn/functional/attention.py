@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import sqrt
 from typing import Any
 
@@ -113,6 +113,12 @@ def _written_out(
     return matmul(dropout(shares, dropout_p) if dropout_p else shares, value)
 
 
+NO_MASK = (
+    "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+    "`generate_square_subsequent_mask` to create this mask."
+)
+
+
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -147,22 +153,12 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     if is_causal and attn_mask is None:
-        raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
-            "`generate_square_subsequent_mask` to create this mask."
-        )
+        raise RuntimeError(NO_MASK)
     hinted = is_causal and key_padding_mask is None and not need_weights
     mask = None if hinted else _added(attn_mask, query)
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
-    q, k, v = _projected(query, key, value, weights, in_proj_bias)
-    if bias_k is not None and bias_v is not None:
-        k, v = (cat([t, bias.repeat(1, t.shape[1], 1)]) for t, bias in ((k, bias_k), (v, bias_v)))
-    q = _in_heads(q, num_heads)
-    k = _in_heads(k, num_heads) if static_k is None else static_k
-    v = _in_heads(v, num_heads) if static_v is None else static_v
-    if add_zero_attn:
-        nothing = creation.zeros((k.shape[0], 1, k.shape[2]), dtype=query.dtype)
-        k, v = (cat([t, nothing], dim=1) for t in (k, v))
+    projected = _projected(query, key, value, weights, in_proj_bias)
+    q, k, v = _heads(projected, num_heads, (bias_k, bias_v), (static_k, static_v), with_nothing=add_zero_attn)
     mask = _merged(mask, key_padding_mask, query, num_heads, k.shape[1])
     attend: Callable[..., tuple[Tensor, Tensor | None]] = _with_weights if need_weights else _without_weights
     result, shares = attend(q, k, v, mask, dropout_p if training else 0.0, query.shape, num_heads, hinted)
@@ -174,6 +170,27 @@ def multi_head_attention_forward(
     if is_batched:
         return output, shares
     return output.squeeze(1), None if shares is None else shares.squeeze(0)
+
+
+def _heads(
+    projected: Iterable[Tensor],
+    heads: int,
+    biases: tuple[Tensor | None, Tensor | None],
+    static: tuple[Tensor | None, Tensor | None],
+    *,
+    with_nothing: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value of every head: keys and values with a bias and a zero behind them where they are wanted."""
+    q, k, v = projected
+    bias_k, bias_v = biases
+    if bias_k is not None and bias_v is not None:
+        k, v = (cat([t, bias.repeat(1, t.shape[1], 1)]) for t, bias in ((k, bias_k), (v, bias_v)))
+    q = _in_heads(q, heads)
+    k, v = (_in_heads(t, heads) if given is None else given for t, given in zip((k, v), static, strict=True))
+    if with_nothing:
+        nothing = creation.zeros((k.shape[0], 1, k.shape[2]), dtype=q.dtype)
+        k, v = (cat([t, nothing], dim=1) for t in (k, v))
+    return q, k, v
 
 
 def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_heads: int, separate: bool) -> None:
