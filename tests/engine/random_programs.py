@@ -53,7 +53,8 @@ OTHERS = [
     "{x}.register_hook(noted('{x}'))", "{x}.register_hook(noted('{x}', 2))", "{x}.register_hook(noted('{x}', 0.5)).remove()",
     "{x}.register_post_accumulate_grad_hook(lambda t: see(t))", "{x}.grad_fn.register_prehook(lambda g: numbers(*g))",
     "{x}.grad_fn.register_hook(lambda i, o: numbers(*i, *o))", "see({x}.grad_fn.next_functions[0][0].name())",
-    "see({x}.grad_fn._saved_self)", "see({x}.grad_fn._saved_result)", "see({x}.is_contiguous(), {x}.stride(), {x}._is_view())",
+    "see({x}.grad_fn.name() == 'PowBackward2' or {x}.grad_fn._saved_self)",  # that one may have saved a number
+    "see({x}.grad_fn._saved_result)", "see({x}.is_contiguous(), {x}.stride(), {x}._is_view())",
     "see({x}.tolist())", "see(float({x}))", "see(bool({x}))", "print({x})", "{x}.requires_grad = False",
 ]  # fmt: skip
 
