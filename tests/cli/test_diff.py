@@ -93,3 +93,13 @@ def test_iterations_are_compared_in_turn(tmp_path):
     code, out, _ = gviz("diff", "a.gviz", "c.gviz", cwd=tmp_path)
     assert (code, out.splitlines()[-1]) == (1, "a has 3 iterations, b has 2.")
     assert gviz("diff", "a.gviz", "a.gviz", cwd=tmp_path)[1].startswith("no difference up to iteration 3: ")
+
+
+def test_two_traces_open_beside_each_other(folder):
+    code, out, _ = gviz("open", "--plain", "loop.gviz", "other.gviz", cwd=folder)
+    assert code == 0
+    assert "(gviz) compare other.gviz" in out
+    assert "first value that differs: #1 w and #1 w" in out
+    code, _, err = gviz("open", "--plain", "loop.gviz", "loop.py", cwd=folder)
+    assert code == 3
+    assert "loop.py is not a gviz trace" in err

@@ -17,12 +17,14 @@ from gviz.trace import places
 
 @click.command("open")
 @click.argument("trace", type=click.Path(path_type=Path), required=False)
+@click.argument("other", type=click.Path(path_type=Path), required=False)
 @at_option("Where to open", "its failure or its first event")
 @takes_opening
 @display_options
 @click.pass_obj
-def command(settings: GlobalOptions, trace: Path | None, at: str | None, opening: Opening) -> int:
-    """Open the debugger on a trace; without TRACE on the newest one in the cache folder.
+def command(settings: GlobalOptions, trace: Path | None, other: Path | None, at: str | None, opening: Opening) -> int:
+    """Open the debugger on a trace; without TRACE on the newest one in the cache folder. With OTHER it begins with the
+    two beside each other, as gviz diff shows them.
 
     A folder holds the traces of several processes (the ranks of one training run): where they stop agreeing is printed,
     and the debugger opens on the rank that differs first.
@@ -30,7 +32,13 @@ def command(settings: GlobalOptions, trace: Path | None, at: str | None, opening
     path = trace or _newest()
     if path.is_dir():
         path = ranks.compare(ranks.recordings(path))
-    return debug(path, settings, title=path.name, at=at, opening=opening.over_a_recording)
+    lines = opening.over_a_recording
+    if other is not None:
+        from gviz.trace.reader import open_trace
+
+        with open_trace(other):  # what is no trace is told before anything opens
+            lines = (*lines, f"compare {other}")
+    return debug(path, settings, title=path.name, at=at, opening=lines)
 
 
 def _newest() -> Path:
