@@ -17,6 +17,7 @@ from gviz.values import Array
 
 _FORM = re.compile(r"\s*(?P<grad>grad\s+)?(?P<place>[^=\[\]]+?)\s*(?P<index>\[[^\]]*\])?\s*=\s*(?P<value>[^=].*)")
 _HINT = 'write "x = 5", "w[0, 1] = 0" or "grad z = 2"'
+_RANGE_HINT = 'a range is of two finite numbers, and for the command line: gviz whatif TRACE "x = -3..3" --show z'
 
 Part = int | slice | EllipsisType
 Number = bool | int | float
@@ -73,7 +74,8 @@ def _numbers(text: str) -> Numbers:
         np.array(numbers)  # rows of different lengths
     except ValueError:
         what = clipped(text, 40) or "nothing"
-        raise GvizError(f"{what} is not a number or a list of numbers", hint=_HINT, exit_code=2) from None
+        hint = _RANGE_HINT if ".." in text else _HINT
+        raise GvizError(f"{what} is not a number or a list of numbers", hint=hint, exit_code=2) from None
     return numbers
 
 

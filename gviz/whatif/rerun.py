@@ -139,6 +139,16 @@ class Rerun:
             self.stop(node, "an earlier iteration made it, which is not run again", of_gradient=True)
         if any(output.view_of for output in info.created.outputs) and self._is_written(node, n):
             self.stop(node, "an earlier iteration made it as a view of memory that is written to here")
+            self._forget(info.created.outputs[0].storage)
+
+    def _forget(self, storage: int) -> None:
+        """What lies in this memory is not known from here on: it is written to, and with what is not known."""
+        for node, outputs in self._tensors.items():
+            for nr, made in enumerate(self.timeline.info(node).created.outputs[: len(outputs)]):
+                if made.storage == storage:
+                    outputs[nr] = None
+                    self._changed.add(node)
+                    self.told.numbers.pop(node, None)
 
     def _is_written(self, node: int, n: int) -> bool:
         later = [seq for seq in self.timeline.events_of(node) if seq >= n]
@@ -184,6 +194,9 @@ class Rerun:
         self._tensors[node] = [None] * len(created.outputs)
         given = [tensor for tensor in inputs if tensor is not None]
         if len(given) < len(inputs):
+            if is_in_place(seen) and created.inputs[0][0]:
+                source, nr = created.inputs[0]
+                self._forget(self.timeline.info(source).created.outputs[nr].storage)
             return
         op = recorded_operation(seen, dict(created.attrs))
         if op is None:

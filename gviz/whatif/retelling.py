@@ -66,8 +66,8 @@ class Retelling:
             self.numbers[node] = announce.seen(self.channel, tensor).node
 
     def number_last(self, node: int) -> None:
-        """A node of the recording is what the branch made last."""
-        self.numbers[node] = self.made[-1].node
+        """A node of the recording is the operation that the branch ran last; a ``.grad`` it wrote to may come after."""
+        self.numbers[node] = next(made.node for made in reversed(self.made) if made.kind == "op")
 
     def repeat(self, event: e.Event) -> None:
         """Say an event of the recording again, about the branch's nodes."""
