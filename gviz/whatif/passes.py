@@ -24,6 +24,8 @@ class Passes:
     def __init__(self, rerun: Rerun) -> None:
         self.end = 0
         """The event that ended the last pass that was run again: what the recording says up to it was part of that."""
+        self.made: list[Tensor] = []
+        """The results of ``autograd.grad``."""
         self._rerun = rerun
         self._results: list[tuple[Value, Tensor]] = []
 
@@ -79,6 +81,7 @@ class Passes:
             autograd.backward(roots, seeds, retain, create, inputs=inputs or None)
             return
         results = autograd.grad(roots, inputs, seeds, retain, create, allow_unused=True)
+        self.made += [result for result in results if result is not None]
         recorded = {(event.node, event.output_nr): event.value for event in captures}
         for edge, result in zip(started.inputs, results, strict=True):
             if edge in recorded and result is not None:

@@ -82,7 +82,10 @@ class Rerun:
     def output(self, node: int, nr: int, n: int) -> Tensor | None:
         """An output of a node at event `n`, made from the recording if the branch has not met it; None if unknown."""
         if node not in self._tensors:
-            self._enter_older(node, n)
+            if node in self.told.numbers:
+                self._tensors[node] = [self._made_by_pass(node)]
+            else:
+                self._enter_older(node, n)
         outputs = self._tensors[node]
         return outputs[nr] if nr < len(outputs) else None
 
@@ -140,6 +143,16 @@ class Rerun:
         if any(output.view_of for output in info.created.outputs) and self._is_written(node, n):
             self.stop(node, "an earlier iteration made it as a view of memory that is written to here")
             self._forget(info.created.outputs[0].storage)
+
+    def _made_by_pass(self, node: int) -> Tensor | None:
+        """What a pass of the branch made, if it is its result or a ``.grad``; nothing else of it can be used."""
+        held = [tensor for outputs in self._tensors.values() for tensor in outputs if tensor is not None]
+        for tensor in (*self._passes.made, *[tensor._grad for tensor in held if tensor._grad is not None]):
+            if tensor._seen is not None and tensor._seen.node == self.told.numbers[node]:
+                return tensor
+        self.stop(node, "a pass made it, and it cannot be followed")
+        self._changed.add(node)
+        return None
 
     def _forget(self, storage: int) -> None:
         """What lies in this memory is not known from here on: it is written to, and with what is not known."""

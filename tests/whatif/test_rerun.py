@@ -323,3 +323,19 @@ def test_memory_that_was_written_to_with_what_is_not_known_is_not_known():
         recorded_state, state = timeline.at(len(timeline)).state(node), known.at(len(known)).state(there)
         for a, b in zip(recorded_state.outputs, state.outputs, strict=True):
             assert same(timeline, a.value, known, b.value)
+
+
+def test_a_graph_that_a_pass_built_is_followed():
+    def source():
+        x = torch.tensor(2.0, requires_grad=True)
+        y = x**3
+        z = torch.autograd.grad(y, x, create_graph=True)[0] * x
+        z.backward(create_graph=True)
+        p = x.grad * 2
+        return x, y, z, p
+
+    _, branch, other = after(source, "x = 3")
+    names = {other.info(node).name: node for node in other.nodes}
+    held = {name: other.array(other.at(len(other)).state(names[name]).outputs[0].value) for name in "zp"}
+    assert held == {"z": 81, "p": 162}
+    assert not branch.stopped
