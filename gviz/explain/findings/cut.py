@@ -63,7 +63,7 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
         return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
     new = f"{label_at(asked.timeline, fresh.node)} is new data without a history: requires_grad does not give it one"
     fix = "call backward() on what was computed, not on a tensor(...) made of its number"
-    parts = (Finding("fresh", new, fresh.born, fresh.node, at=innermost(fresh)), used)
+    parts = (Finding("copied", new, fresh.born, fresh.node, at=innermost(fresh)), used)
     return Finding("not-reached", text, fresh.born, asked.node, parts, fix, innermost(fresh))
 
 
