@@ -418,3 +418,16 @@ def test_buffers_that_are_used_have_names():
     assert {event.name for event in of_kind(log, Named)} - {name for name, _ in model.named_parameters()} == {
         "1.running_mean", "1.running_var",
     }  # fmt: skip
+
+
+def test_a_parameter_of_no_module_has_the_line_and_the_name_it_was_made_with(tmp_path):
+    makes = nn.Parameter.__new__
+    with gviz.record(tmp_path / "a.gviz"):
+        gain = nn.Parameter(torch.ones(2))
+        line = sys._getframe().f_lineno - 1
+        (gain * 3).sum()
+    timeline = gviz.load(tmp_path / "a.gviz")
+    (node,) = [node for node in timeline.nodes if timeline.info(node).created.kind == "parameter"]
+    info = timeline.info(node)
+    assert (info.name, info.frames[0].line) == ("gain", line)
+    assert nn.Parameter.__new__ is makes
