@@ -39,6 +39,7 @@ import torch
 wide = torch.arange(3.).expand(2, 3)
 see(wide.copy_(wide), wide.copy_(wide.view(2, 3)))
 attempt(lambda: wide.copy_(wide.flip(0))); attempt(lambda: wide.copy_(torch.zeros(2, 3)))
+attempt(lambda: wide.zero_()); attempt(lambda: wide.fill_(2.)); attempt(lambda: wide.fill_(torch.tensor(3.)))
 """)
 
 

@@ -123,13 +123,13 @@ def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
             )
         return apply_in_place(fill_tensor, (self, value), {})
-    return apply_in_place(fill, (self,), {"value": fitting(value, self.dtype)})
+    return apply_in_place(fill, (self,), {"value": fitting(value, self.dtype)}, may_overlap=True)
 
 
 @front("zero_", function=False)
 def zero_(self: Tensor) -> Tensor:
     """Write 0 to every element."""
-    return apply_in_place(zero, (self,), {})
+    return apply_in_place(zero, (self,), {}, may_overlap=True)
 
 
 @front("detach_", function=False)
