@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gviz.errors import GvizError
 from gviz.explain.check import check
 from gviz.explain.finding import Finding
@@ -26,11 +28,17 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
         return alive(Survey(names.timeline), moment)
     if text.strip() == "error":
         return why_failed(_last_error(names.timeline, n))
-    place, aspect = split_aspect(text.strip())
+    place, aspect = split_aspect(_question(text))
     node = last(names, place, n) if place else selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
     return why(names.timeline, moment, node, aspect)
+
+
+def _question(text: str) -> str:
+    """The place in what people type: ``is x.grad 8?`` asks about ``x.grad``."""
+    asked = re.fullmatch(r"(?:is|are|was|has|does)\s+(?:the\s+)?(\S+?)(?:\s.*)?\??", text.strip())
+    return asked[1] if asked else text.strip()
 
 
 def _last_error(timeline: Timeline, n: int) -> Trouble:

@@ -31,7 +31,7 @@ from gviz.events import (
 )
 from gviz.explain.arithmetic import computation, shares
 from gviz.explain.names import label, phase_words, why_untracked
-from gviz.numbers import share, short
+from gviz.numbers import grad, share, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -169,7 +169,8 @@ def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
     if event.total is None:
         return f"sends {share(event.part)} to {target}{count}"
     before = timeline.at(moment.n - 1).state(event.node)
-    old = short(before.outputs[event.output_nr].incoming) if before is not None else ""
+    held = before.outputs[event.output_nr].incoming if before is not None else None
+    old = "" if held is None else share(held)
     return f"sends {share(event.part)} to {target}: incoming {old} += {share(event.part)}, now {short(total)}{count}"
 
 
@@ -190,10 +191,11 @@ def _ran(timeline: Timeline, moment: Moment, event: StepFinished) -> str:
 
 def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> str:
     if event.value is None:
-        return f".grad was None, is now {short(event.part)}"
+        return f".grad was None, is now {grad(event.part)}"
     before = timeline.at(moment.n - 1).state(event.node)
-    old = short(before.outputs[0].grad) if before is not None else ""
-    return f".grad {old} += {short(event.part)}, now {short(event.value)}"
+    held = before.outputs[0].grad if before is not None else None
+    old = "" if held is None else f"{share(held)} "
+    return f".grad {old}+= {share(event.part)}, now {grad(event.value)}"
 
 
 def _grads(grads: tuple[Value | None, ...]) -> str:

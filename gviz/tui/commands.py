@@ -160,6 +160,7 @@ _LOOK = (
     Spec("node", (), "[PLACE]", "a node in full: value, gradient, where it was made", _looks(looking.node)),
     Spec("explain", ("why", "e"), "[PLACE[.grad]]", "why it has this value, this gradient, or none; with the lines",
          _looks(looking.explain)),
+    Spec("event", (), "", "what happened here, in full", _looks(looking.event)),
     Spec("check", (), "", "what is wrong in this recording, or may well be", _looks(looking.check)),
     Spec("whatis", (), "EXPR", "its shape and dtype", _asks(asking.whatis)),
     Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", _asks(asking.diff)),

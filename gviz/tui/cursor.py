@@ -21,6 +21,8 @@ from gviz.words.moments import event_at
 Move = Callable[[Timeline, int], int]
 
 HISTORY = 1000
+SEARCHED = 100
+"""Events without a node that are passed over to find one to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +218,19 @@ class Cursor:
 
     def _arrive(self, position: int, reason: str, *, ran_backward: bool = False) -> Arrival:
         start, self.position = self.position, position
-        self.selected = self._node_here() or self.selected
+        self.selected = self._node_here() or self._seen_here()
         return Arrival(position, start, self._reason(position, start, reason, ran_backward))
+
+    def _seen_here(self) -> int:
+        """The selected node if the graph of this moment has it, else the one that was concerned last."""
+        timeline, iteration = self.timeline, self.timeline.iteration_at(self.position)
+        if self.selected in timeline and timeline.info(self.selected).iteration == iteration.index:
+            return self.selected
+        nodes = timeline.nodes_of(iteration)
+        if self.selected in nodes or not nodes:
+            return self.selected
+        before = range(self.position, max(iteration.start, self.position - SEARCHED) - 1, -1)
+        return next((actor for n in before if (actor := timeline.at(n).actor)), nodes[0])
 
     def _reason(self, position: int, start: int, reason: str, ran_backward: bool) -> str:
         """Ends and what the program itself says are worth more than the name of the command."""

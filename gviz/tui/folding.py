@@ -45,19 +45,27 @@ def near(session: Session, text: str) -> Said:
     if text and not (text.isdigit() and len(text) < 4):
         raise GvizError(f"near takes a number of lines, not {clipped(text, 20)}", hint="near 2", exit_code=2)
     radius = int(text or 2)
-    session.folds.focus(_some(session.cursor.selected) if radius else 0, radius=radius)
+    session.folds.focus(_here(session) if radius else 0, radius=radius)
     return _left(session, session.folds.told() or "the whole graph")
 
 
 def next_focus(session: Session) -> Said:
     """What the key does: ancestors, neighbourhood, all."""
-    session.folds.next_focus(_some(session.cursor.selected))
+    session.folds.next_focus(_here(session))
     return _left(session, session.folds.told() or "the whole graph")
 
 
 def _some(node: int) -> int:
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+    return node
+
+
+def _here(session: Session) -> int:
+    """The selected node, which must be in the graph that is shown."""
+    node, iteration = _some(session.cursor.selected), session.timeline.iteration_at(session.cursor.position)
+    if node not in session.timeline.nodes_of(iteration):
+        raise GvizError(f"#{node} is in the graph of another iteration", hint="t goes there", exit_code=2)
     return node
 
 

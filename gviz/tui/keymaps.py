@@ -58,6 +58,7 @@ ACTS: tuple[Act, ...] = (
     Act("look.output", "o", "panel('output')", "output of the program"),
     Act("look.passes", "P", "passes", "choose an iteration or a pass"),
     Act("look.explain", "e", "explain", "why this value, this gradient, or none"),
+    Act("look.happened", "semicolon", "happened", "what happened here, in full"),
     Act("look.eval", "p", "prompt(':', 'print ')", "what an expression is now"),
     Act("watch.ask", "w", "prompt(':', 'watch ')", "show an expression at every stop"),
     Act("view.next", "v", "view", "graph, tape, both"),
@@ -116,7 +117,7 @@ _SPOKEN = {
     "right_square_bracket": "]", "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
     "less_than_sign": "<", "greater_than_sign": ">", "apostrophe": "'", "slash": "/", "comma": ",", "full_stop": ".",
     "colon": ":", "question_mark": "?", "plus": "+", "minus": "-", "equals_sign": "=", "escape": "esc",
-    "backspace": "bksp",
+    "backspace": "bksp", "semicolon": ";",
 }  # fmt: skip
 _NAMED = {sign: name for name, sign in _SPOKEN.items() if len(sign) == 1} | {
     "=": "equals_sign", "+": "plus", "-": "minus", "!": "exclamation_mark", ";": "semicolon", "*": "asterisk",

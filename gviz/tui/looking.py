@@ -10,6 +10,7 @@ from gviz.explain import finding
 from gviz.explain.asked import asked
 from gviz.explain.check import check as everything
 from gviz.explain.docstring import about
+from gviz.explain.happening import sentence
 from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.tui import asking, lines
@@ -41,6 +42,12 @@ def explain(session: Session, text: str) -> Look:
     cursor = session.cursor
     rows = list(finding.lines(asked(cursor.asker.names, text, cursor.position, cursor.selected)))
     return Look("Why", partial(explanation_lines, rows))
+
+
+def event(session: Session, _: str) -> Look:
+    """What the event of the moment was, all of it."""
+    said = sentence(session.timeline, session.cursor.position)
+    return Look("What happened", lambda width: wrapped(line(session.glyphs.text(said)), width))
 
 
 def check(session: Session, _: str) -> Look:

@@ -104,7 +104,7 @@ class _Resolver(ast.NodeTransformer):
 
     def _unknown(self, name: str) -> GvizError:
         near = self._names.near(name, self._moment.n)
-        hint = f"did you mean {near}?" if near else "the tape lists the nodes"
+        hint = f"did you mean {near}?" if near else "only tensors are recorded, the tape lists them"
         return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 
     def _read(self, tensor: int, rest: list[str]) -> ast.expr:

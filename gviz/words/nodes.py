@@ -44,7 +44,7 @@ def last(names: NamedNodes, text: str, n: int) -> int:
 
 def _no_node(text: str, names: NamedNodes) -> GvizError:
     near = names.near(text, len(names.timeline))
-    hint = f"did you mean {near}?" if near else "the tape lists the nodes"
+    hint = f"did you mean {near}?" if near else "only tensors are recorded, the tape lists them"
     return GvizError(f"there is no {clipped(text, 40)}", hint=hint, exit_code=2)
 
 

@@ -11,6 +11,7 @@ from gviz.render.options import Options
 from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.tui.screens.sheet import Sheet
 
 
 def spoiled():
@@ -74,3 +75,25 @@ async def test_the_bar_marks_it_and_the_node_is_selected(timeline, product):
         await pilot.press("less_than_sign")
         await pilot.pause()
         assert "!" in list(app.screen._compositor.render_strips())[1].text
+
+
+async def test_what_is_cut_says_how_to_see_all_of_it(timeline):
+    app = app_of(timeline, at=timeline.errors[0])
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        rows = [strip.text for strip in app.screen._compositor.render_strips()]
+        assert rows[-2].rstrip().endswith("… ; All")
+        await pilot.press("semicolon")
+        await pilot.pause()
+        assert "expected version 0 instead" in " ".join(
+            "".join(text for text, _ in row) for row in app.screen.query_one(Sheet)._lines
+        )
+
+
+@pytest.mark.parametrize(("line", "sheet"), [("goto blah", True), ("goto #999", False)])
+async def test_an_answer_too_long_for_the_bottom_row_is_a_page(timeline, line, sheet):
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*f":{line}", "enter")
+        await pilot.pause()
+        assert bool(app.screen.query(Sheet)) == sheet

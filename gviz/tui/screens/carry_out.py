@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.tui.arrangement import PANELS
@@ -38,8 +40,8 @@ def carry_out(screen: DebuggerScreen, command: Command) -> None:
 
 
 def say(screen: DebuggerScreen, lines: tuple[str, ...]) -> None:
-    """One line in the bottom row, more on a page of their own."""
-    if len(lines) == 1:
+    """One line that fits in the bottom row, anything else on a page of its own."""
+    if len(lines) == 1 and cell_len(lines[0]) < screen.size.width:
         screen.say(lines[0])
     elif lines:
         screen.show_sheet("Answer", partial(wrapped_lines, lines))

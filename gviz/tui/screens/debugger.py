@@ -31,6 +31,9 @@ from gviz.tui.screens.sheet import QuestionScreen
 from gviz.tui.session import Session
 from gviz.tui.themes import named
 
+_ENDS = {"end of recording": "nothing comes after this event", "start of recording": "nothing was before it"}
+"""What a key that cannot go on says."""
+
 
 class DebuggerScreen(PromptKeys):
     """Status, timeline, panels and keys over one recording."""
@@ -150,7 +153,7 @@ class DebuggerScreen(PromptKeys):
             act()
         except GvizError as error:
             self.reader.refused(error)
-            self.say(error.what + (f" ({error.hint})" if error.hint else ""))
+            say(self, (error.what + (f" ({error.hint})" if error.hint else ""),))
 
     def say(self, remark: str) -> None:
         """Say something in the bottom row until the next key."""
@@ -199,6 +202,8 @@ class DebuggerScreen(PromptKeys):
         if self.moment is None or self.moment.n != self.cursor.position:
             self.moment = self.timeline.at(self.cursor.position)
         self.show_frame()
+        if stop.reason in _ENDS and stop.position == stop.start:
+            self.say(f"{stop.reason}: {_ENDS[stop.reason]}")
         if stop.said:
             self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
 

@@ -180,6 +180,10 @@ class LookKeys(CursorKeys):
         """Why the selected node is as it is."""
         self.run_command(Command("explain"))
 
+    def action_happened(self) -> None:
+        """What happened here, in full."""
+        self.run_command(Command("event"))
+
     def action_copy_value(self) -> None:
         """Copy the value of the selected node."""
         self.run_command(Command("copy", 1, "value"))
@@ -199,7 +203,7 @@ class LookKeys(CursorKeys):
     def show_sheet(self, title: str, draw: Draw) -> None:
         """A text over the panels, until a key."""
         keys = self.session.keys
-        closing = {key for id in ("act.help", "look.explain", "act.quit") for key in keys[id]}
+        closing = {key for id in ("act.help", "look.explain", "look.happened", "act.quit") for key in keys[id]}
         self._lay_over(lambda: SheetScreen(title, draw, self.session.glyphs, closing, self.take_key))
 
     def action_inspect(self) -> None:

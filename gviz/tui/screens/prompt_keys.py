@@ -12,13 +12,13 @@ from gviz.tui.command import Command
 from gviz.tui.completing import completions
 from gviz.tui.drawing.keys import offered
 from gviz.tui.export import usual_name
-from gviz.tui.keymaps import Keys
+from gviz.tui.keymaps import Keys, first
 from gviz.tui.messages import Typed
 from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.bindings import keymap
 from gviz.tui.screens.look_keys import LookKeys
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.rows import KeysRow
+from gviz.tui.widgets.rows import HappeningRow, KeysRow
 
 
 class PromptKeys(LookKeys):
@@ -36,6 +36,7 @@ class PromptKeys(LookKeys):
         row = self.query_one(KeysRow)
         row.offered = offered(keys)
         row.refresh()
+        self.query_one(HappeningRow).more = first(keys, "look.happened")
 
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
         """What asks for more keys, by its key."""

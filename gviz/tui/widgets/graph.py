@@ -174,7 +174,9 @@ class GraphCanvas(Painted, can_focus=True):
             self.post_message(NodePointed(node, run=event.chain == 2))
 
     def _nothing(self) -> str:
-        return " starting: nothing yet" if self._timeline.growing else " no nodes were recorded"
+        if self._timeline.growing:
+            return " starting: nothing yet"
+        return " nothing of this iteration is shown: a shows all" if self._timeline.nodes else " no nodes were recorded"
 
     def _renew(self) -> None:
         """Follow the moment and the selection, and redraw the rows that look different."""

@@ -18,7 +18,7 @@ from gviz.tui.drawing.beside import title
 from gviz.tui.drawing.keys import KEYS, fitting_keys, key_at, keys_row
 from gviz.tui.drawing.status import status
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, cut, line
+from gviz.tui.lines import Line, cells, cut, line
 from gviz.tui.messages import Seek
 from gviz.tui.widgets.styled import StyledRow
 
@@ -57,14 +57,23 @@ class HappeningRow(StyledRow):
         super().__init__(id="happening")
         self._timeline = timeline
         self.glyphs = glyphs
+        self.more = ""
+        """The key that shows all of it."""
 
     def line(self, width: int) -> Line:
         """The sentence, as much of it as there is room for."""
         if self.moment is None:
             return ()
         who = f"{label(self._timeline, self.moment.actor)}: " if self.moment.actor else ""
-        text = f" {who}{happening(self._timeline, self.moment)}"
-        return cut(line(self.glyphs.text(text)), width, self.glyphs.cut)
+        text = line(self.glyphs.text(f" {who}{happening(self._timeline, self.moment)}"))
+        if cells(text) <= width or not self.more:
+            return cut(text, width, self.glyphs.cut)
+        rest = line(" ", (self.more, "key"), " All ")
+        return (*cut(text, width - cells(rest), self.glyphs.cut), *rest)
+
+    async def on_click(self) -> None:
+        """Say all of it."""
+        await self.run_action("screen.happened")
 
 
 class TimelineBar(StyledRow, can_focus=True):

@@ -1,0 +1,35 @@
+"""What is said to a key or a line that cannot do what was meant."""
+
+import pytest
+from driving import after, transcript
+from stories import demo, iterations
+
+
+@pytest.mark.parametrize(("at", "key", "says"), [(33, "n", "nothing comes after"), (33, "c", "nothing comes after"),
+                                                 (0, "N", "nothing was before")])  # fmt: skip
+async def test_a_key_that_cannot_go_on_says_so(at, key, says):
+    assert says in (await after(demo(), key, at=at)).remark
+
+
+def test_a_question_as_people_type_it():
+    asked = transcript(demo(), "goto end", "why x.grad").splitlines()
+    for text in ("why is x.grad -14", "why is x.grad -14?", "why does x.grad?"):
+        assert transcript(demo(), "goto end", text).splitlines()[-3:] == asked[-3:]
+    assert "#1 x: .grad is -14" in "\n".join(asked)
+
+
+def test_what_is_no_tensor_is_said_to_be_unrecorded():
+    for text in ("eval lr", "whatif lr = 0.1"):
+        assert "only tensors are recorded" in transcript(demo(), text)
+
+
+async def test_the_selection_follows_into_the_iteration_that_is_shown():
+    timeline = iterations(3)
+    screen = await after(timeline, "greater_than_sign", at=3)
+    assert screen.selected in timeline.nodes_of(timeline.iteration_at(len(timeline)))
+
+
+def test_a_node_of_another_iteration_is_not_shown_alone():
+    timeline = iterations(3)
+    last = timeline.nodes[-1]
+    assert "is in the graph of another iteration" in transcript(timeline, f"select #{last}", "near 1", at=2)
