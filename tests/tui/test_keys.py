@@ -287,7 +287,7 @@ async def test_a_theme_is_chosen_by_command():
 async def test_export_writes_a_picture_and_never_over_one(tmp_path):
     path = tmp_path / "a.dot"
     app = app_of(demo(), at=20)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(240, 24)) as pilot:
         await pilot.press("x")
         assert app.focused.value == "export demo-20.svg"
         app.focused.value = f"export {path}"
