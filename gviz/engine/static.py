@@ -199,7 +199,7 @@ class Graph:
 
 def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requires_grad: bool = False) -> Placeholder:
     """An input of the graph that is being built. RuntimeError outside of one, or for a name it has already."""
-    builder = watching.recorder()
+    builder = watching.graph_maker()
     if not isinstance(builder, _Builder):
         raise RuntimeError("a placeholder belongs to a graph: make it in the block of `with static.Graph()`")
     if name in builder.placeholders:
@@ -220,7 +220,7 @@ def gradients(of: Tensor, with_respect_to: Tensor | Sequence[Tensor]) -> list[Te
     """The nodes that compute the gradients of `of`, added to the graph that is being built."""
     from gviz.engine.autograd.grad import grad
 
-    if not isinstance(watching.recorder(), _Builder):
+    if not isinstance(watching.graph_maker(), _Builder):
         raise RuntimeError("gradients belong to a graph: ask for them in the block of `with static.Graph()`")
     wanted = [with_respect_to] if isinstance(with_respect_to, Tensor) else list(with_respect_to)
     return [gradient for gradient in grad(of, wanted) if gradient is not None]

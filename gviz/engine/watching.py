@@ -73,6 +73,7 @@ class Recorder(Protocol):
 
 class _Here(threading.local):
     recorder: Recorder | None = None
+    watch: Recorder | None = None  # who sees every thread, and makes no graph
 
 
 here = _Here()
@@ -85,13 +86,42 @@ def recorder() -> Recorder | None:
 
 def is_recording() -> bool:
     """Whether the operations of this thread are being recorded: a backward pass must then consist of operations."""
-    return bool(watchers) and here.recorder is not None
+    return bool(watchers) and here.recorder is not here.watch
+
+
+class _Seen:
+    """A recorder whose operations and reads a watch sees first."""
+
+    def __init__(self, recorder: Recorder, watch: Recorder) -> None:
+        self.recorder, self._watch = recorder, watch
+        self._operands: tuple[Tensor, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.recorder, name)
+
+    def refs(self, tensors: Sequence[Tensor]) -> tuple[Any, ...]:
+        self._operands = tuple(tensors)
+        return self.recorder.refs(tensors)
+
+    def ran(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
+        self._watch.ran(op, self._operands, attrs, outputs)
+        self.recorder.ran(op, refs, attrs, outputs)
+
+    def read(self, tensor: Tensor, how: str) -> None:
+        self._watch.read(tensor, how)
+        self.recorder.read(tensor, how)
+
+
+def graph_maker() -> Recorder | None:
+    """The recorder of this thread itself, whoever sees what it records."""
+    return here.recorder.recorder if isinstance(here.recorder, _Seen) else here.recorder
 
 
 @contextmanager
 def recording(by: Recorder | None) -> Iterator[None]:
     """Let `by` record what this thread does; None: nobody, for a moment."""
-    before, here.recorder = here.recorder, by
+    seen = by if by is None or here.watch is None else _Seen(by, here.watch)
+    before, here.recorder = here.recorder, seen
     add(1)
     modes.watch_new(by.born if by is not None else None, 1)
     try:
@@ -104,11 +134,12 @@ def recording(by: Recorder | None) -> Iterator[None]:
 
 @contextmanager
 def recording_every_thread(by: Recorder) -> Iterator[None]:
-    """Let `by` record what every thread does that has no recorder of its own; it is not told of new tensors."""
-    before, _Here.recorder = _Here.recorder, by
+    """Let `by` see what every thread does; it makes no graph, and is not told of new tensors."""
+    before = _Here.watch
+    _Here.recorder = _Here.watch = by
     add(1)
     try:
         yield
     finally:
-        _Here.recorder = before
+        _Here.recorder = _Here.watch = before
         add(-1)

@@ -251,3 +251,18 @@ def test_threads_and_code_made_at_run_time_are_watched_too(tmp_path):
         "  a value leaves the graph here",
         "  instead: the source of <string> is not known",
     ]
+
+
+def test_what_a_capture_a_trace_or_a_static_graph_does_is_seen_too(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import gviz.engine as torch\nfrom gviz.engine import graphs, static\nx = torch.ones(2)\n"
+        "with graphs.capture(graphs.Graph()):\n    y = x * 2\n"
+        "with static.Graph() as graph:\n    p = static.placeholder('p', (2,))\n    q = p + 1\n"
+        "assert graph.run(q, {p: x}).tolist() == [2, 2]\nassert not torch.jit.is_tracing()\n"
+        "torch.jit.trace(lambda x: x * 2 if x.sum() > 0 else x, x, check_trace=False)\n"
+        "with graphs.capture(graphs.Graph()):\n    x[x > 0]\n"
+    )
+    _, out, err = gviz("graphify", "program.py", cwd=tmp_path)
+    lines = [line.split(":")[1] for line in out.splitlines() if line.startswith("program.py:")]
+    assert lines == ["9", "11", "13"]  # a value that is read, a side that is chosen, a size that depends on data
+    assert "depends on data, and buffers are of a fixed size" in err
