@@ -43,7 +43,7 @@ def test_a_tensor_is_drawn_with_the_names_it_is_given(tmp_path):
     [
         ("x.jpeg", {}, "cannot tell the format", 2),
         ("x.svg", {"at": 99}, "there is no event 99", 2),
-        ("x.svg", {"at": "nobody"}, "there is no nobody", 2),
+        ("x.svg", {"at": "nobody"}, "there is no moment nobody", 2),
         ("x.svg", {"node": "nobody"}, "there is no nobody", 2),
         ("x.svg", {"ancestors": True}, "need a node", 2),
         ("x.svg", {"style": "pretty"}, "no style", 2),
