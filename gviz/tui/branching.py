@@ -36,8 +36,12 @@ _PLACES = 3
 def what_if(session: Session, text: str) -> Look | Said:
     """``whatif [CHANGE]``: one change more, and everything that is another number now; without one what was changed.
 
-    From then on every moment of the iteration shows both numbers, until all is taken back.
+    From then on every moment of the iteration shows both numbers, until all is taken back. A range draws curves.
     """
+    if ".." in text.partition("=")[2]:
+        from gviz.tui.sweeping import sweep  # it draws with what stands here
+
+        return sweep(session, text, _changes(session))
     changes = (*_changes(session), text) if text else _changes(session)
     return (
         _changed(session, changes) if changes else Said(("nothing is changed; whatif x = 5 shows what would follow",))

@@ -228,7 +228,9 @@ _PROGRAM = (
 )  # fmt: skip
 
 _WHAT_IF = (
-    Spec("whatif", (), "[CHANGE]", "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2",
+    Spec("whatif", (), "[CHANGE]",
+         "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2; curves for a range, "
+         "x = -3..3 --show z,x.grad",
          _looks(branching.what_if)),
     Spec("undo", (), "", "take the last change of whatif back", _looks(branching.undo)),
     Spec("gradcheck", (), "[PLACE]", "whether the gradients a node sent on are what small changes of its inputs say",
@@ -245,7 +247,7 @@ _OTHER = (
     Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
     Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first", _files(saving.load)),
     Spec("source", (), "FILE", "carry out the commands of a file", _files(saving.source)),
-    Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 is whatif x = 5", _set),
+    Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 and set x = -3..3 are whatif", _set),
     Spec("show", (), "[KEY]", "the settings, or one of them",
          lambda session, command: Said(tuple(session.settings.told(command.argument)))),
     Spec("theme", (), "NAME", "the same as set theme NAME",

@@ -17,7 +17,7 @@ from gviz.values import Array
 
 _FORM = re.compile(r"\s*(?P<grad>grad\s+)?(?P<place>[^=\[\]]+?)\s*(?P<index>\[[^\]]*\])?\s*=\s*(?P<value>[^=].*)")
 _HINT = 'write "x = 5", "w[0, 1] = 0" or "grad z = 2"'
-_RANGE_HINT = 'a range is of two finite numbers, and for the command line: gviz whatif TRACE "x = -3..3" --show z'
+_RANGE_HINT = "a range is of two finite numbers, and stands alone: x = -3..3"
 
 Part = int | slice | EllipsisType
 Number = bool | int | float

@@ -64,6 +64,11 @@ def test_a_range_draws_curves(folder, tmp_path):
     assert heights[0] == heights[4] < heights[1] == heights[3] < heights[2]
 
 
+def test_a_range_on_top_of_a_change(folder):
+    _, out, _ = gviz("whatif", "program.gviz", "w[0] = 9", "x = -1..1", "--show", "z", "--points", "3", cwd=folder)
+    assert [line.split()[0] for line in out.splitlines() if " | " in line and line.split()[0] != "|"] == ["12", "11"]
+
+
 def test_nodes_are_those_of_the_recording_also_where_the_branch_numbers_them_anew(tmp_path):
     loop = PROGRAM.replace("z = x", "for _ in range(2):\n    z = x").replace("z.backward()", "    z.backward()")
     (tmp_path / "loop.py").write_text(loop)
@@ -99,7 +104,7 @@ def test_what_could_not_be_run_again_is_said_once_and_nothing_is_made_up(tmp_pat
         (["q = 5"], 2, "gviz: error: there is no q"),
         (["x = five"], 2, "gviz: error: five is not a number or a list of numbers"),
         (["x = [1, 2]"], 2, "gviz: error: this value does not fit"),
-        (["x = -3..3"], 2, "gviz: error: a range needs --show, and stands alone"),
+        (["x = -3..3"], 2, "gviz: error: a range needs --show, and no second range"),
         (["x = 3..3", "--show", "z"], 2, "gviz: error: x = 3..3 has no extent that can be counted"),
         (["x = -1e308..1e308", "--show", "z"], 2, "gviz: error: x = -1e308..1e308 has no extent that can be counted"),
         (["x = -3..3", "--show", "w"], 2, "gviz: error: w is more than one number"),

@@ -8,6 +8,7 @@ import gviz.engine as torch
 from gviz.trace import load
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.tui import sweeping
 from gviz.tui.screens.sheet import Sheet
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
@@ -70,6 +71,54 @@ def test_every_step_tells_both_until_all_is_taken_back(timeline):
 
 def test_settings_are_still_set(timeline):
     assert said(timeline, "set ascii on") != said(timeline, "set x = 5")
+
+
+def test_a_range_draws_value_and_gradient_and_changes_nothing(timeline):
+    rows = said(timeline, "set x = -3..3")
+    assert [row for row in rows if row.endswith(" over x")] == ["z over x", "x.grad over x"]
+    assert sum(row.count("•") for row in rows) == 50
+    assert [row.split()[0] for row in rows if " | " in row and row.split()[0] != "|"] == ["9", "0", "6", "-6"]
+    assert rows[-1] == 'as a picture: gviz whatif TRACE "x = -3..3" --show "z,x.grad" -o curve.svg'
+    assert said(timeline, "set x = -3..3", "undo") == ["nothing is changed"]
+
+
+def test_a_range_of_something_asked_for_on_top_of_a_change(timeline):
+    rows = said(timeline, "whatif grad z = 2", "whatif x = 0..1 --show x.grad")
+    assert rows[0] == "x.grad over x"
+    assert rows[1].split()[0] == "4"
+    assert " ".join(rows[-2:]) == 'as a picture: gviz whatif TRACE "grad z = 2" "x = 0..1" --show "x.grad" -o curve.svg'
+
+
+def vectors():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = w * w
+    y.backward(torch.ones(2))
+    return w, y
+
+
+def test_what_is_several_numbers_is_added_up():
+    rows = said(Timeline(MemoryLog(events_of(vectors))), "whatif w[1] = 0..3")
+    assert [row for row in rows if " over " in row] == ["(y).sum() over w[1]", "w.grad[1] over w[1]"]
+    assert [row.split()[0] for row in rows if " | " in row and row.split()[0] != "|"] == ["10", "1", "6", "0"]
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        ("x = 3..1", 'x = 3..1 has no extent that can be counted; hint: write "x = -3..3".'),
+        ("x = a..1", "a..1 is not a number or a list of numbers; hint: a range is of two finite numbers, "),
+        ("q = 0..1", "there is no q"),
+        ("grad z = 0..1", "it is not clear what to draw; hint: grad z = -3..3 --show x.grad."),
+        ("x = 0..1 --show q", "there is no q"),
+    ],
+)
+def test_a_range_that_cannot_be_drawn(timeline, change, refusal):
+    assert said(timeline, f"whatif {change}")[0].startswith(refusal)
+
+
+def test_a_range_over_a_long_recording_is_for_the_command_line(timeline, monkeypatch):
+    monkeypatch.setattr(sweeping, "MOST_RUNS", 8)
+    assert said(timeline, "whatif x = 0..1")[0].endswith('gviz whatif TRACE "x = 0..1" --show z,x.grad.')
 
 
 class Torch(MemoryLog):

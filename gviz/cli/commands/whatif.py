@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from math import nan
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,11 +48,12 @@ def command(
 ) -> None:
     """Change a number in a trace of gviz's engine and see what follows, without running the program.
 
-    CHANGE is "x = 5", "w[0, 1] = 0", "grad z = 2", or one range "x = -3..3", which draws curves. Every operation and
-    pass of one iteration is run again, the last one unless --at says another.
+    CHANGE is "x = 5", "w[0, 1] = 0", "grad z = 2", and at most one a range "x = -3..3", which draws curves. Every
+    operation and pass of one iteration is run again, the last one unless --at says another.
     """
     from gviz.trace.reader import open_trace
     from gviz.trace.timeline import Timeline
+    from gviz.tui.sweeping import named
     from gviz.whatif.sweep import swept
     from gviz.words.moments import event_at
 
@@ -63,9 +64,9 @@ def command(
         timeline = Timeline(log)
         n = event_at(timeline, at) if at else len(timeline)
         iteration = timeline.iteration_at(n)
-        shows = [text.strip() for text in (show or "").split(",") if text.strip()]
-        if sweep := [point for change in changes for point in swept(change, points)]:
-            _sweep(timeline, iteration, changes, sweep, shows, output, force, settings)
+        shows = named(show or "")
+        if ranges := [change for change in changes if list(swept(change, points))]:
+            _sweep(timeline, iteration, changes, ranges, points, shows, output, force, settings)
         else:
             _branch(timeline, iteration, changes, shows, output, force)
 
@@ -134,59 +135,34 @@ def _sweep(
     timeline: Timeline,
     iteration: Iteration,
     changes: Sequence[str],
-    sweep: Sequence[tuple[float, str]],
+    ranges: Sequence[str],
+    points: int,
     shows: Sequence[str],
     output: Path | None,
     force: bool,
     settings: GlobalOptions,
 ) -> None:
     from gviz.render.curve import svg_curves, text_curve
+    from gviz.tui.sweeping import curves
+    from gviz.whatif.sweep import swept
 
-    if len(changes) != 1 or not shows:
-        raise GvizError("a range needs --show, and stands alone", hint='"x = -3..3" --show z,x.grad', exit_code=2)
-    curves = _curves(timeline, iteration, sweep, shows)
-    what = changes[0].partition("=")[0].strip()
+    if len(ranges) != 1 or not shows:
+        what = "a range needs --show, and no second range"
+        raise GvizError(what, hint='"x = -3..3" --show z,x.grad', exit_code=2)
+    sweep, kept = list(swept(ranges[0], points)), [change for change in changes if change != ranges[0]]
+    drawn, stopped = curves(timeline, iteration, sweep, shows, kept, partial(_progress, points))
+    streams.say_raw("\r\x1b[K" if sys.stderr.isatty() else "")
+    for line in stopped:
+        click.echo(line)
+    what = ranges[0].partition("=")[0].strip()
     if output is None:
-        for text, points in curves:
-            for line in text_curve(f"{text} over {what}", points, ascii=terminal.needs_ascii(asked=settings.ascii)):
+        for text, curve in drawn:
+            for line in text_curve(f"{text} over {what}", curve, ascii=terminal.needs_ascii(asked=settings.ascii)):
                 click.echo(line)
         return
-    outputs.write_all([(output, svg_curves(what, curves).encode())], force=force)
+    outputs.write_all([(output, svg_curves(what, drawn).encode())], force=force)
     streams.say(f"wrote {output}")
 
 
-def _curves(
-    timeline: Timeline, iteration: Iteration, sweep: Sequence[tuple[float, str]], shows: Sequence[str]
-) -> list[tuple[str, list[tuple[float, float]]]]:
-    """The points of each expression; nan where the branch had to stop before it."""
-    from gviz.trace.timeline import Timeline as Made
-    from gviz.tui.asking import Asker
-    from gviz.tui.branching import branch_of
-
-    _refuse_several(timeline, iteration, shows)
-    curves: dict[str, list[tuple[float, float]]] = {text: [] for text in shows}
-    for done, (x, change) in enumerate(sweep):
-        streams.say_raw(f"\r\x1b[K{done} of {len(sweep)} points" if sys.stderr.isatty() else "")
-        branch = branch_of(timeline, iteration, [change])
-        other = Made(branch.log)
-        asker = Asker(other)
-        for text, points in curves.items():
-            try:
-                y = asker.number(branch.expression(text), len(other))
-            except GvizError:
-                if not branch.stopped:
-                    raise
-                y = nan
-            points.append((x, y))
-    streams.say_raw("\r\x1b[K" if sys.stderr.isatty() else "")
-    return list(curves.items())
-
-
-def _refuse_several(timeline: Timeline, iteration: Iteration, shows: Sequence[str]) -> None:
-    """Raise `GvizError` for an expression that is more than one number."""
-    from gviz.tui.asking import Asker
-
-    asker = Asker(timeline)
-    for text in shows:
-        if asker.elements(text, iteration.end) > 1:
-            raise GvizError(f"{text} is more than one number", hint=f"({text}).sum() is one", exit_code=2)
+def _progress(points: int, done: int) -> None:
+    streams.say_raw(f"\r\x1b[K{done} of {points} points" if sys.stderr.isatty() else "")
