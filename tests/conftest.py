@@ -1,12 +1,16 @@
 import importlib.util
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share `recording.py`
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background, and so would be what tests start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _has(module):

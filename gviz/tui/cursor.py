@@ -23,6 +23,8 @@ Move = Callable[[Timeline, int], int]
 HISTORY = 1000
 SEARCHED = 100
 """Events without a node that are passed over to find one to look at."""
+HELD = ("breakpoint", "paused", "post_mortem", "the program is")
+"""How reasons begin that are worth more than what the event is: a stop that was asked for, a program that is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,7 @@ class Cursor:
         if position == 0 or (ran_backward and position == start):
             return "start of recording"
         event, at_end = self.timeline.event(position), position == len(self.timeline)
-        if reason.startswith("breakpoint"):
+        if reason.startswith(HELD):
             return reason
         if position in self.timeline.errors and not (at_end and position == start):
             return "error"

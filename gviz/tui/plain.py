@@ -22,7 +22,7 @@ from gviz.tui import lines, stopping
 from gviz.tui.command import Asked, Command, FrontEnd, Look, Said
 from gviz.tui.command_lines import echoed, typed
 from gviz.tui.completing import completions
-from gviz.tui.cursor import Arrival, Cursor, start_of
+from gviz.tui.cursor import HELD, Arrival, Cursor, start_of
 from gviz.tui.drawing.beside import differences, title
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -33,8 +33,6 @@ from gviz.tui.tutor import Noticed, Tutor
 
 WIDTH = 80
 PROGRESS_SECONDS = 2.0
-_HELD = ("paused", "post_mortem", "the program is")
-"""How reasons begin that a program under control has to stand still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +202,8 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
     said = list(_here(session))
     yield f"{_direction(stop)}{said[0]}"
     yield from said[1:]
-    if stop.reason.startswith("breakpoint"):
+    if stop.reason in ("end of recording", "start of recording") or stop.reason.startswith(HELD):
         yield session.glyphs.text(f"{stop.reason}.")
-    if stop.reason in ("end of recording", "start of recording") or stop.reason.startswith(_HELD):
-        yield f"{stop.reason}."
 
 
 def _direction(stop: Arrival) -> str:

@@ -117,7 +117,7 @@ def test_modules_of_the_program_see_the_engine_too(tmp_path):
 
 def test_what_builds_on_pytorch(tmp_path):
     (tmp_path / "program.py").write_text(TORCHVIZ)
-    assert recorded("--engine", "builtin", "program.py", cwd=tmp_path) == (0, "Graph True True\n", "")
+    assert recorded("--engine", "builtin", "program.py", cwd=tmp_path) == (0, "Digraph True True\n", "")
 
 
 def test_auto_without_torch_says_so_once(tmp_path):

@@ -144,7 +144,7 @@ def test_in_place():
     assert timeline.info(select).created.outputs[0].version == 0
     failed = presses(timeline, "ff")
     assert "is at version 1; expected version 0" in timeline.event(failed).error
-    assert timeline.at(failed).state(product).step == "running"
+    assert timeline.at(failed).state(product).step == "failed"
     assert output(timeline, select, failed).version == 1
     assert numbers(output(timeline, nodes(timeline, "x")[-1]).grad) == 1
 
