@@ -134,7 +134,7 @@ def _gradients(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Dif
     if left is None or right is None:
         return
     for nr in range(min(len(left.outputs), len(right.outputs))):
-        (x, seq_x), (y, seq_y) = _gradient(left, nr), _gradient(right, nr)
+        (x, seq_x), (y, seq_y) = gradient(left, nr), gradient(right, nr)
         if x is None and y is None:
             continue
         gap = None
@@ -145,7 +145,7 @@ def _gradients(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Dif
         yield Difference("gradient", pair, nr, (seq_x, seq_y), (x, y), gap)
 
 
-def _gradient(state: NodeState, nr: int) -> tuple[Value | None, int]:
+def gradient(state: NodeState, nr: int) -> tuple[Value | None, int]:
     """The gradient of an output, ``.grad`` before what a pass brought, and the event that completed it."""
     output = state.outputs[nr]
     if output.grad is not None:

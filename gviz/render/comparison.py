@@ -19,6 +19,8 @@ WIDTH = 92
 VALUE_WIDTH = 12
 _WORDS_WIDTH = 23
 """Room for what differs, at the right."""
+_WIDEST = 36
+"""Of one side: from then on the words at the right get the room."""
 
 _WORDS: dict[Kind, str] = {
     "inputs": "computed from other nodes",
@@ -60,6 +62,11 @@ def rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False
 
     Without `everything` only what differs. `width` characters are enough for all but many differences at once.
     """
+    return (text for _, text in paired_rows(comparison, width, everything=everything))
+
+
+def paired_rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False) -> Iterator[tuple[Pair, str]]:
+    """The same rows, each with the pair of nodes that it is about."""
     column = column_of(width)
     by_pair: dict[Pair, list[Difference]] = defaultdict(list)
     for difference in comparison.differences:
@@ -69,18 +76,24 @@ def rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False
         if everything or differences:
             left, right = _cell(comparison.a, pair[0], column), _cell(comparison.b, pair[1], column)
             said = ", ".join(dict.fromkeys(filter(None, map(_said, differences))))
-            yield f"{left:<{column}} {_mark(pair, differences)} {right:<{column}} {said}".rstrip()
+            yield pair, f"{left:<{column}} {_mark(pair, differences)} {right:<{column}} {said}".rstrip()
 
 
 def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH) -> str:
     """What stands above the columns: the names of the two recordings."""
     column = column_of(width)
-    return f"{_title(comparison.a, a, column):<{column}}   {_title(comparison.b, b, column)}".rstrip()
+    left, right = titles(comparison, a, b, column)
+    return f"{left:<{column}}   {right}".rstrip()
+
+
+def titles(comparison: Comparison, a: str, b: str, width: int) -> tuple[str, str]:
+    """The names of the two recordings, each with its iteration where there are several."""
+    return _title(comparison.a, a, width), _title(comparison.b, b, width)
 
 
 def column_of(width: int) -> int:
     """How wide one side is in a table of `width` characters."""
-    return max((width - 3 - _WORDS_WIDTH) // 2, VALUE_WIDTH + 12)
+    return max(min((width - 3 - _WORDS_WIDTH) // 2, _WIDEST), VALUE_WIDTH + 12)
 
 
 def _title(side: Side, name: str, width: int) -> str:
@@ -137,16 +150,17 @@ def _told(difference: Difference) -> str:
     if difference.kind == "shape" and x and y:
         return f"{numbers.shape_text(x.shape)} and {numbers.shape_text(y.shape)}"
     shown_values = [numbers.short(value, VALUE_WIDTH * 2) if value is not None else "none" for value in (x, y)]
-    return " and ".join(shown_values) + _apart(difference)
+    return ", ".join(filter(None, (" and ".join(shown_values), apart(difference))))
 
 
-def _apart(difference: Difference) -> str:
+def apart(difference: Difference) -> str:
+    """How far the two are apart, and where most: ``0.1 apart at [1], 4 elements``; empty if that cannot be said."""
     gap = difference.distance
     if gap is None:
         return ""
     at = f" at [{', '.join(map(str, gap.where))}]" if gap.where else ""
     count = f", {gap.elements} elements" if gap.elements > 1 else ""
-    return f", {numbers.number(gap.largest)} apart{at}{count}"
+    return f"{numbers.number(gap.largest)} apart{at}{count}"
 
 
 def _said(difference: Difference) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,29 @@ from gviz.tui.session import Session
 _HINT = 'write "compare 1,2" for two iterations, "compare other.gviz" for another recording'
 
 
-def compare(session: Session, text: str) -> Look:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared(Look):
+    """Two sides to look at beside each other, with the `names` of their recordings.
+
+    `here` says which of them are of this recording, the one to go to first.
+    """
+
+    comparison: Comparison
+    names: tuple[str, str]
+    here: tuple[int, ...]
+
+    def place_of(self, at: int) -> tuple[int, int] | None:
+        """Event and node of this recording that pair number `at` is about: where they first differ, else its making."""
+        pair = self.comparison.pairs[at]
+        sides = (self.comparison.a, self.comparison.b)
+        for which in self.here:
+            if node := pair[which]:
+                events = [each.events[which] for each in self.comparison.differences if each.pair == pair]
+                return next(filter(None, events), sides[which].infos[node].born), node
+        return None
+
+
+def compare(session: Session, text: str) -> Compared:
     """``compare [A,B]`` or ``compare FILE [A,B]``; without numbers this iteration and the one before (in FILE: it)."""
     timeline = session.timeline
     here = timeline.iteration_at(session.cursor.position).index + 1
@@ -33,7 +56,9 @@ def compare(session: Session, text: str) -> Look:
         if first == second:
             raise GvizError(f"both sides are iteration {first} of this recording", hint=_HINT, exit_code=2)
     comparison = compared(Side(timeline, first), Side(other, second))
-    return Look("Compared", partial(_lines, comparison, session.title, Path(file).name or session.title))
+    names = session.title, Path(file).name or session.title
+    rows = partial(_lines, comparison, *names)
+    return Compared("Compared", rows, comparison=comparison, names=names, here=(0,) if file else (1, 0))
 
 
 def _parts(text: str) -> tuple[str, tuple[int, int] | None]:

@@ -2,11 +2,12 @@
 
 import pytest
 from cli.programs import gviz
-from driving import transcript
+from driving import app_of, transcript
 from recording import events_of
 
 import gviz.engine as torch
 from gviz.trace.log import MemoryLog
+from gviz.trace.record import keep
 from gviz.trace.timeline import Timeline
 
 
@@ -42,6 +43,75 @@ def test_another_recording(timeline, tmp_path):
     gviz("record", "-o", "one.gviz", "one.py", cwd=tmp_path)
     rows = said(timeline, f"compare {tmp_path / 'one.gviz'} 1,1")
     assert "one.gviz" in rows[[row.startswith("#") for row in rows].index(True) - 1]
+
+
+def painted(screen, id):
+    panel = screen.query_one(id)
+    return [panel.render_line(y).text.rstrip() for y in range(panel.size.height)]
+
+
+async def compared(pilot, command="compare 1,2"):
+    await pilot.press("colon", *command, "enter")
+    await pilot.pause()
+    return pilot.app.screen
+
+
+@pytest.mark.parametrize(("size", "beside"), [((120, 40), True), ((80, 24), False)])
+async def test_both_boxes_of_the_first_difference(timeline, size, beside):
+    app = app_of(timeline)
+    async with app.run_test(size=size) as pilot:
+        screen = await compared(pilot)
+        boxes = [row for row in painted(screen, "#boxes") if row]
+        rows = painted(screen, "#pairs")
+    assert "iteration 1" in rows[0]
+    assert "iteration 2" in rows[0]
+    assert rows[1].lstrip().startswith("#1 w")
+    (tops,) = {row.count("w leaf #1") for row in boxes} - {0}
+    assert tops == (2 if beside else 1)
+    assert sum(row.count("| gradient") for row in boxes) == 2
+    assert not any("| value" in row for row in boxes)
+    assert boxes[-1].strip() == "gradient 0.6246 apart"
+
+
+async def test_a_row_leads_to_its_event_and_node(timeline):
+    app = app_of(timeline)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await compared(pilot)
+        await pilot.press("down")
+        await pilot.pause()
+        chosen = painted(screen, "#boxes")[0]
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.screen is not screen
+        assert f"#{app.screen.selected} " in chosen.split("iteration 1")[1]
+        assert timeline.at(app.screen.cursor.position).node == app.screen.selected
+
+
+async def test_what_is_equal_is_shown_too_if_asked_for(timeline):
+    app = app_of(timeline)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await compared(pilot)
+        await pilot.press("down")
+        before = len(screen.query_one("#pairs")._lines), painted(screen, "#boxes")
+        await pilot.press("a")
+        await pilot.pause()
+        assert len(screen.query_one("#pairs")._lines) > before[0]
+        assert painted(screen, "#boxes") == before[1]
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is not screen
+
+
+async def test_a_node_that_only_the_other_recording_has(timeline, tmp_path):
+    keep(Timeline(MemoryLog(events_of(loops)))._log, tmp_path / "other.gviz")
+    app = app_of(timeline)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await compared(pilot, f"compare {tmp_path / 'other.gviz'} 1,2")
+        await pilot.press("end", *["down"] * 20, "enter")
+        await pilot.pause()
+        assert app.screen is screen
+        assert screen.query_one("#pairs").border_subtitle == "only the other recording has this node"
+        assert "only the other side has it" in painted(screen, "#boxes")[1]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.tui.arrangement import PANELS
 from gviz.tui.command import Asked, Command, FrontEnd, Look, Said
+from gviz.tui.comparing import Compared
 from gviz.tui.cursor import Arrival
 from gviz.tui.looking import wrapped_lines
 from gviz.tui.parsing import spec_of
@@ -57,6 +58,8 @@ def _look(screen: DebuggerScreen, look: Look) -> None:
         screen.panels.bring(look.panel)
         if look.at_end:
             screen.query_one(NodePanel).scroll_end(animate=False)
+    elif isinstance(look, Compared):
+        screen.show_compared(look)
     else:
         screen.show_sheet(look.title, look.lines)
     screen.show_frame()

@@ -17,12 +17,14 @@ from gviz.trace.moment import Moment
 from gviz.tui import folding
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.command import Command
+from gviz.tui.comparing import Compared
 from gviz.tui.drawing.keys import help_page
 from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed, RowActed
 from gviz.tui.parsing import spec_of
 from gviz.tui.screens.chooser import ChooserScreen
+from gviz.tui.screens.compared import ComparedScreen
 from gviz.tui.screens.cursor_keys import CursorKeys
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.menu import MenuScreen
@@ -205,6 +207,17 @@ class LookKeys(CursorKeys):
         keys = self.session.keys
         closing = {key for id in ("act.help", "look.explain", "look.happened", "act.quit") for key in keys[id]}
         self._lay_over(lambda: SheetScreen(title, draw, self.session.glyphs, closing, self.take_key))
+
+    def show_compared(self, look: Compared) -> None:
+        """Two graphs aligned; a row of them leads to its event and node."""
+        moment = self.moment
+        if moment is not None and not self.panels.too_small:
+            self.app.push_screen(ComparedScreen(self.session, look, moment), self._go_to_row)
+
+    def _go_to_row(self, place: tuple[int, int] | None) -> None:
+        if place is not None:
+            self.action_seek(place[0])
+            self.show_arrival(self.cursor.select(place[1]))
 
     def action_inspect(self) -> None:
         """Everything about the selected node."""

@@ -20,8 +20,8 @@ Draw = Callable[[int], Iterable[Line]]
 class Sheet(LinkedPage):
     """A page made to the width it gets."""
 
-    def __init__(self, draw: Draw, glyphs: Glyphs) -> None:
-        super().__init__(id="sheet")
+    def __init__(self, draw: Draw, glyphs: Glyphs, *, id: str = "sheet") -> None:
+        super().__init__(id=id)
         self._draw_lines = draw
         self.glyphs = glyphs
 

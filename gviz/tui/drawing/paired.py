@@ -1,0 +1,102 @@
+"""Two aligned nodes as boxes beside each other, or below each other where the screen is narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import zip_longest
+from pathlib import PurePath
+
+from gviz.compare.alignment import Pair
+from gviz.compare.comparison import Comparison, Difference, Kind, gradient
+from gviz.compare.side import Side
+from gviz.explain.names import title, why_untracked
+from gviz.numbers import kind_text, short
+from gviz.plain_text import clipped, shown
+from gviz.render.cells.box import BoxFrame, box_lines
+from gviz.render.cells.look import Face
+from gviz.render.comparison import apart, titles
+from gviz.trace.state import NodeInfo
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import STYLES, Line, columns, cut, line
+from gviz.values import Value
+
+BESIDE = 100
+"""Cells from which on the two boxes stand beside each other."""
+_LEAST = 16
+
+Fact = tuple[str, str, str, frozenset[Kind]]
+"""A row of a box: its label, its text and style, and the kinds of differences that it shows."""
+
+
+def pair_lines(
+    comparison: Comparison, pair: Pair, names: tuple[str, str], width: int, glyphs: Glyphs
+) -> Iterator[Line]:
+    """Both boxes of a row, `names` in their borders, with a mark at what differs; below them how far it is apart."""
+    found = [each for each in comparison.differences if each.pair == pair]
+    room = (width - 2) // 2 if width >= BESIDE else width
+    sides = zip((comparison.a, comparison.b), pair, titles(comparison, *names, room // 2), strict=True)
+    left, right = [_box(side, node, name, found, room, glyphs) for side, node, name in sides]
+    if width >= BESIDE:
+        blank: Line = ((" " * room, ""),)
+        yield from ((*x, ("  ", ""), *y) for x, y in zip_longest(left, right, fillvalue=blank))
+    else:
+        yield from (*left, *right)
+    said = "; ".join(f"{each.kind} {text}" for each in found if (text := apart(each)))
+    if said:
+        yield cut(line((said, "sum")), width, glyphs.cut)
+
+
+def _box(side: Side, node: int, name: str, found: Sequence[Difference], width: int, glyphs: Glyphs) -> tuple[Line, ...]:
+    """The box of one side, as wide as is said; of a node that this side has not, an empty one."""
+    note = glyphs.text(name)
+    if not node:
+        face = Face(
+            "no such node", ((("only the other side has it", "muted"),),), states=frozenset({"pending"}), note=note
+        )
+    else:
+        info = side.infos[node]
+        kinds = {each.kind for each in found}
+        output_nr = next((each.output_nr for each in found if each.output_nr), 0)
+        rows = tuple(_row(fact, kinds, width - 4, glyphs) for fact in _facts(side, info, output_nr, kinds))
+        face = Face(glyphs.text(title(info)), rows, info.created.kind, note=note)
+    frame = BoxFrame(width, len(face.rows) + 2, None, False, False, False, glyphs.ascii)
+    return tuple(tuple((text, _style(style)) for text, style in row) for row in box_lines(face, frame))
+
+
+def _style(name: str) -> str:
+    return name if name in STYLES else ""
+
+
+def _row(fact: Fact, kinds: Collection[Kind], width: int, glyphs: Glyphs) -> Line:
+    """``| value      0.46``: the mark that the list has, too, stands at what differs."""
+    label, text, style, shows = fact
+    differs = not shows.isdisjoint(kinds)
+    head = line(("| " if differs else "  ", "sum"), (label, "muted"))
+    return columns(head, line((glyphs.text(text), "sum" if differs else style)), width, glyphs.cut)
+
+
+def _facts(side: Side, info: NodeInfo, output_nr: int, kinds: set[Kind]) -> Iterator[Fact]:
+    values, state = side.values[info.node], side.states[info.node]
+    value = values[output_nr] if output_nr < len(values) else None
+    yield "value", _text(value, "not stored"), "value", frozenset({"value"})
+    if value is not None and (value.shape or kinds & {"shape", "dtype"}):
+        yield "shape", kind_text(value), "muted", frozenset({"shape", "dtype"})
+    grad = gradient(state, output_nr)[0] if state is not None and output_nr < len(state.outputs) else None
+    yield "gradient", _text(grad, "none"), "grad", frozenset({"gradient"})
+    if "kept" in kinds:
+        yield ".grad before", _text(side.kept.get(info.node, (None, 0))[0], "none"), "grad", frozenset({"kept"})
+    if "inputs" in kinds:
+        yield "from", ", ".join(f"#{node}" for node, _ in info.created.inputs), "", frozenset({"inputs"})
+    if "arguments" in kinds:
+        text = ", ".join(f"{name} {value}" for name, value in info.created.attrs)
+        yield "arguments", clipped(text, 60) or "none", "", frozenset({"arguments"})
+    if "tracking" in kinds:
+        untracked = f"not tracked: {why_untracked(info.created)}" if info.created.untracked else "tracked"
+        yield "autograd", untracked, "", frozenset({"tracking"})
+    if info.frames:
+        frame = info.frames[0]
+        yield "at", f"{shown(PurePath(frame.path).name)}:{frame.line}", "", frozenset()
+
+
+def _text(value: Value | None, nothing: str) -> str:
+    return nothing if value is None else short(value, _LEAST * 2)

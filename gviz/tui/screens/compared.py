@@ -1,0 +1,138 @@
+"""Two graphs aligned: the rows in which they differ, and both boxes of the chosen row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from gviz.render import comparison as text_of
+from gviz.trace.moment import Moment
+from gviz.tui import lines
+from gviz.tui.comparing import Compared
+from gviz.tui.drawing.paired import BESIDE, pair_lines
+from gviz.tui.lines import Line
+from gviz.tui.messages import RowActed
+from gviz.tui.screens.sheet import Sheet
+from gviz.tui.session import Session
+from gviz.tui.widgets.lists import Key, RowList
+
+_ROWS = 7
+"""Of a box with its value, shape, gradient and line, and of what is said below it."""
+
+
+class PairList(RowList):
+    """One row for each pair of nodes: those that differ, or `everything`."""
+
+    everything = False
+
+    def __init__(self, session: Session, look: Compared) -> None:
+        super().__init__(session, "", id="pairs")
+        self._look = look
+
+    def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
+        """The two names, then a row for each pair; what it stands for is its place among all pairs."""
+        comparison, (a, b) = self._look.comparison, self._look.names
+        places = {pair: at for at, pair in enumerate(comparison.pairs)}
+        found = text_of.paired_rows(comparison, width, everything=self.everything)
+        heading = lines.line((text_of.heading(comparison, a, b, width), "muted"))
+        return [(heading, None), *((lines.line(text), ("pair", places[pair])) for pair, text in found)]
+
+    def show_everything(self, *, everything: bool) -> None:
+        """Show what is equal, too, or only what differs; the chosen pair stays chosen."""
+        pair = self.pair
+        self.everything = everything
+        self.draw()
+        self.choose_pair(pair)
+
+    def choose_pair(self, at: int) -> None:
+        """Choose the row of a pair, the nearest before it where it has none."""
+        rows = [(int(key[1]), row) for row, key in enumerate(self._keys) if key is not None]
+        self.chosen = max(((pair, row) for pair, row in rows if pair <= at), default=min(rows, default=(0, 0)))[1]
+
+    @property
+    def pair(self) -> int:
+        """The place of the chosen pair, -1 where there is no row."""
+        key = self._keys[self.chosen] if self.chosen < len(self._keys) else None
+        return -1 if key is None else int(key[1])
+
+
+class ComparedScreen(ModalScreen[tuple[int, int] | None]):
+    """Enter answers with the event and the node of this recording that the chosen row is about; escape with none."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", show=False),
+        Binding("a", "everything", show=False),
+    ]
+
+    def __init__(self, session: Session, look: Compared, moment: Moment) -> None:
+        super().__init__()
+        self._session, self._look, self._moment = session, look, moment
+
+    def compose(self) -> ComposeResult:
+        """What there is to say, the rows, and the boxes of one of them."""
+        yield Sheet(self._summary, self._session.glyphs, id="summary")
+        yield PairList(self._session, self._look)
+        yield Sheet(self._boxes, self._session.glyphs, id="boxes")
+
+    def on_mount(self) -> None:
+        """Stand at the first difference."""
+        rows = self.query_one(PairList)
+        rows.moment = self._moment
+        rows.draw()
+        self._entitle()
+        rows.focus()
+        comparison = self._look.comparison
+        if comparison.differences:
+            rows.choose_pair(comparison.pairs.index(comparison.differences[0].pair))
+        self.watch(rows, "chosen", self._show_boxes, init=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Keep as many rows for the boxes as one of them, or two below each other, usually take."""
+        self.query_one("#boxes", Sheet).styles.height = _ROWS if event.size.width >= BESIDE else 2 * _ROWS - 1
+        self.query_one("#summary", Sheet).draw_soon()
+
+    def action_everything(self) -> None:
+        """Show all pairs, or only those that differ."""
+        rows = self.query_one(PairList)
+        rows.show_everything(everything=not rows.everything)
+        self._entitle()
+
+    def action_leave(self) -> None:
+        """Back to the debugger."""
+        self.dismiss(None)
+
+    def on_row_acted(self, message: RowActed) -> None:
+        """Follow a row."""
+        message.stop()
+        if message.act == "go":
+            place = self._look.place_of(int(message.key))
+            if place is not None:
+                self.dismiss(place)
+            else:
+                self.query_one(PairList).border_subtitle = "only the other recording has this node"
+
+    def _entitle(self) -> None:
+        rows = self.query_one(PairList)
+        other = "only differences" if rows.everything else "all nodes"
+        rows.set_title(f"Compared: enter goes to it here, a shows {other}, esc leaves")
+
+    def _show_boxes(self) -> None:
+        self.query_one("#boxes", Sheet).draw_soon()
+
+    def _summary(self, width: int) -> list[Line]:
+        said = [row for text in text_of.summary(self._look.comparison) for row in lines.paragraphs(text, width)]
+        room = self.size.height // 5
+        if len(said) <= room:
+            return said
+        return [*said[: room - 1], lines.line((f"… {len(said) - room + 1} more lines in a higher window", "muted"))]
+
+    def _boxes(self, width: int) -> Iterator[Line]:
+        at = self.query_one(PairList).pair
+        if at >= 0:
+            look = self._look
+            yield from pair_lines(look.comparison, look.comparison.pairs[at], look.names, width, self._session.glyphs)
