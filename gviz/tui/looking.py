@@ -67,7 +67,9 @@ def node(session: Session, place: str) -> Look:
     cursor = session.cursor
     cursor.select(cursor.node_at(place))
     subject = partial(Subject, session.timeline, session.moment, cursor.selected)
-    return Look("Node", lambda width: node_lines(subject(width, session.glyphs, full=False)), panel="inspector")
+    return Look(
+        "Node", lambda width: node_lines(subject(width, session.glyphs, beside=session.beside)), panel="inspector"
+    )
 
 
 def print_expression(session: Session, command: Command) -> Look | Said:

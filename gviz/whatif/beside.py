@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -28,6 +29,10 @@ class Beside:
     def moment(self, n: int) -> int:
         """The branch's moment when the recording is at event `n`."""
         return self._moments[min(max(n - self._iteration.start, 0), len(self._moments) - 1)]
+
+    def text(self, text: str) -> str:
+        """A text about the branch with the recording's numbers of nodes: ``#4`` for what is ``#9`` there."""
+        return re.sub(r"#(\d+)", lambda found: f"#{self._nodes.get(int(found[1]), '?')}", text)
 
     def states(self, nodes: Sequence[int], n: int) -> list[NodeState | None]:
         """Nodes of the recording as they are in the branch at event `n`; None for what is not known, or not yet."""

@@ -73,6 +73,20 @@ def test_settings_are_still_set(timeline):
     assert said(timeline, "set ascii on") != said(timeline, "set x = 5")
 
 
+def test_rules_have_the_branchs_numbers_and_the_recorded_ones_below(timeline):
+    rows = said(timeline, "set x = 5", "whatif grad z = 2", "goto end", "node z")
+    first = next(at for at, row in enumerate(rows) if row.startswith("to #1 x"))
+    assert [" ".join(row.split()) for row in rows[first : first + 4]] == [
+        "to #1 x: g * x = 2 * 5 = 10",
+        "recorded 1 * 3 = 3",
+        "incoming 0 += 10 -> 10 (1 of 2)",
+        "recorded 0 += 3 -> 3",
+    ]
+    assert said(timeline, "set x = 5", "goto z", "node z").count("   recorded g * 3") == 2
+    assert not any("recorded" in row for row in said(timeline, "set x = 5", "undo", "goto end", "node z"))
+    assert not any("recorded" in row for row in said(timeline, "set x = 3", "goto end", "node z"))
+
+
 def test_a_range_draws_value_and_gradient_and_changes_nothing(timeline):
     rows = said(timeline, "set x = -3..3")
     assert [row for row in rows if row.endswith(" over x")] == ["z over x", "x.grad over x"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gviz.explain.arithmetic import Share, shares
 from gviz.numbers import short
 from gviz.plain_text import shown
 from gviz.trace.state import NodeState
@@ -30,6 +32,23 @@ def differences(timeline: Timeline, beside: Beside | None, node: int, n: int) ->
     if here is None or there is None:
         return [] if here is None else ["not known: the branch stopped before it"]
     return list(_differences(here, there))
+
+
+def shares_beside(beside: Beside | None, node: int, n: int) -> dict[int, Share] | None:
+    """What the node sends to each input (by slot) in the branch, as far as it has there; None without a branch.
+
+    Nothing is said of gradients that the branch does not know.
+    """
+    if beside is None or not beside.covers(n):
+        return None
+    there = beside.branch.numbers.get(node)
+    if there is None or node in beside.branch.unknown:
+        return {}
+    moment = beside.timeline.at(beside.moment(n))
+    if moment.state(there) is None:
+        return {}
+    found = shares(beside.timeline, moment, there)
+    return {share.operand.slot: replace(share, numbers=beside.text(share.numbers)) for share in found}
 
 
 def _differences(here: NodeState, there: NodeState) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gviz.explain.accumulation import accumulation
 from gviz.explain.arithmetic import Share, shares
@@ -14,6 +14,8 @@ from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeState, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.tui.lines import TIED, Line, Span, cells, labelled, line, link, wrapped
+
+UNKNOWN = "not known in the branch"
 
 
 def gradient_in(timeline: Timeline, moment: Moment, node: int, state: NodeState, width: int) -> Iterator[Line]:
@@ -30,15 +32,21 @@ def gradient_in(timeline: Timeline, moment: Moment, node: int, state: NodeState,
             yield from labelled(".grad", list(_held(timeline, node, output)), width, 8)
 
 
-def gradients_out(timeline: Timeline, moment: Moment, node: int, state: NodeState, width: int) -> Iterator[Line]:
-    """For every input: the rule with numbers in it, and old += new -> sum; before the rule has run, the rule alone."""
+def gradients_out(
+    timeline: Timeline, moment: Moment, node: int, width: int, branch: Mapping[int, Share] | None = None
+) -> Iterator[Line]:
+    """For every input: the rule with numbers in it, and old += new -> sum; before the rule has run, the rule alone.
+
+    With a `branch` its numbers stand there, and below them the recorded ones where they differ.
+    """
     info = timeline.info(node)
     if info.created.kind != "op" or info.created.untracked:
         return
     for sent in shares(timeline, moment, node):
-        yield from _rule(sent, width)
+        there = sent if branch is None else branch.get(sent.operand.slot)
+        yield from _rule(sent, there, width)
         if sent.event:
-            yield from _sum(sent, width)
+            yield from _sum(sent, there, width)
 
 
 def _incoming(timeline: Timeline, output: OutputState) -> Iterator[Span]:
@@ -81,19 +89,27 @@ def _origin(timeline: Timeline, part: Contribution) -> str:
     return label(timeline, part.source) if part.source else "backward()"
 
 
-def _rule(sent: Share, width: int) -> Iterator[Line]:
+def _rule(sent: Share, there: Share | None, width: int) -> Iterator[Line]:
+    """``to #1 x: g * x = 1 * 5 = 5``, and where the recording had other numbers ``recorded 1 * 3 = 3``."""
     operand = sent.operand
     name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
     head: list[Span] = [(f"to #{operand.node}{name}" if operand.node else "to ?", "key"), (": ", "")]
     if sent.missing:
         yield from wrapped(line(*head, (sent.missing, "muted")), width, 3)
         return
-    steps = [_summed(sent)] if sent.rule else []
-    if not sent.reduced and sent.numbers != sent.rule:
-        steps.append(sent.numbers)
+    here, branch = _numbers(sent), UNKNOWN if there is None else _numbers(there)
+    rule = [_summed(sent)] if sent.rule else []
+    yield from wrapped(line(*head, " = ".join([*rule, *filter(None, [branch])])), width, 3)
+    if here != branch:
+        yield from wrapped(line("   ", ("recorded ", "muted"), here), width, 3)
+
+
+def _numbers(sent: Share) -> str:
+    """The rule with numbers, and what comes of it where that is few."""
+    steps = [sent.numbers] if not sent.reduced and sent.numbers != sent.rule else []
     if sent.part is not None and sent.part.size <= 4 and short(sent.part) != sent.numbers:
         steps.append(short(sent.part))
-    yield from wrapped(line(*head, " = ".join(steps)), width, 3)
+    return " = ".join(steps)
 
 
 def _summed(sent: Share) -> str:
@@ -104,14 +120,22 @@ def _summed(sent: Share) -> str:
     return f"sum of {sent.rule if simple else f'({sent.rule})'} over {sent.reduced}"
 
 
-def _sum(sent: Share, width: int) -> Iterator[Line]:
-    """``incoming 1 += 3 -> 4 (2 of 2)``, closer together where the panel is narrow."""
+def _sum(sent: Share, there: Share | None, width: int) -> Iterator[Line]:
+    """``incoming 1 += 3 -> 4 (2 of 2)``, closer together where the panel is narrow; below it the recorded one."""
     if sent.part is None:
         return
     several = sent.expected > 1
-    old, part = share(sent.before) if sent.before is not None else "0", share(sent.part)
-    new: Span = (share(sent.after) if sent.after is not None else "", "sum" if several else "grad")
-    total: tuple[Span, ...] = ((old, "grad"), (" += ", ""), (part, link("grad", sent.event)), (" -> ", ""), new)
+    total = _addition(sent if there is None or there.part is None else there, sent.event)
     wide = line("   incoming ", *total, (f"  ({sent.nth} of {sent.expected})" if several else "", "muted"))
     close = line(" incoming ", *total, (f" ({sent.nth}/{sent.expected})" if several else "", "muted"))
     yield from wrapped(wide if cells(wide) <= width else close, width, 3)
+    recorded = _addition(sent, sent.event)
+    if recorded != total:
+        yield from wrapped(line("   ", ("recorded ", "muted"), *recorded), width, 3)
+
+
+def _addition(sent: Share, event: int) -> tuple[Span, ...]:
+    """``1 += 3 -> 4``; what was added leads to the event of the recording."""
+    old = share(sent.before) if sent.before is not None else "0"
+    new: Span = (share(sent.after) if sent.after is not None else "", "sum" if sent.expected > 1 else "grad")
+    return (old, "grad"), (" += ", ""), (share(sent.part) if sent.part else "", link("grad", event)), (" -> ", ""), new

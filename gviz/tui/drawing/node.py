@@ -19,7 +19,7 @@ from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.beside import differences
+from gviz.tui.drawing.beside import differences, shares_beside
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.drawing.gradients import gradient_in, gradients_out
 from gviz.tui.glyphs import Glyphs
@@ -73,7 +73,8 @@ def node_lines(subject: Subject) -> Iterator[Line]:
     yield from _what_if(subject)
     yield from _with_what(subject, state, computed)
     yield from gradient_in(subject.timeline, subject.moment, subject.node, state, subject.width)
-    yield from gradients_out(subject.timeline, subject.moment, subject.node, state, subject.width)
+    branch = shares_beside(subject.beside, subject.node, subject.moment.n)
+    yield from gradients_out(subject.timeline, subject.moment, subject.node, subject.width, branch)
     yield from _where(subject)
 
 

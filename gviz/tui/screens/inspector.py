@@ -9,9 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
-from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import Seek
+from gviz.tui.session import Session
 from gviz.tui.widgets.node import NodePanel
 
 
@@ -20,20 +19,20 @@ class InspectorScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "leave", show=False)]
 
-    def __init__(self, timeline: Timeline, moment: Moment, node: int, glyphs: Glyphs) -> None:
+    def __init__(self, session: Session, moment: Moment, node: int) -> None:
         super().__init__()
-        self._timeline, self._moment, self._node, self._glyphs = timeline, moment, node, glyphs
+        self._session, self._moment, self._node = session, moment, node
 
     def compose(self) -> ComposeResult:
         """One panel."""
-        yield NodePanel(self._timeline, self._glyphs, id="inspector")
+        yield NodePanel(self._session.timeline, self._session.glyphs, id="inspector")
 
     def on_mount(self) -> None:
         """Fill it."""
         panel = self.query_one(NodePanel)
         panel.full = panel.tensors = True
         panel.all_of_it = ": PageDown"
-        panel.moment, panel.selected = self._moment, self._node
+        panel.moment, panel.selected, panel.beside = self._moment, self._node, self._session.beside
         panel.set_title(f"#{self._node} at event {self._moment.n}: esc leaves")
         panel.focus()
 

@@ -223,7 +223,7 @@ class LookKeys(CursorKeys):
         """Everything about the selected node."""
         moment = self.moment
         if moment is not None:
-            self._lay_over(lambda: InspectorScreen(self.timeline, moment, self.selected, self.session.glyphs))
+            self._lay_over(lambda: InspectorScreen(self.session, moment, self.selected))
 
     def _lay_over(self, screen: Callable[[], Screen[None]]) -> None:
         """Open a screen over this one, unless the terminal is too small to show either."""
