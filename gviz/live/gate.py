@@ -202,7 +202,7 @@ class Gate:
         return lambda event: len(self._chapters.rows) > known
 
     def _stops(self, texts: tuple[str, ...]) -> list[tuple[type[e.Event], Test]]:
-        tests: list[tuple[type[e.Event], Test]] = [(e.Marked, _always)]
+        tests: list[tuple[type[e.Event], Test]] = [(e.Marked, _always), (e.BackwardFinished, _failed)]
         if not self._bad_seen:
             tests += [(kind, self._first_bad) for kind in HELD_VALUES]
         for text in texts:
@@ -222,6 +222,11 @@ class Gate:
 
 def _always(event: e.Event) -> bool:
     return True
+
+
+def _failed(event: e.Event) -> bool:
+    """Whether an error ended a pass; that nothing catches it, if so, is known later."""
+    return isinstance(event, e.BackwardFinished) and bool(event.error)
 
 
 def _concerns(node: int, storages: frozenset[int]) -> Test:
