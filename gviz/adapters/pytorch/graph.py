@@ -73,7 +73,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
     if tensor.requires_grad:
         kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "leaf"
     mark = Mark(channel.next_node())
-    outputs = (output(session, tensor, origin, new=False),)
+    outputs = (output(session, tensor, origin),)
     _say_created(
         session, mark, "tensor", _TENSOR, kind=kind, inputs=(), outputs=outputs,
         attrs=(*attrs, *oddities(tensor)), requires_grad=tensor.requires_grad,

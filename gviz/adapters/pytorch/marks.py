@@ -1,8 +1,8 @@
 """Which node of the trace a tensor or a graph node of PyTorch is.
 
 A tracked tensor is an output of its ``grad_fn``, and the C++ node carries the number in its `metadata`, so that both
-have one lifetime. Any other tensor is known by its identity, in a table that refers to it weakly. What has died is
-taken out when the next one comes: no Python code runs in a destructor.
+have one lifetime. Any other tensor is known by its identity, and so is the memory of each, in a table that refers to it
+weakly. What has died is taken out when the next one comes: no Python code runs in a destructor.
 """
 
 from __future__ import annotations
@@ -37,14 +37,28 @@ class Mark(Seen):
         self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
 
 
-class _Known(weakref.ref[torch.Tensor]):
-    """A weak reference to a tensor, with what is known of it."""
+class _Known(weakref.ref[Any]):
+    """A weak reference to a living object, in the `table` that it is known by."""
 
-    __slots__ = ("born", "key", "mark", "owner")
+    __slots__ = ("key", "table")
     key: int
+    table: dict[int, Any]
+
+
+class _Tensor(_Known):
+    """A tensor, with what is known of it."""
+
+    __slots__ = ("born", "mark", "owner")
     born: int
     mark: Mark | None
     owner: weakref.ref[torch.Tensor] | None
+
+
+class _Memory(_Known):
+    """A tensor's memory, with its number: PyTorch keeps the Python object of one for as long as the memory is used."""
+
+    __slots__ = ("number",)
+    number: int
 
 
 class Marks:
@@ -52,10 +66,10 @@ class Marks:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self._known: dict[int, _Known] = {}
-        self._dead: deque[weakref.ref[torch.Tensor]] = deque()
+        self._known: dict[int, _Tensor] = {}
+        self._memories: dict[int, _Memory] = {}
+        self._dead: deque[weakref.ref[Any]] = deque()
         self._bury = self._dead.append
-        self._storages: dict[int, int] = {}
         self.has_unnamed = False
         """Whether a graph has ended at a parameter without a name."""
 
@@ -93,33 +107,37 @@ class Marks:
         known = self._known.get(id(tensor))
         return known.born if known is not None and known() is tensor else 0
 
-    def storage(self, tensor: torch.Tensor, *, new: bool) -> int:
-        """The number of a tensor's memory; `new` says that it cannot have been seen before."""
+    def storage(self, tensor: torch.Tensor) -> int:
+        """The number of a tensor's memory, a new one if it was not seen before."""
         try:
-            address = tensor.untyped_storage()._cdata
+            memory = tensor.untyped_storage()
         except (NotImplementedError, RuntimeError):  # no memory of its own: sparse, or a wrapper
             return self.channel.next_storage()
-        number = None if new else self._storages.get(address)
-        if number is None:
-            number = self._storages[address] = self.channel.next_storage()
-        return number
+        known = self._memories.get(id(memory))
+        if known is None or known() is not memory:
+            self._clear()
+            known = _Memory(memory, self._bury)
+            known.key, known.table, known.number = id(memory), self._memories, self.channel.next_storage()
+            self._memories[known.key] = known
+        return known.number
 
     def take_unnamed(self) -> bool:
         """Whether a graph has ended at a parameter without a name since this was asked last."""
         found, self.has_unnamed = self.has_unnamed, False
         return found
 
-    def _entry(self, tensor: torch.Tensor) -> _Known:
-        self._clear()
+    def _entry(self, tensor: torch.Tensor) -> _Tensor:
         known = self._known.get(id(tensor))
         if known is None or known() is not tensor:
-            known = _Known(tensor, self._bury)
-            known.key, known.born, known.mark, known.owner = id(tensor), 0, None, None
+            self._clear()
+            known = _Tensor(tensor, self._bury)
+            known.key, known.table, known.born, known.mark, known.owner = id(tensor), self._known, 0, None, None
             self._known[known.key] = known
         return known
 
     def _clear(self) -> None:
+        """Forget what has died, unless another has come in its place."""
         while self._dead:
             known = self._dead.popleft()
-            if isinstance(known, _Known) and self._known.get(known.key) is known:
-                del self._known[known.key]
+            if isinstance(known, _Known) and known.table.get(known.key) is known:
+                del known.table[known.key]

@@ -17,15 +17,25 @@ from gviz.values import Value
 Attrs = tuple[tuple[str, Attr], ...]
 
 
-def output(session: Session, tensor: torch.Tensor, origin: int, *, new: bool) -> Output:
+def output(session: Session, tensor: torch.Tensor, origin: int) -> Output:
     """A tensor as an output of a node, which is a view of the node `origin` unless that is 0."""
     value = session.value(tensor)
-    number = session.marks.storage(tensor, new=new)
+    number = session.marks.storage(tensor)
     version = version_of(tensor)
-    if tensor.layout is not torch.strided or tensor.is_nested or (not origin and tensor.is_contiguous()):
+    if tensor.layout is not torch.strided or tensor.is_nested or (not origin and _fills_its_memory(tensor)):
         return Output(value, number, version)
     offset, strides = int(tensor.storage_offset()), tuple(tensor.stride())
     return Output(value, number, version, origin, offset, strides)
+
+
+def _fills_its_memory(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie in a row, and nothing else beside them: PyTorch does not call every alias a view."""
+    if not tensor.is_contiguous():
+        return False
+    try:
+        return tensor.untyped_storage().nbytes() == tensor.nbytes
+    except (NotImplementedError, RuntimeError):  # no memory of its own
+        return True
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -38,10 +48,9 @@ def of_untracked(
 ) -> Output:
     """An output of an operation that autograd does not track; `origin` is the node it shares memory with, if known."""
     if in_place:
-        return output(session, tensor, 0, new=False)
-    is_view = private.is_view(tensor)
-    return output(session, tensor, (origin or inputs[0][0]) if (is_view or origin) and inputs else 0,
-                  new=not (is_view or origin))  # fmt: skip
+        return output(session, tensor, 0)
+    shares = inputs and (origin or private.is_view(tensor))
+    return output(session, tensor, (origin or inputs[0][0]) if shares else 0)
 
 
 def of_node(
@@ -53,9 +62,8 @@ def of_node(
     for output_nr in range(max(len(made), *(nr + 1 for nr in outputs), 1)):
         tensor = outputs.get(output_nr)
         if tensor is not None:
-            is_view = private.is_view(tensor)
-            origin = inputs[0][0] if is_view and inputs and not in_place else 0
-            described.append(output(session, tensor, origin, new=not (is_view or in_place)))
+            is_view = inputs and not in_place and private.is_view(tensor)
+            described.append(output(session, tensor, inputs[0][0] if is_view else 0))
         elif (described_weight := _transposed(session, node, inputs)) is not None:
             described.append(described_weight)
         else:
@@ -78,7 +86,7 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
             mark.looked_at = (version, value)
     else:
         value = mark.looked_at[1]
-    storage = session.marks.storage(leaf, new=False)
+    storage = session.marks.storage(leaf)
     return Output(value, storage, version, inputs[0][0], int(leaf.storage_offset()), leaf.stride()[::-1])
 
 

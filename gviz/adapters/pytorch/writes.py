@@ -83,7 +83,7 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
     """Say what a tensor's memory holds now."""
-    number = session.marks.storage(tensor, new=False)
+    number = session.marks.storage(tensor)
     session.channel.say(StorageWritten(number, node, version_of(tensor), whole(session, tensor)))
 
 
@@ -97,7 +97,7 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     tensor = args[0]
     known = session.marks.of_tensor(tensor)
     with without_overrides():
-        before = session.marks.storage(tensor, new=False) if known is not None else 0
+        before = session.marks.storage(tensor) if known is not None else 0
     result = function(*args)
     if known is not None:
         with without_overrides():
