@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from gviz.adapters.on_import import when_imported
@@ -47,6 +48,11 @@ class Framework:
         """Whether the program has imported it; another package may stand in its place."""
         found = sys.modules.get(self.package)
         return found is not None and found.__name__ == self.package
+
+    @property
+    def possible(self) -> bool:
+        """Whether the program has imported it, or still can."""
+        return self.imported or (self.package not in sys.modules and find_spec(self.package) is not None)
 
     def missing(self) -> GvizError:
         """What to say where it is asked for and not installed."""
@@ -96,6 +102,8 @@ def record(
     with ``*``) what its calls do; `compiled` ``"eager"`` runs what ``torch.compile`` made as it is written.
     """
     wanted = Wanted(phase, module, compiled)
+    if wanted.is_limited and not any(one.possible for one in FOREIGN):
+        raise GvizError("phase and module are for PyTorch", why="gviz's own engine is recorded whole", exit_code=2)
     present = next((one.package for one in FOREIGN if one.imported), OWN)
     made = recording.record(
         path, limit=limit, source=source, force=force, keep=keep, window=window,

@@ -17,6 +17,11 @@ class Wanted:
     module: str = ""
     compiled: str = "opaque"
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a part of the program is left out."""
+        return self.phase != "all" or bool(self.module)
+
     def has_module(self, path: str, kind: str) -> bool:
         """Whether the call of a module is what `module` asks for: by its path, with its model's class or without."""
         within = path.partition(".")[2]

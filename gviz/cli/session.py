@@ -17,6 +17,7 @@ from gviz.cli.trace_name import TraceName
 from gviz.cli.what_to_keep import WHOLE, Keeping
 from gviz.errors import GvizError
 from gviz.plain_text import shown
+from gviz.program import pytorch_only
 from gviz.program.order import Engine, Order
 from gviz.trace import places
 
@@ -108,7 +109,7 @@ def record_program(program: Program) -> Recorded:
 def order(program: Program, trace: Path, *, live: str = "", again: bool = False) -> Order:
     """What the recording process is told; `again` writes over the trace of the run before. GvizError for a trace."""
     refuse_trace(program)
-    return Order(
+    what = Order(
         str(trace.absolute()),
         engine=program.engine,
         as_module=program.as_module,
@@ -119,6 +120,8 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
         live=live,
         graph_breaks=program.graph_breaks,
     )
+    pytorch_only.refuse(what)
+    return what
 
 
 def is_trace(path: Path) -> bool:

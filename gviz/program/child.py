@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from gviz import frameworks
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.program import order, parent, runner, sudden_end, torch_name
+from gviz.program import order, parent, pytorch_only, runner, sudden_end, torch_name
 from gviz.trace.record import Recording, record  # now, while the program's own folder is not on the path yet
 from gviz.trace.window import Window
 
@@ -70,6 +70,8 @@ def _run(what: order.Order, target: runner.Target, recording: Recording) -> None
         atexit.unregister(_close)
         recording.__exit__(type(error), error, error.__traceback__)
         raise
+    finally:
+        _say_what_had_no_effect(pytorch_only.limits(what))
 
 
 def _noting_graph_breaks() -> AbstractContextManager[None]:
@@ -97,6 +99,11 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
         _say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
         return
     frameworks.follow(recording, phase=what.phase, module=what.module, compiled=what.compiled)
+
+
+def _say_what_had_no_effect(limits: str) -> None:
+    if limits and not frameworks.TORCH.imported:
+        _say(f"gviz: {limits} had no effect: the program did not use PyTorch, and gviz's own engine is recorded whole")
 
 
 def _say(*lines: str) -> None:

@@ -157,3 +157,21 @@ def test_a_program_without_torch_is_left_alone(tmp_path):
 )
 def test_is_imported_by(text, imported):
     assert is_imported_by(compile(text, "x", "exec")) is imported
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [(("--phase", "backward"), "--phase"), (("--module", "encoder.*"), "--module")]
+)
+def test_what_only_pytorch_programs_can_leave_out_is_refused_elsewhere(tmp_path, options, named):
+    (tmp_path / "main.py").write_text(USES_TORCH)
+    code, out, err = recorded("--engine", "builtin", *options, "main.py", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert f"{named} can be used with PyTorch alone" in err
+    assert not (tmp_path / "trace.gviz").exists()
+
+
+def test_it_is_said_if_a_program_turned_out_to_use_no_pytorch(tmp_path):
+    (tmp_path / "main.py").write_text("import gviz.engine as torch\ntorch.ones(1)\n")
+    code, _, err = recorded("--engine", "torch", "--module", "x", "main.py", cwd=tmp_path)
+    assert code == 0
+    assert "--module had no effect: the program did not use PyTorch" in err
