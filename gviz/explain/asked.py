@@ -9,7 +9,7 @@ from gviz.explain.check import check
 from gviz.explain.finding import Finding
 from gviz.explain.findings.lifetimes import alive
 from gviz.explain.survey import Survey
-from gviz.explain.trouble import Trouble, troubles
+from gviz.explain.trouble import Trouble, trouble_at, troubles
 from gviz.explain.why import why, why_failed
 from gviz.trace.timeline import Timeline
 from gviz.where import split_aspect
@@ -28,6 +28,9 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
         return alive(Survey(names.timeline), moment)
     if text.strip() == "error":
         return why_failed(_last_error(names.timeline, n))
+    trouble = trouble_at(names.timeline, n) if n and not text.strip() else None
+    if trouble is not None and not trouble.node:
+        return why_failed(trouble)
     place, aspect = split_aspect(_question(text))
     node = last(names, place, n) if place else selected
     if not node:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.events import BackwardFinished, GradCaptured
-from gviz.explain.finding import Finding
+from gviz.explain.finding import Finding, whole
 from gviz.explain.findings.zero import is_zero
 from gviz.explain.kind import Kind
+from gviz.explain.names import label
 from gviz.explain.survey import Survey
 from gviz.explain.table import BY_NAME, KINDS
 from gviz.explain.trouble import troubles
@@ -19,24 +20,33 @@ from gviz.trace.timeline import Timeline
 
 Level = Literal["error", "warning", "suspicion"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "suspicion")
+MOST_NAMED = 5
 MOST_ASKED = 200
 """So many leaves are asked one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One finding of a check, how grave it is, and how many more of its kind have the same line."""
+    """One finding of a check, how grave it is, how many more of its kind have the same line, and of which nodes."""
 
     finding: Finding
     level: Level
     more: int = 0
+    others: tuple[str, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """Where, how grave, what, and how often else."""
+        where = f"{self.finding.where}: " if self.finding.where else ""
+        named = ", ".join(self.others[:MOST_NAMED]) + (", …" if len(self.others) > MOST_NAMED else "")
+        of = f": {named}" if named else ""
+        more = f" (and {self.more} more on this line{of})" if self.more else ""
+        return f"{where}{self.level}: {self.finding.text} [{self.finding.kind}]{more}"
 
     def __str__(self) -> str:
-        """Where, how grave, what, and the facts below."""
-        first, _, rest = str(self.finding).partition("\n")
-        where = f"{self.finding.where}: " if self.finding.where else ""
-        more = f" (and {self.more} more on this line)" if self.more else ""
-        return f"{where}{self.level}: {first} [{self.finding.kind}]{more}" + (f"\n{rest}" if rest else "")
+        """The heading, and the facts below."""
+        _, *rest = str(self.finding).split("\n")
+        return "\n".join([self.heading, *rest])
 
 
 def check(
@@ -52,8 +62,15 @@ def check(
     for one in found:
         at = one.finding.at
         key = one.finding.kind, one.level, (at.path, at.line) if at is not None else one.finding.node
-        kept[key] = replace(kept[key], more=kept[key].more + 1) if key in kept else one
+        kept[key] = _and(timeline, kept[key], one.finding.node) if key in kept else one
     return sorted(kept.values(), key=lambda one: (LEVELS.index(one.level), one.finding.event))
+
+
+def _and(timeline: Timeline, first: Checked, node: int) -> Checked:
+    """The first finding of a line, with one more of its kind, about a node."""
+    name = label(timeline, node) if node and node != first.finding.node else ""
+    others = first.others if not name or name in first.others else (*first.others, name)
+    return replace(first, more=first.more + 1, others=others)
 
 
 def _level(finding: Finding) -> Checked | None:
@@ -67,13 +84,15 @@ def findings(timeline: Timeline, progress: Callable[[str], object] = lambda name
     """All that is looked for in a recording, every single one; some of it may be no more than a fact."""
     survey = Survey(timeline)
     progress("errors")
-    yield from map(why_failed, troubles(survey.timeline))
+    errors = list(map(why_failed, troubles(survey.timeline)))
+    yield from errors
+    told = {(one.kind, one.node) for error in errors for one in whole(error)}
     progress("leaves")
-    yield from _of_leaves(survey)
+    yield from (one for one in _of_leaves(survey) if (one.kind, one.node) not in told)
     for kind in KINDS:
         if kind.find is not None:
             progress(kind.name)
-            yield from kind.find(survey)
+            yield from (one for one in kind.find(survey) if (one.kind, one.node) not in told)
 
 
 def _of_leaves(survey: Survey) -> Iterator[Finding]:

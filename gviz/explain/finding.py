@@ -61,15 +61,15 @@ def lines(finding: Finding, depth: int = 0) -> Iterator[tuple[int, str, int]]:
         yield depth + 1, f"try: {finding.fix}", 0
 
 
-def brief(finding: Finding) -> list[tuple[int, str, int]]:
-    """The first of the `lines`, how many are left out, and what to try."""
+def brief(finding: Finding, rest: str = "with --all") -> list[tuple[int, str, int]]:
+    """The first of the `lines`, how many are left out and how to see the `rest`, and what to try."""
     rows = list(lines(finding))
     if len(rows) <= MOST_LINES:
         return rows
     end = rows[-1:] if finding.fix else []
     kept = rows[: MOST_LINES - 1 - len(end)]
     left_out = len(rows) - len(kept) - len(end)
-    return [*kept, (1, f"and {left_out} more lines with --all", 0), *end]
+    return [*kept, (1, f"and {left_out} more lines {rest}", 0), *end]
 
 
 def whole(finding: Finding) -> Iterator[Finding]:

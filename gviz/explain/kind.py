@@ -61,7 +61,8 @@ class Kind:
 def question(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None) -> Question:
     """What to explain of a node; without `aspect` whatever is most in need of it.
 
-    That is a nan or an infinity, else the gradient once a backward pass has begun, else the value.
+    That is a nan or an infinity, else the gradient once a backward pass has come to it, else the value; after the pass
+    the value of a result, as it keeps no gradient.
     """
     state = moment.state(node)
     topic = "unborn" if state is None or not state.outputs else _topic(timeline, moment, state, aspect)
@@ -80,7 +81,10 @@ def _topic(timeline: Timeline, moment: Moment, state: NodeState, aspect: Aspect 
     gradient = output.incoming if output.grad is None else output.grad
     if bad_text(gradient):
         return "bad gradient"
-    asked_in_vain = output.grad is None and (aspect == "grad" or timeline.info(state.node).created.kind != "op")
+    made = timeline.info(state.node).created.kind == "op"
+    if aspect is None and made and not moment.pass_nr and output.grad is None:
+        return "value"  # no pass is running, and it keeps no gradient
+    asked_in_vain = output.grad is None and (aspect == "grad" or not made)
     if not output.parts or (asked_in_vain and moment.pass_nr != state.pass_nr):
         return "missing" if output.grad is None else "gradient"
     return "gradient"

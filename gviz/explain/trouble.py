@@ -31,12 +31,21 @@ class Trouble:
         """Whether its words match a regular expression."""
         return re.search(pattern, self.message, re.DOTALL) is not None
 
+    @property
+    def line(self) -> str:
+        """The text of the line that raised it, without its comment; empty if it is not known."""
+        return line_text(self.timeline, self.at).split("#")[0]
+
     def names_on_its_line(self) -> tuple[str, ...]:
         """The names on the line that raised it, in the order of the line."""
-        text = self.timeline.source(self.at.path) if self.at is not None else None
-        rows = source_lines(text) if text else []
-        there = self.at is not None and 0 < self.at.line <= len(rows)
-        return tuple(re.findall(r"[A-Za-z_]\w*", rows[self.at.line - 1].split("#")[0])) if there and self.at else ()
+        return tuple(re.findall(r"[A-Za-z_]\w*", self.line))
+
+
+def line_text(timeline: Timeline, at: Frame | None) -> str:
+    """A line of the program as it was recorded; empty if it is not known."""
+    text = timeline.source(at.path) if at is not None else None
+    rows = source_lines(text) if text else []
+    return rows[at.line - 1] if at is not None and 0 < at.line <= len(rows) else ""
 
 
 def trouble_at(timeline: Timeline, seq: int) -> Trouble | None:

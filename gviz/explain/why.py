@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from gviz.explain.finding import Finding
 from gviz.explain.kind import question
 from gviz.explain.table import KINDS
 from gviz.explain.trouble import Trouble, trouble_at
+from gviz.plain_text import shown
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.where import Aspect
+from gviz.words.names import NamedNodes
 
 
 def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None) -> Finding:
     """Explain a node's value or gradient; without `aspect` whatever is most in need of it.
 
-    That is the error of this moment, else a nan or an infinity, else the gradient once a backward pass has begun, else
-    the value.
+    That is the error of this moment if it is about the node, else what `question` says.
     """
     trouble = trouble_at(timeline, moment.n) if aspect is None else None
-    if trouble is not None and trouble.node in (0, node):
+    if trouble is not None and trouble.node == node:
         return why_failed(trouble)
     asked = question(timeline, moment, node, aspect)
     for kind in KINDS:
@@ -29,7 +33,20 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
 
 def why_failed(trouble: Trouble) -> Finding:
     """Explain an error."""
-    for kind in KINDS:
-        if kind.explain is not None and (found := kind.explain(trouble)) is not None:
-            return found
-    raise AssertionError(trouble.error)
+    found = next(found for kind in KINDS if kind.explain and (found := kind.explain(trouble)) is not None)
+    return _with_the_missing(trouble, found) if found.kind == "failed" and trouble.says("NoneType") else found
+
+
+def _with_the_missing(trouble: Trouble, found: Finding) -> Finding:
+    """An error because of a None, with why the first ``.grad`` on its line that is None is so."""
+    timeline, names = trouble.timeline, NamedNodes(trouble.timeline)
+    moment = timeline.at(trouble.seq)
+    for name in dict.fromkeys(re.findall(r"([A-Za-z_][\w.]*)\.grad\b", trouble.line)):
+        node = names.last(name, trouble.seq) or names.last(name.partition(".")[2], trouble.seq)
+        state = moment.state(node) if node else None
+        if state is None or not state.outputs or state.outputs[0].grad is not None:
+            continue
+        missing = why(timeline, moment, node, "grad")
+        text = f"the program failed with {shown(trouble.error)} because {shown(name)}.grad is None"
+        return replace(found, text=text, node=node, parts=(replace(missing, fix=""),), fix=missing.fix)
+    return found

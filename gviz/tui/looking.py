@@ -38,10 +38,17 @@ AROUND = 4
 
 
 def explain(session: Session, text: str) -> Look:
-    """``explain [PLACE]``."""
-    cursor = session.cursor
-    rows = list(finding.lines(asked(cursor.asker.names, text, cursor.position, cursor.selected)))
-    return Look("Why", partial(explanation_lines, rows))
+    """``explain [PLACE] [all]``."""
+    cursor, (place, whole) = session.cursor, _in_full(text)
+    found = asked(cursor.asker.names, place, cursor.position, cursor.selected)
+    rest = f'("explain {shown(f"{place} all".lstrip())}" has them)'
+    return Look("Why", partial(explanation_lines, list(finding.lines(found)) if whole else finding.brief(found, rest)))
+
+
+def _in_full(text: str) -> tuple[str, bool]:
+    """What is asked about, and whether for every line of the answer: its last word is ``all`` then."""
+    words = text.split()
+    return (" ".join(words[:-1]), True) if words[-1:] == ["all"] else (text, False)
 
 
 def event(session: Session, _: str) -> Look:
@@ -50,13 +57,15 @@ def event(session: Session, _: str) -> Look:
     return Look("What happened", lambda width: wrapped(line(session.glyphs.text(said)), width))
 
 
-def check(session: Session, _: str) -> Look:
-    """``check``: everything that is wrong in the recording, or may be."""
-    found = everything(session.timeline)
+def check(session: Session, text: str) -> Look:
+    """``check [all]``: everything that is wrong in the recording, or may be."""
+    _, whole = _in_full(text)
     rows = [
-        (depth, text if depth else f"{one.level}: {text}", event)
-        for one in found
-        for depth, text, event in finding.lines(one.finding)
+        (depth, text if depth else one.heading, event)
+        for one in everything(session.timeline)
+        for depth, text, event in (
+            finding.lines(one.finding) if whole else finding.brief(one.finding, '("check all" has them)')
+        )
     ]
     nothing = (0, f"nothing found in {len(session.timeline)} events", 0)
     return Look("Check", partial(explanation_lines, rows or [nothing]))

@@ -29,7 +29,7 @@ def recorded(folder, name, engine="builtin"):
     with TemporaryDirectory() as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trace = Path(temporary) / "program.gviz"
-        with suppress(RuntimeError), record(trace, limit=1 << 16) as recording, ENGINES[engine](recording):
+        with suppress(RuntimeError, TypeError), record(trace, limit=1 << 16) as recording, ENGINES[engine](recording):
             kept = runpy.run_path(path)
         del kept
         return load(trace)

@@ -26,7 +26,11 @@ ANSWERS = {
     "vanishing": ("warning", "vanishing", ["dies out", "Sigmoid", "30 times"]),
     "exploding": ("warning", "exploding", ["blows up", "25 times"]),
     "dead_relu": ("warning", "dead-units", ["is off everywhere", "100% of its result is zero"]),
-    "never_cleared": ("error", "not-cleared", ["still held [4 4] from backward pass 1", "zero_grad()"]),
+    "never_cleared": (
+        "error",
+        "not-cleared",
+        ["still held the gradient from backward pass 1", "[4 4] was there", "zero_grad()"],
+    ),
     "graph_kept": ("warning", "graphs-kept", ["4 graphs are alive at once", "losses.append(loss.item())"]),
     "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
 }

@@ -226,7 +226,7 @@ def test_a_dead_layer_is_found_behind_what_it_multiplies():
     timeline = recorded(program)
     (one,) = check(timeline)
     assert one.finding.kind == "dead-units"
-    assert one.more == 1  # of w, and of v, which h multiplies
+    assert (one.more, one.others) == (1, ())  # of w, and of v, which h multiplies: both are about the same node
     assert timeline.info(one.finding.node).op.name == "relu"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -37,8 +38,9 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
               help="The least grave level that makes the exit code 1 (warning).")  # fmt: skip
 @click.option("--format", "kind", type=click.Choice(["text", "json", "sarif"]), default="text", help="How to print it.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds.")
+@click.option("--all", "whole", is_flag=True, help="Print every line of a long finding.")
 @takes_program
-def command(program: Program, only: str | None, ignore: str | None, fail_on: str, kind: str) -> int:
+def command(program: Program, only: str | None, ignore: str | None, fail_on: str, kind: str, *, whole: bool) -> int:
     """Look for what is wrong in a trace, or in a script that is run for it: errors, lost gradients, nan, loops.
 
     What may well be meant so is called a suspicion. Exit code 1 if something at least as grave as --fail-on was found,
@@ -50,7 +52,9 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     with recorded(program) as timeline:
         found = check(timeline, kinds, _progress())
         streams.say_raw("\r\x1b[K" if sys.stderr.isatty() else "")
-        _PRINTED[kind](found, len(timeline))
+        _PRINTED[kind](found, len(timeline), whole)
+        if kind == "text" and found:
+            click.echo(_how_to_open(program, found[0].finding.event))
         _say_not_seen(timeline)
     grave = LEVELS[: LEVELS.index(fail_on) + 1]
     return _FOUND if any(one.level in grave for one in found) else 0
@@ -81,18 +85,31 @@ def _progress() -> Callable[[str], object]:
     return lambda name: streams.say_raw(f"\rlooking for {name}\x1b[K")
 
 
-def _text(found: list[Checked], events: int) -> None:
-    from gviz.explain.finding import lines
+def _text(found: list[Checked], events: int, whole: bool) -> None:
+    from gviz.explain.finding import brief, lines
 
     for one in found:
-        finding = one.finding
-        more = f" (and {one.more} more on this line)" if one.more else ""
-        where = f"{finding.where}: " if finding.where else ""
-        (_, first, _), *rest = lines(finding)
-        click.echo(f"{where}{one.level}: {first} [{finding.kind}]{more}")
+        click.echo(one.heading)
+        _, *rest = lines(one.finding) if whole else brief(one.finding)
         for depth, text, event in rest:
             click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
     click.echo(_summary(found, events))
+
+
+def _how_to_open(program: Program, event: int) -> str:
+    """The command that opens the recording at an event of the gravest finding; first how to keep it if it is not."""
+    from shlex import quote
+
+    from gviz.cli.session import is_trace
+    from gviz.plain_text import shown
+
+    script = Path(program.argv[0])
+    if not program.as_module and is_trace(script):
+        return f"to see it happen: gviz open {shown(quote(str(script)))} --at {event}"
+    if program.output is not None:
+        return f"to see it happen: gviz open {shown(quote(str(program.output)))} --at {event}"
+    module = "-m " if program.as_module else ""
+    return f"to see it happen: gviz run {module}{shown(quote(str(script)))}, then goto {event}"
 
 
 def _say_not_seen(timeline: Timeline) -> None:
@@ -112,16 +129,16 @@ def _summary(found: list[Checked], events: int) -> str:
     return said or f"nothing found in {events:,} events"
 
 
-def _json(found: list[Checked], events: int) -> None:
+def _json(found: list[Checked], events: int, _: bool) -> None:
     from gviz.cli import json_form
 
     click.echo(json_form.text(events=events, findings=found))
 
 
-def _sarif(found: list[Checked], events: int) -> None:
+def _sarif(found: list[Checked], events: int, _: bool) -> None:
     from gviz.cli.sarif import text
 
     click.echo(text(found))
 
 
-_PRINTED: dict[str, Callable[[list[Checked], int], None]] = {"text": _text, "json": _json, "sarif": _sarif}
+_PRINTED: dict[str, Callable[[list[Checked], int, bool], None]] = {"text": _text, "json": _json, "sarif": _sarif}

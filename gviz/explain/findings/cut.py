@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gviz.explain.finding import Finding
@@ -35,7 +35,7 @@ def no_way(asked: Question) -> Finding:
     names = ", ".join(label(timeline, root) for root in roots[:3] if root)
     text = f"no way for gradients leads from {names or 'the roots of the pass'} back to {label(timeline, asked.node)}"
     if cuts:
-        return Finding("cut", text, started, asked.node, tuple(cuts[:MOST_CUTS]), at=cuts[0].at)
+        return Finding("cut", text, started, asked.node, tuple(_by_line(cuts))[:MOST_CUTS], at=cuts[0].at)
     return not_reached(asked, text, timeline.info(users[-1]))
 
 
@@ -82,6 +82,16 @@ def _like(asked: Question) -> tuple[int, int] | None:
     return None
 
 
+def _by_line(cuts: Iterable[Finding]) -> Iterator[Finding]:
+    """The last cut of each line, as a loop cuts again and again where it cuts once."""
+    lines: defaultdict[tuple[str, int] | int, list[Finding]] = defaultdict(list)
+    for cut in cuts:
+        lines[(cut.at.path, cut.at.line) if cut.at is not None else cut.node].append(cut)
+    for same in lines.values():
+        last, before = max(same, key=lambda cut: cut.event), len(same) - 1
+        yield replace(last, text=f"{last.text} (and {before} times before)") if before else last
+
+
 def _ends(asked: Question, node: int) -> Iterator[Finding]:
     """The untracked operations at which the ways forward from a node leave the graph."""
     timeline = asked.timeline
@@ -103,12 +113,15 @@ def _ends(asked: Question, node: int) -> Iterator[Finding]:
 def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Finding]:
     """Data on the way to the loss that came up right after the graph was left: on the same line, or of the same shape.
 
-    Numbers that leave for numpy or Python come back as constants without an input: this is where.
+    Numbers that leave for numpy or Python come back as constants without an input: this is where. What comes up after
+    the next time round a loop came from there.
     """
     timeline = asked.timeline
-    at = timeline.place_of(end.node)
+    at, left = timeline.place_of(end.node), timeline.info(end.node).created
     for node in timeline.nodes[at + 1 : at + 1 + _COPIES_LOOKED_AT]:
         info = timeline.info(node)
+        if (info.created.op, info.created.stack) == (left.op, left.stack):
+            return
         if node in leading and info.created.kind == "constant" and _comes_back(timeline, end, info):
             text = f"{label_at(timeline, node)} is new data to autograd: it came back without its history"
             part = Finding("copied", text, info.born, node, at=innermost(info))

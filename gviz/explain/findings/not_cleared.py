@@ -25,9 +25,10 @@ class _Leaf:
 
 
 def found(survey: Survey) -> Iterator[Finding]:
-    """The first sum of a used and a new gradient that was used in its turn; the others are of the same loop."""
+    """Of each leaf the first sum of a used and a new gradient that was used in its turn: others are of its loop."""
     leaves: defaultdict[int, _Leaf] = defaultdict(_Leaf)
     holders: dict[int, int] = {}
+    told: set[int] = set()
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten):
         match event:
             case GradAccumulated(node=node, value=value) if node in survey.nodes:
@@ -36,10 +37,10 @@ def found(survey: Survey) -> Iterator[Finding]:
             case GradSet(node=node):
                 leaves.pop(node, None)
             case _:
-                for leaf in [leaves[node] for node in _updated(event, holders) if node in leaves]:
-                    if leaf.added:
+                for node, leaf in [(node, leaves[node]) for node in _updated(event, holders) if node in leaves]:
+                    if leaf.added and node not in told:
+                        told.add(node)
                         yield _finding(survey.timeline, leaf)
-                        return
                     leaf.used = seq
 
 
@@ -63,24 +64,24 @@ def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
 def _finding(timeline: Timeline, leaf: _Leaf) -> Finding:
     seq, event = leaf.added, timeline.event(leaf.added)
     assert isinstance(event, GradAccumulated)
-    name, moment = label(timeline, event.node), timeline.at(seq)
+    name = label(timeline, event.node)
     before = timeline.event(leaf.filled) if leaf.filled else None
     had = (
         before.part if isinstance(before, GradAccumulated) and before.value is None else getattr(before, "value", None)
     )
     since = f" from backward pass {before.pass_nr}" if isinstance(before, GradAccumulated) else ""
     started = next(
-        (timeline.event(p.start) for p in timeline.phases if p.pass_nr == moment.pass_nr and p.pass_nr), None
+        (timeline.event(p.start) for p in timeline.phases if event.pass_nr and p.pass_nr == event.pass_nr), None
     )
     frames = timeline.stack(started.stack) if isinstance(started, BackwardStarted) else ()
     text = (
-        f"the .grad of {name} still held {grad(had)}{since}, which a step had used, when "
-        f"backward{made_at(frames)} added {grad(event.part)}"
+        f"the .grad of {name} still held the gradient{since}, which a step had used, when backward{made_at(frames)} "
+        "added to it"
     )
     parts = (
-        Finding("accumulated", f"{grad(had)} was there before{since}", leaf.filled, event.node),
+        Finding("accumulated", f"{grad(had)} was there before", leaf.filled, event.node),
         Finding("used", "the parameter was updated with it here", leaf.used, event.node),
-        Finding("sum", f"the sum is {grad(event.value)}", seq, event.node),
+        Finding("sum", f"{grad(event.part)} was added to it: {grad(event.value)}", seq, event.node),
     )
     fix = "optimizer.zero_grad() before each backward(), or w.grad = None after the update"
     return Finding("not-cleared", text, seq, event.node, parts, fix, frames[0] if frames else None)

@@ -31,7 +31,8 @@ def explain(trouble: Trouble) -> Finding | None:
     first_pass = _pass_start(timeline, timeline.at(freed).pass_nr)
     crossing = next((edge for edge in pairwise(way) if _crosses(timeline, edge, first_pass)), None)
     if crossing is None:
-        return Finding("second-backward", text, trouble.seq, node, (released,), _KEEP, trouble.at)
+        fix = f"retain_graph=True in {_call(timeline, freed)}, or build the graph again"
+        return Finding("second-backward", text, trouble.seq, node, (released,), fix, trouble.at)
     return _carried(trouble, released, *crossing)
 
 
@@ -83,13 +84,24 @@ def _line(info: NodeInfo) -> tuple[str, int]:
 
 def freed_by(timeline: Timeline, seq: int) -> str:
     """Whose pass let the saved tensors go, and where that was called."""
-    number = timeline.at(seq).pass_nr
-    start = _pass_start(timeline, number)
-    started = timeline.event(start) if start else None
-    if not isinstance(started, BackwardStarted):
+    number, at = timeline.at(seq).pass_nr, _called_at(timeline, seq)
+    if at is None:
         return "released"
     which = "the first backward()" if number == 1 else f"backward pass {number}"
-    return f"released by {which}{made_at(timeline.stack(started.stack))}"
+    return f"released by {which}{at}"
+
+
+def _call(timeline: Timeline, seq: int) -> str:
+    """The call whose pass let the saved tensors go: ``the backward() at demo.py:7``."""
+    at = _called_at(timeline, seq)
+    return f"the backward(){at}" if at else "that backward()"
+
+
+def _called_at(timeline: Timeline, seq: int) -> str | None:
+    """Where the pass that ran at an event was called, as words; None if no pass ran."""
+    start = _pass_start(timeline, timeline.at(seq).pass_nr)
+    started = timeline.event(start) if start else None
+    return made_at(timeline.stack(started.stack)) if isinstance(started, BackwardStarted) else None
 
 
 def _pass_start(timeline: Timeline, number: int) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gviz.explain.arithmetic import computation
+from gviz.explain.contributions import contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
-from gviz.numbers import short
+from gviz.numbers import grad, short
 
 
 def unborn(asked: Question) -> Finding:
@@ -21,11 +24,20 @@ def computed(asked: Question) -> Finding:
     how = computation(timeline, asked.node).text or f"{info.created.kind} {short(info.created.outputs[0].value)}"
     text, at = f"{label_at(timeline, asked.node)}: {how}", innermost(info)
     if not output.written_by:
-        return Finding("computed", text, info.born, asked.node, at=at)
+        return Finding("computed", text, info.born, asked.node, tuple(_gradient(asked)), at=at)
     writer = output.written_by
     now = f"then {label_at(timeline, writer)} wrote to its memory: {short(output.value)}"
     part = Finding("write", now, output.value_seq, writer, at=innermost(timeline.info(writer)))
-    return Finding("written", text, info.born, asked.node, (part,), at=at)
+    return Finding("written", text, info.born, asked.node, (part, *_gradient(asked)), at=at)
+
+
+def _gradient(asked: Question) -> Iterator[Finding]:
+    """What the latest pass brought to a result, which keeps nothing of it."""
+    output = asked.output
+    if asked.info.created.kind == "op" and output.incoming is not None and output.parts:
+        text = f"its gradient was {grad(output.incoming)}; .grad keeps it only after retain_grad()"
+        parts = contributions(asked.timeline, output.parts)
+        yield Finding("incoming", text, output.parts[-1].seq, asked.node, parts)
 
 
 UNBORN = Kind("unborn", "fact", "the node is made later", ("unborn",), unborn)

@@ -23,10 +23,10 @@ def failure_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Li
     yield from wrapped(line((f"{found.error}{at}", "error")), width)
     if found.cause:
         yield from labelled("cause", [(found.cause, "")], width)
-    if found.remedy:
-        yield from labelled("fix", [(found.remedy, "title")], width)
     for what, seq in found.related:
         yield from labelled("", [(f"{what}, ", "muted"), (f"event{TIED}{seq}", link("key", seq))], width)
+    if found.remedy:
+        yield from labelled("fix", [(found.remedy, "title")], width)
     for text in found.message[:MESSAGE].splitlines():
         yield from wrapped(line(text), width)
     yield ()

@@ -1,0 +1,92 @@
+"""Mistakes inside of a loop: the answer is about the right time round, says each thing once, and helps."""
+
+import pytest
+from driving import transcript
+from explain.programs import HERE, line_of, recorded
+
+from gviz.explain.asked import answers
+from gviz.explain.check import check
+from gviz.explain.failure import diagnosis
+from gviz.explain.finding import lines, whole
+
+on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+
+
+def place(name):
+    return f"{name}.py:{line_of(HERE / 'loops' / f'{name}.py')}"
+
+
+def rows(finding):
+    return [text for _, text, _ in lines(finding)]
+
+
+@on_both_engines
+def test_a_cut_is_the_one_of_the_last_time_round(engine):
+    timeline = recorded("loops", "cut_each_time", engine)
+    (found,) = answers(timeline, "w.grad")
+    (cut,) = found.parts
+    (copied,) = cut.parts
+    assert timeline.info(cut.node).op.name == "detach"
+    before = [node for node in timeline.nodes if timeline.info(node).op.name == "detach"][-1]
+    assert (cut.node, copied.node) == (before, timeline.nodes[timeline.place_of(before) + 1])
+    assert place("cut_each_time") in copied.text
+
+
+@on_both_engines
+def test_an_error_because_of_a_none_says_why_it_is_none(engine):
+    timeline = recorded("loops", "lost_leaf_fails", engine)
+    (found,) = answers(timeline, "error")
+    assert found.text == "the program failed with TypeError because w.grad is None"
+    told = "\n".join(rows(found))
+    assert f"w = Sub at {place('lost_leaf_fails')} is no leaf" in told
+    assert "the name w meant the leaf" in told
+    assert found.fix == "with torch.no_grad(): w -= lr * w.grad"
+    assert len(rows(found)) <= 6
+    failed = diagnosis(timeline, timeline.at(found.event))
+    assert (failed.cause, failed.remedy) == (found.text, found.fix)
+
+
+@on_both_engines
+def test_a_check_tells_of_a_lost_leaf_once(engine):
+    (one,) = check(recorded("loops", "lost_leaf_fails", engine))
+    assert (one.level, one.finding.kind) == ("error", "failed")
+    assert "rebound" in {part.kind for part in whole(one.finding)}
+
+
+@on_both_engines
+def test_a_question_about_a_node_is_not_answered_with_the_failure(engine):
+    timeline = recorded("loops", "lost_leaf_fails", engine)
+    for text in ("h", "w", "w.grad"):
+        (found,) = answers(timeline, text)
+        assert found.kind != "failed"
+        assert timeline.info(found.node).name == text.removesuffix(".grad")
+    assert "failed with TypeError" in transcript(timeline, "goto end", "explain")
+    assert "failed with" not in transcript(timeline, "goto end", "explain h").partition("explain h")[2]
+
+
+@on_both_engines
+def test_after_the_pass_the_value_of_a_result_is_told_first(engine):
+    timeline = recorded("loops", "lost_leaf_fails", engine)
+    (found,) = answers(timeline, "h")
+    first, *rest = rows(found)
+    assert first.startswith(f"#{found.node} h = Mul at lost_leaf_fails.py:8: ")
+    assert rest[0] == "its gradient was [1 1]; .grad keeps it only after retain_grad()"
+    assert rest[1].startswith("+= [1 1]")
+
+
+@on_both_engines
+def test_all_parameters_of_a_loop_are_named(engine):
+    (one,) = check(recorded("loops", "never_cleared_by_hand", engine))
+    assert (one.finding.kind, one.finding.where) == ("not-cleared", place("never_cleared_by_hand"))
+    assert one.more == 2
+    names = [one.finding.text, *one.others]
+    assert [name for name in ("w", "b", "c") if any(name in text.split() for text in names)] == ["w", "b", "c"]
+    assert ", ".join(one.others) in one.heading
+
+
+@on_both_engines
+def test_a_parameter_is_found_by_what_the_program_calls_it(engine):
+    timeline = recorded("loops", "cut_in_a_model", engine)
+    (by_program,), (by_module,) = answers(timeline, "net.enc.weight.grad"), answers(timeline, "enc.weight.grad")
+    assert by_program == by_module
+    assert timeline.info(by_program.node).name == "enc.weight"
