@@ -10,6 +10,7 @@ import torch
 
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.graph import edge_of, mark_of
+from gviz.adapters.pytorch.marks import grad_fn_of, is_leaf
 from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
@@ -20,7 +21,7 @@ def get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     """A ``.grad`` is looked at: from now on writes to it are known to be that."""
     grad = function(*args)
     with without_overrides():
-        if grad is not None and args[0].is_leaf:
+        if grad is not None and is_leaf(args[0]):
             session.marks.own(grad, args[0])
     return grad
 
@@ -34,8 +35,8 @@ def set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _say_set(session: Session, tensor: torch.Tensor) -> None:
-    grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
-    known = session.marks.of_tensor(tensor) if tensor.grad_fn is None else session.marks.of_node(tensor.grad_fn)
+    grad = tensor.grad if is_leaf(tensor) or tensor.retains_grad else None
+    known = session.marks.of(tensor)
     if grad is not None:
         session.marks.own(grad, tensor)
     if known is not None:
@@ -62,7 +63,7 @@ def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: 
     result = function(*args, **kwargs)
     tensor = args[0]
     with without_overrides():
-        if tensor.grad_fn is not None:
+        if grad_fn_of(tensor) is not None:
             mark = mark_of(session, tensor)
             mark.retained = {**(mark.retained or {}), tensor.output_nr: weakref.ref(tensor)}
     return result

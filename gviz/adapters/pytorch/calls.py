@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import attributes, operations, writes
 from gviz.adapters.pytorch.graph import NO_CALL, Call, edge_of, enter, untracked, visit
+from gviz.adapters.pytorch.marks import grad_fn_of
 from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session, clock
@@ -104,7 +105,7 @@ def observe(
     made: dict[Any, dict[int, torch.Tensor]] = {}
     loose: list[torch.Tensor] = []
     for tensor in outputs:
-        node = tensor.grad_fn
+        node = grad_fn_of(tensor)
         if node is not None:
             if session.marks.of_node(node) is None:
                 made.setdefault(node, {})[tensor.output_nr] = tensor

@@ -14,7 +14,7 @@ import torch
 
 from gviz import site
 from gviz.adapters.pytorch import operations, private
-from gviz.adapters.pytorch.marks import KEY, Mark
+from gviz.adapters.pytorch.marks import KEY, Mark, grad_fn_of, is_leaf
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.outputs import Attrs, is_accumulator, oddities, of_untracked, output
 from gviz.adapters.pytorch.outputs import of_node as outputs_of
@@ -44,7 +44,7 @@ NO_CALL = Call("", ())
 
 def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
     """A tensor as an input: its node, announced now if nobody has, and which of its outputs it is."""
-    node = tensor.grad_fn
+    node = grad_fn_of(tensor)
     if node is None:
         return (session.marks.of_tensor(tensor) or enter(session, tensor)).node, 0
     mark = session.marks.of_node(node)
@@ -57,7 +57,7 @@ def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
 def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
     """The mark of a tensor's node, which is announced now if nobody has."""
     edge_of(session, tensor)
-    found = session.marks.of_tensor(tensor) if tensor.grad_fn is None else session.marks.of_node(tensor.grad_fn)
+    found = session.marks.of(tensor)
     assert found is not None
     return found
 
@@ -70,17 +70,18 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
     origin = edge_of(session, base)[0] if base is not None else 0
     attrs: list[tuple[str, Attr]] = [] if owner is None else [("grad_of", edge_of(session, owner)[0])]
     kind: NodeKind = "constant"
-    if tensor.requires_grad:
+    needs_grad = tensor.requires_grad and is_leaf(tensor)
+    if needs_grad:
         kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "leaf"
     mark = Mark(channel.next_node())
     outputs = (output(session, tensor, origin),)
     _say_created(
         session, mark, "tensor", _TENSOR, kind=kind, inputs=(), outputs=outputs,
-        attrs=(*attrs, *oddities(tensor)), requires_grad=tensor.requires_grad,
+        attrs=(*attrs, *oddities(tensor)), requires_grad=needs_grad,
         stack=session.marks.birthplace(tensor) if kind == "parameter" else None,
     )  # fmt: skip
     session.marks.remember(tensor, mark)
-    if tensor.requires_grad and tensor.is_leaf:
+    if needs_grad:
         _enter_leaf(session, tensor, mark)
     return mark
 

@@ -37,6 +37,25 @@ class Mark(Seen):
         self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
 
 
+def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
+    """The graph node of a tensor; none for a view that PyTorch refuses to say it of.
+
+    That is one made under ``no_grad``, or beside others by one call, when its memory was written to since.
+    """
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
+def is_leaf(tensor: torch.Tensor) -> bool:
+    """Whether gradients are added up in this tensor; of some views PyTorch refuses to say it, and they are none."""
+    try:
+        return tensor.is_leaf
+    except RuntimeError:
+        return False
+
+
 class _Known(weakref.ref[Any]):
     """A weak reference to a living object, in the `table` that it is known by."""
 
@@ -82,6 +101,11 @@ class Marks:
         """The mark of a tensor that has no graph node, if it was announced."""
         known = self._known.get(id(tensor))
         return known.mark if known is not None and known() is tensor else None
+
+    def of(self, tensor: torch.Tensor) -> Mark | None:
+        """The mark of a tensor or of the graph node that made it, if that was announced."""
+        node = grad_fn_of(tensor)
+        return self.of_tensor(tensor) if node is None else self.of_node(node)
 
     def remember(self, tensor: torch.Tensor, mark: Mark) -> None:
         """From now on this tensor, while it has no graph node, is that node."""

@@ -9,6 +9,7 @@ import torch
 
 from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, visit
+from gviz.adapters.pytorch.marks import grad_fn_of
 from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
@@ -19,12 +20,12 @@ from gviz.values import Value
 def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "") -> None:
     """An operation wrote to the memory of `target`; `silent` ones are PyTorch's own and get no node."""
     grad_changed(session, target)
-    node = _grad_fn(target)
+    node = grad_fn_of(target)
     if node is not None and session.marks.of_node(node) is None:
         _tracked_write(session, target, call)
         return
     origin = private.base_of(target) if private.is_view(target) else target
-    if origin is None or (origin.grad_fn is None and session.marks.of_tensor(origin) is None):
+    if origin is None or (grad_fn_of(origin) is None and session.marks.of_tensor(origin) is None):
         return  # it was not shown yet, and will be as it is then
     if silent or not call.name:
         say_written(session, target, edge_of(session, origin)[0])
@@ -35,14 +36,6 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
         why = "no_grad"
     mark = untracked(session, call, (target,), why)
     say_written(session, target, mark.node)
-
-
-def _grad_fn(target: torch.Tensor) -> torch.autograd.graph.Node | None:
-    """The node of a tensor; none for a view made under no_grad, of which PyTorch refuses to say it after a write."""
-    try:
-        return target.grad_fn
-    except RuntimeError:
-        return None
 
 
 def grad_changed(session: Session, grad: torch.Tensor) -> None:
