@@ -73,57 +73,60 @@ class Recorder(Protocol):
 
 class _Here(threading.local):
     recorder: Recorder | None = None
-    watch: Recorder | None = None  # who sees every thread, and makes no graph
 
 
 here = _Here()
+_watch: Recorder | None = None
+"""Who sees every thread, and makes no graph."""
 
 
 def recorder() -> Recorder | None:
-    """The recorder of this thread. Worth asking only if there are `watchers`."""
+    """Who wants to know what this thread does. Worth asking only if there are `watchers`."""
+    own = here.recorder
+    if _watch is None:
+        return own
+    return _watch if own is None else _Seen(own, _watch)
+
+
+def graph_maker() -> Recorder | None:
+    """The recorder of this thread itself, whoever sees what it records."""
     return here.recorder
 
 
 def is_recording() -> bool:
     """Whether the operations of this thread are being recorded: a backward pass must then consist of operations."""
-    return bool(watchers) and here.recorder is not here.watch
+    return bool(watchers) and here.recorder is not None
 
 
 class _Seen:
     """A recorder whose operations and reads a watch sees first."""
 
     def __init__(self, recorder: Recorder, watch: Recorder) -> None:
-        self.recorder, self._watch = recorder, watch
+        self._recorder, self._watch = recorder, watch
         self._operands: tuple[Tensor, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.recorder, name)
+        return getattr(self._recorder, name)
 
     def refs(self, tensors: Sequence[Tensor]) -> tuple[Any, ...]:
         self._operands = tuple(tensors)
-        return self.recorder.refs(tensors)
+        return self._recorder.refs(tensors)
 
     def ran(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
         self._watch.ran(op, self._operands, attrs, outputs)
-        self.recorder.ran(op, refs, attrs, outputs)
+        self._recorder.ran(op, refs, attrs, outputs)
 
     def read(self, tensor: Tensor, how: str) -> None:
         self._watch.read(tensor, how)
-        self.recorder.read(tensor, how)
-
-
-def graph_maker() -> Recorder | None:
-    """The recorder of this thread itself, whoever sees what it records."""
-    return here.recorder.recorder if isinstance(here.recorder, _Seen) else here.recorder
+        self._recorder.read(tensor, how)
 
 
 @contextmanager
-def recording(by: Recorder | None) -> Iterator[None]:
-    """Let `by` record what this thread does; None: nobody, for a moment."""
-    seen = by if by is None or here.watch is None else _Seen(by, here.watch)
-    before, here.recorder = here.recorder, seen
+def recording(by: Recorder) -> Iterator[None]:
+    """Let `by` record what this thread does."""
+    before, here.recorder = here.recorder, by
     add(1)
-    modes.watch_new(by.born if by is not None else None, 1)
+    modes.watch_new(by.born, 1)
     try:
         yield
     finally:
@@ -135,11 +138,11 @@ def recording(by: Recorder | None) -> Iterator[None]:
 @contextmanager
 def recording_every_thread(by: Recorder) -> Iterator[None]:
     """Let `by` see what every thread does; it makes no graph, and is not told of new tensors."""
-    before = _Here.watch
-    _Here.recorder = _Here.watch = by
+    global _watch
+    before, _watch = _watch, by
     add(1)
     try:
         yield
     finally:
-        _Here.recorder = _Here.watch = before
+        _watch = before
         add(-1)

@@ -7,7 +7,7 @@ import pytest
 from cli.programs import gviz
 
 import gviz.engine as torch
-from gviz.engine import watching
+from gviz.engine import static, watching
 from gviz.graphify.breaks import breaks
 from gviz.graphify.construct import construct
 from gviz.graphify.watch import Watch
@@ -75,7 +75,7 @@ def found_in(tmp_path):
         exec(compile(path.read_text(), str(path), "exec"), names)
 
         def program():
-            with watching.recording(Watch()):
+            with watching.recording_every_thread(Watch()):
                 return names["f"](torch.tensor(values))
 
         log = MemoryLog(events_of_program(program, path))
@@ -266,3 +266,45 @@ def test_what_a_capture_a_trace_or_a_static_graph_does_is_seen_too(tmp_path):
     lines = [line.split(":")[1] for line in out.splitlines() if line.startswith("program.py:")]
     assert lines == ["9", "11", "13"]  # a value that is read, a side that is chosen, a size that depends on data
     assert "depends on data, and buffers are of a fixed size" in err
+
+
+class Seen(Watch):
+    """Notes the names of operations, in place of what they do."""
+
+    def __init__(self):
+        self.names = []
+
+    def ran(self, op, refs, attrs, outputs):
+        self.names.append(op.name)
+
+
+def test_a_watch_is_over_when_its_block_is():
+    seen, x = Seen(), torch.ones(2)
+    with watching.recording_every_thread(seen):
+        torch.jit.trace(lambda x: x * 2, x, check_trace=False)
+    assert seen.names == ["mul"]
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        assert not torch.jit.is_tracing()
+        with static.Graph():
+            static.placeholder("p") + 1
+        x.sin()
+    assert seen.names == ["mul"]
+
+
+def test_a_thread_that_recorded_before_is_watched():
+    seen, x = Seen(), torch.ones(2)
+    torch.jit.trace(lambda x: x * 2, x, check_trace=False)
+    with watching.recording_every_thread(seen):
+        assert not torch.jit.is_tracing()
+        x.sin()
+    x.cos()
+    assert seen.names == ["sin"]
+
+
+def test_a_watch_within_a_watch():
+    outer, inner, x = Seen(), Seen(), torch.ones(2)
+    with watching.recording_every_thread(outer):
+        with watching.recording_every_thread(inner):
+            x.sin()
+        x.cos()
+    assert (outer.names, inner.names) == (["cos"], ["sin"])
