@@ -39,7 +39,7 @@ NO_VALUE = (
 
 
 class _Here(threading.local):
-    """Whether this thread may look at the memory of nodes although it builds no graph: it runs one, or describes it."""
+    """Whether this thread may look at the memory of nodes of graphs it does not build: it runs or describes one."""
 
     looks: bool = False
 
@@ -59,14 +59,16 @@ def _looking() -> Iterator[None]:
 class Symbolic(Tensor):
     """A node of a graph that is being built: it has a shape and a dtype, and no value.
 
-    What lies in its memory is nobody's business but the graph's, so that no operation outside of one takes it for one.
+    What lies in its memory is nobody's business but its `_builder`'s, so that no operation outside of its graph, be it
+    in another one, takes it for a value.
     """
 
     __slots__ = ()
+    _builder: _Builder
 
     @property
     def _array(self) -> Array:
-        if not (thread.is_building or _here.looks):
+        if not (_here.looks or self._builder is watching.graph_maker()):
             self._refuse()
         return _memory_of(self)
 
@@ -208,7 +210,7 @@ def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requ
     stand_in = np.random.default_rng(len(builder.placeholders)).uniform(0.1, 1, tuple(shape)).astype(wanted.numpy)
     holder: Placeholder = new_tensor(np.asarray(stand_in), Placeholder)  # type: ignore[assignment]
     holder._requires_grad = requires_grad
-    holder.name = name
+    holder.name, holder._builder = name, builder
     builder.add(name, holder)
     channel = emit.channel
     if channel is not None:
@@ -242,6 +244,7 @@ class _Builder(CaptureRecorder):
         super().ran(op, refs, attrs, outputs)
         for tensor in outputs:
             tensor.__class__ = Symbolic
+            tensor._builder = self  # type: ignore[attr-defined]  # nodes have it
 
     def wrote(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], target: Tensor) -> None:
         for array, before in self._foreign:

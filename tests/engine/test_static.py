@@ -124,6 +124,32 @@ def test_outside_of_its_graph_a_node_is_no_number(use):
     assert graph.run([n, m], {"x": [1.0, -1.0, 2.0], "n": [1, 2, 3]})[0] == 6
 
 
+IN_ANOTHER = {
+    "operand": lambda y, u: y + u, "second operand": lambda y, u: u + y, "alone": lambda y, u: y.sin(),
+    "into": lambda y, u: torch.zeros(2).copy_(y), "written": lambda y, u: y.mul_(u), "view": lambda y, u: y[0],
+    "list": lambda y, u: torch.cat([u, y]), "gradients": lambda y, u: static.gradients(y.sum(), u),
+    "memory": lambda y, u: y._array, "data": lambda y, u: y.data, "detached": lambda y, u: y.detach(),
+    "placed": lambda y, u: torch.add(torch.ones(2), 1, out=y),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", IN_ANOTHER.values(), ids=IN_ANOTHER)
+def test_in_another_graph_a_node_is_no_number(use):
+    with static.Graph() as graph:
+        x = static.placeholder("x", (2,))
+        y = x * 2
+    with static.Graph() as other:
+        u = static.placeholder("u", (2,), requires_grad=True)
+        for node in (x, y):
+            with pytest.raises(RuntimeError, match="no value until its graph is run"):
+                use(node, u)
+        v = u + 1
+    assert other.run(v, {u: [0.0, 1.0]}).tolist() == [1, 2]
+    with graph:  # which may be built further
+        z = y + x
+    assert graph.run([y, z], {x: [1.0, 2.0]})[1].tolist() == [3, 6]
+
+
 def test_threads_take_turns():
     with static.Graph() as graph:
         x = static.placeholder("x", (64,))
