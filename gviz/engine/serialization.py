@@ -6,6 +6,7 @@ A file is a zip of ``gviz.json``, which says what there is, and one ``.npy`` of 
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import IO, Any
@@ -52,6 +53,7 @@ def _read(file: IO[bytes]) -> Any:
     if not zipfile.is_zipfile(file):
         raise RuntimeError(NOT_OURS.format(hint=""))
     with zipfile.ZipFile(file) as archive:
+        _check_sizes(archive, file)
         names = archive.namelist()
         if INDEX not in names:
             theirs = any(name.endswith("data.pkl") for name in names)
@@ -63,7 +65,22 @@ def _read(file: IO[bytes]) -> Any:
     return Unpacking(memory).value(index["value"])
 
 
+def _check_sizes(archive: zipfile.ZipFile, file: IO[bytes]) -> None:
+    """RuntimeError for a file that would become larger when it is read: `save` compresses nothing."""
+    length = file.seek(0, os.SEEK_END)
+    parts = archive.infolist()
+    if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or sum(p.file_size for p in parts) > length:
+        raise RuntimeError(
+            "this file is compressed, or says that it holds more than it does; torch.save writes none such"
+        )
+
+
 def _memory(archive: zipfile.ZipFile, name: str) -> Array:
+    """The bytes of one piece of memory. ValueError if it says that it has another number of them than it has."""
     with archive.open(name) as part:
-        loaded: Array = np.load(part, allow_pickle=False)
-        return np.ascontiguousarray(loaded)
+        np.lib.format.read_magic(part)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(part)
+        memory = np.frombuffer(bytearray(part.read()), np.uint8)
+    if dtype != np.uint8 or shape != memory.shape:
+        raise ValueError(f"{name} is no memory of {memory.size} bytes")
+    return memory

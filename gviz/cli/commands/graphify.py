@@ -36,7 +36,9 @@ def command(program: Program, function: str, kind: str) -> int:
 
     engine = "builtin" if program.engine == "auto" else program.engine
     if engine == "torch":
-        raise GvizError("only gviz's own engine can be watched for this", hint="leave out --engine torch", exit_code=2)
+        what = "only gviz's own engine says where a value leaves the graph; PyTorch's cannot be watched for it"
+        hint = "leave out --engine torch, and `import torch` in the script means gviz's engine"
+        raise GvizError(what, hint=hint, exit_code=2)
     with recorded(replace(program, engine=engine, graph_breaks=True)) as timeline:
         _refuse_unknown(timeline, function)
         found = list(breaks(timeline, function))

@@ -23,13 +23,18 @@ from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.errors import GvizError
+from gviz.plain_text import clipped, shown
 
 FORMAT = 1
 KEY = "gviz static graph"
 _DAMAGED = (
-    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
-    zipfile.BadZipFile, zlib.error,
+    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, StopIteration, TypeError,
+    ValueError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
+_UNRUNNABLE = (ArithmeticError, AttributeError, KeyError, MemoryError, TypeError)
+"""What an operation raises for arguments that no trace gives it; for wrong inputs it raises others."""
+_DEEPEST = 100
+"""Of modules within modules."""
 _EFFECTS = ("new", "write", "become")
 _KINDS = ("input", "parameter", "constant", "op")
 
@@ -67,8 +72,19 @@ def load(f: Any, map_location: Any = None, **_: Any) -> TracedFunction | TracedM
         raise GvizError(f"cannot read {f}: {error.strerror or error}", exit_code=3) from None
     except _DAMAGED as error:
         text = str(error) or type(error).__name__
-        why = f"it has no {text}" if isinstance(error, KeyError) else text
+        why = clipped(f"it has no {text}" if isinstance(error, KeyError) else text, 300)
         raise GvizError("this is no traced function that gviz saved, or it is damaged", why=why, exit_code=3) from None
+
+
+class LoadedFunction(TracedFunction):
+    """A traced function of a file, which may say what no trace does: that is told where an operation meets it."""
+
+    def __call__(self, *args: Any) -> Any:
+        try:
+            return super().__call__(*args)
+        except _UNRUNNABLE as error:
+            why = clipped(str(error) or type(error).__name__, 300)
+            raise GvizError(f"the saved graph {shown(self.graph.name)} cannot be run", why=why, exit_code=3) from None
 
 
 def _plain(node: Node) -> dict[str, Any]:
@@ -113,7 +129,7 @@ def _function(content: dict[str, Any]) -> TracedFunction | TracedModule:
     _check_structure(gives, len(outputs))
     if not isinstance(takes, tuple):
         raise ValueError("its arguments are no tuple")
-    function = TracedFunction(graph, takes, gives, module_kind=_text(content["module"]))
+    function = LoadedFunction(graph, takes, gives, module_kind=_text(content["module"]))
     return TracedModule(function, _modules(graph)) if function.module_kind else function
 
 
@@ -189,6 +205,8 @@ def _modules(graph: StaticGraph) -> Module:
         if node.tensor is None or not node.name:
             continue
         *path, last = node.name.split(".")
+        if len(path) > _DEEPEST:
+            raise ValueError(f"its modules lie {len(path)} deep")
         owner = root
         for part in path:
             if part not in owner._modules:

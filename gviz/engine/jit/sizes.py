@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,4 +95,6 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, Size):
         return tuple([plain(item) for item in value])
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: plain(getattr(value, field.name)) for field in fields(value)})
     return value
