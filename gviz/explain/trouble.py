@@ -49,7 +49,9 @@ def line_text(timeline: Timeline, at: Frame | None) -> str:
 
 
 def trouble_at(timeline: Timeline, seq: int) -> Trouble | None:
-    """The error that an event tells of."""
+    """The error that an event tells of; None for any other, and before all of them."""
+    if not seq:
+        return None
     event = timeline.event(seq)
     if isinstance(event, Failed):
         frames = timeline.stack(event.stack)

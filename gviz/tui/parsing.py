@@ -75,11 +75,7 @@ def find(word: str) -> Spec:
     if word in BY_NAME:
         return BY_NAME[word]
     if word.endswith("-") and len(word) > 1:
-        forward = find(word[:-1])
-        backward = BY_NAME.get(f"reverse-{forward.name}")
-        if backward is None:
-            raise GvizError(f"{forward.name} cannot run backwards", exit_code=2)
-        return backward
+        return _reversed(find(word[:-1]))
     found = [spec for spec in SPECS if spec.name.startswith(word)]
     if len(found) == 1:
         return found[0]
@@ -101,11 +97,19 @@ def _counted(spec: Spec, rest: str) -> Command:
     if not _NUMBER.match(rest):
         raise GvizError(f"{spec.name} takes a count, not {clipped(repr(rest), 40)}", exit_code=2)
     count = max(-LARGEST_COUNT, min(int(rest), LARGEST_COUNT))
-    return Command(_reversed(spec.name) if count < 0 else spec.name, abs(count))
+    return Command(_reversed(spec).name if count < 0 else spec.name, abs(count))
 
 
-def _reversed(name: str) -> str:
-    return name.removeprefix("reverse-") if name.startswith("reverse-") else f"reverse-{name}"
+_OPPOSITES = {"up": "down", "down": "up"}
+
+
+def _reversed(spec: Spec) -> Spec:
+    """The command that goes the other way; GvizError for one that has none."""
+    other = _OPPOSITES.get(spec.name) or spec.name.removeprefix("reverse-")
+    backward = BY_NAME.get(other if other != spec.name else f"reverse-{other}")
+    if backward is None:
+        raise GvizError(f"{spec.name} cannot run backwards", exit_code=2)
+    return backward
 
 
 def _checked(spec: Spec, rest: str) -> Command:

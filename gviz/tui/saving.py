@@ -17,9 +17,6 @@ from gviz.where import Stop, stop
 LARGEST = 1_000_000
 """Bytes of a file of commands."""
 
-_EVALUATED = re.compile(r"\bif\b|\{|^change\b")
-"""A condition, a field of a log point's text, or an expression whose changes are looked for."""
-
 IN_A_SESSION = frozenset({"break", "tbreak", "log", "ignore", "disable", "commands", "watch", "mark"})
 
 
@@ -97,8 +94,21 @@ def _acting(lines: tuple[str, ...], path: str) -> Iterator[str]:
             )
         elif word == "commands" and len(rest.split()) == 1:
             of_a_breakpoint = True
-        elif word in ("watch", "commands") or _EVALUATED.search(rest):
+        elif word in ("watch", "commands") or _evaluates(word, rest):
             yield line
+
+
+def _evaluates(word: str, rest: str) -> bool:
+    """Whether a line that sets a stop has an expression: where to stop, if what, or in what a log point says."""
+    if word not in ("break", "tbreak", "log"):
+        return False
+    quoted = re.search("[\"']", rest) if word == "log" else None
+    where, said = (rest[: quoted.start()], rest[quoted.start() :]) if quoted else (rest, "")
+    try:
+        asked = stop(where)
+    except GvizError:
+        return True
+    return bool(asked.condition or asked.expression or asked.change or "{" in said or " if " in said)
 
 
 def _path(path: str) -> Path:

@@ -32,7 +32,8 @@ def _over(function: Callable[[Any], Any]) -> Callable[..., Any]:
     """A function of numpy that also takes several numbers, or an iterator, as Python's own does."""
 
     def reduced(first: Any, *others: Any) -> Any:
-        return function([first, *others] if others else list(first) if isinstance(first, Iterator) else first)
+        given = [first, *others] if others else list(first) if isinstance(first, Iterator) else first
+        return measured.called(function, given)
 
     return reduced
 
@@ -102,6 +103,8 @@ BUILTINS: dict[str, Any] = {
     **{f"_{name}": operation for name, operation in measured.OPERATIONS.items()},
     "__import__": __import__,  # numpy imports parts of itself late, by the caller's builtins
 }
+_OWN = BUILTINS.keys() - FUNCTIONS.keys() | {_LOOP}
+"""The names that the guard writes into an expression, and nobody else may."""
 
 
 def parsed(text: str) -> ast.Expression:
@@ -151,6 +154,11 @@ class _Guard(ast.NodeTransformer):
         if not isinstance(node, _PARTS):
             raise Refused(f"{_spoken(node)} is not part of an expression here")
         return super().visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id.startswith("__") or node.id in _OWN or (isinstance(node.ctx, ast.Store) and node.id in BUILTINS):
+            raise Refused(f"{node.id} has a meaning of its own here")
+        return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)

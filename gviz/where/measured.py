@@ -46,14 +46,69 @@ def called(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Call a function, or a method, whose arguments may be broadcast against each other."""
     of = getattr(function, "__self__", None)
     given = [*([of] if isinstance(of, np.ndarray) else []), *arguments, *named.values()]
+    if _is_of_numpy(function, of):
+        for one in given:
+            _refuse_all_but_numbers(one, set())
     arrays = [one for one in given if isinstance(one, np.ndarray | list | tuple)]
     if arrays:
-        name = getattr(function, "__name__", "")
-        if name in ("dot", "matmul") and len(arrays) > 1:
-            _measure_product(arrays[0], arrays[1], batched=name == "matmul")
-        else:
-            _measure(arrays)
-    return function(*arguments, **named)
+        _measure_call(getattr(function, "__name__", ""), arrays, given)
+    result = function(*arguments, **named)
+    if isinstance(result, np.ndarray) and result.dtype.kind not in _NUMBERS:
+        raise TooMuch(_NO_NUMBERS)
+    return result
+
+
+_NUMBERS = "biufc"
+_NO_NUMBERS = "an array holds numbers here, of at most 64 bits"
+_LONGEST_WORD = 20
+
+
+def _is_of_numpy(function: Callable[..., Any], of: object) -> bool:
+    home = getattr(function, "__module__", None) or ""
+    return isinstance(function, np.ufunc) or isinstance(of, np.ndarray | np.generic) or home.startswith("numpy")
+
+
+def _refuse_all_but_numbers(one: Any, seen: set[int]) -> None:
+    """Raise `TooMuch` for what would make an array of texts, or of objects: its elements have no size."""
+    if isinstance(one, list | tuple):
+        if id(one) not in seen:
+            seen.add(id(one))
+            for part in one:
+                if isinstance(part, str):
+                    raise TooMuch(_NO_NUMBERS)
+                _refuse_all_but_numbers(part, seen)
+    elif isinstance(one, str | type | np.dtype):
+        if (isinstance(one, str) and len(one) > _LONGEST_WORD) or _kind(one) not in _NUMBERS:
+            raise TooMuch(_NO_NUMBERS)
+    elif isinstance(one, int) and one.bit_length() > 64:
+        raise TooMuch(_NO_NUMBERS)
+
+
+def _kind(word: str | type | np.dtype[Any]) -> str:
+    """The kind of a dtype; that of numbers for a word that names none, such as ``fro``."""
+    try:
+        return np.dtype(word).kind
+    except TypeError:
+        return _NUMBERS[0]
+
+
+def _measure_call(name: str, arrays: list[Any], given: list[Any]) -> None:
+    """Raise `TooMuch` if a function of this name makes, or computes, far more than it is given."""
+    if name in ("dot", "matmul") and len(arrays) > 1:
+        _measure_product(arrays[0], arrays[1], batched=name == "matmul")
+        return
+    _measure(arrays)
+    sizes = [_items(one) for one in arrays]
+    if name in ("percentile", "quantile") and math.prod(sizes) > MOST_PRODUCTS:
+        raise TooMuch("so many quantiles of so many elements take too long")
+    if name == "diff" and any(isinstance(one, int) and one > _MOST_DIFFERENCES for one in given):
+        raise TooMuch(f"differences of differences, more than {_MOST_DIFFERENCES} times, take too long")
+    takes_apart = name == "norm" and any(isinstance(one, int | str) and one in (2, -2, "nuc") for one in given)
+    if takes_apart and np.ndim(arrays[0]) > 1 and sizes[0] * min(np.shape(arrays[0])) > MOST_PRODUCTS:
+        raise TooMuch("the norm of so great a matrix may take too long: norm(x.ravel()) is that of its elements")
+
+
+_MOST_DIFFERENCES = 10
 
 
 def compared(left: Any, *rest: Any) -> Any:
@@ -119,6 +174,9 @@ def _items(value: Any) -> int:
 
 def _elementwise(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def measured(one: Any, other: Any) -> Any:
+        for each in (one, other):
+            if isinstance(each, np.ndarray) and each.dtype.kind not in _NUMBERS:
+                raise TooMuch(_NO_NUMBERS)
         if isinstance(one, np.ndarray | list | tuple) and isinstance(other, np.ndarray | list | tuple):
             if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
                 _measure([one, other])

@@ -18,6 +18,8 @@ from gviz.tui.parsing import help_for, parse
         ("rs 2", Command("reverse-step", 2)),
         ("reverse-finish", Command("reverse-finish")),
         ("phase -1", Command("reverse-phase", 1)),
+        ("up -2", Command("down", 2)),
+        ("down -1", Command("up", 1)),
         (":12", Command("goto", argument="12")),
         ("@12", Command("goto", argument="12")),
         ("goto @12", Command("goto", argument="@12")),

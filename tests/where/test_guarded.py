@@ -50,11 +50,27 @@ SQUARE = np.zeros((500, 500))
         "square.clip(0, cube)",
         "[[0] * 9000] * 9000",
         "np.array([row] * 9000)",
+        "len(np.array([2**64]) ** 1000000000)",
+        "sum([2**4000, 1])",
+        "np.prod([[2**70]])",
+        "np.diff(row, 1000000000)",
+        "np.diff(row, n=1000000000)",
+        "value.astype('U300000')",
+        "value.astype(str)",
+        "np.where(value > 0, 'a' * 300000, 'b')",
+        "np.where(value > 0, 'some', 'text')",
+        "np.array(['b'] * 3000 + ['a' * 300000])",
+        "np.array([[['b']]])",
+        "np.array([1], 'O') * 1000000000",
+        "np.array([1], dtype='O')",
+        "np.percentile(square, value[:9000])",
+        "np.linalg.norm(square_of_1000, 'nuc')",
     ],
 )
 def test_what_would_take_for_ever_is_refused_when_it_comes_to_it(text):
     with pytest.raises(measured.TooMuch):
-        told(text, value=np.ones(600_000), row=ROW, column=ROW[:, None], square=SQUARE, cube=SQUARE[:, :, None])
+        told(text, value=np.ones(600_000), row=ROW, column=ROW[:, None], square=SQUARE, cube=SQUARE[:, :, None],
+             square_of_1000=np.ones((1000, 1000)))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -75,6 +91,15 @@ def test_what_would_take_for_ever_is_refused_when_it_comes_to_it(text):
         "1" * 2000,
         "-" * 900 + "1",
         "x +",
+        "__import__('os')",
+        "[__import__('os'), [1 for __import__ in [1]]]",
+        "(__import__('os'), [1 for __import__ in [1]])[1]",
+        "[any(v for v in [0] * 9) for _counted in [np.asarray] * 9]",
+        "[_called(1) for _called in [max]]",
+        "[1 for _Pow in [max]]",
+        "_Pow(9, 9)",
+        "[1 for np in [1]]",
+        "[len for len in [1]]",
     ],
 )
 def test_what_is_not_of_the_language_is_refused_before_it_runs(text):
@@ -109,7 +134,8 @@ def test_it_is_pythons_own_arithmetic(text):
     "a.clip(0, 1)",
     "np.percentile(a, [10, 50, 90])", "np.dot(stack, a)", "np.array([[1, 2], [3, 4]])", "[1] + [2]", "(1, 2) < (1, 3)",
     "'a' + 'b'", "[v for v in b if 0 < v < 2]", "np.sum(a, axis=0)", "1 > 2 > 1 / 0", "many + many",
-    "np.maximum(many, 1)",
+    "np.maximum(many, 1)", "np.linalg.norm(great)", "a.astype('int32')", "np.diff(b, 1)",
+    "np.array([1, 2], dtype=np.float32)", "np.linalg.norm(a, 'fro')", "np.linalg.norm(a, 2)",
 ])  # fmt: skip
 def test_what_is_not_too_much_is_what_numpy_says(text):
     names = {
@@ -117,6 +143,7 @@ def test_what_is_not_too_much_is_what_numpy_says(text):
         "b": np.arange(2.0),
         "stack": np.ones((3, 2, 2)),
         "many": np.ones(10**6 + 1),
+        "great": np.ones((1000, 1000)),
     }
     np.testing.assert_array_equal(told(text, **names), eval(text, {"np": np, **names}))
 
