@@ -160,6 +160,20 @@ def test_of_several_results_the_first_is_changed():
     assert grad(branch, other, node_named(timeline, "x")).tolist() == [0, 20]
 
 
+def test_what_a_batch_norm_remembers_changes_with_its_batch():
+    def program(first=2.0):
+        x = torch.tensor([[first, 5.0], [4.0, 1.0], [6.0, 3.0]])
+        mean, variance = torch.zeros(2), torch.ones(2)
+        y = torch.nn.functional.batch_norm(x, mean, variance, training=True)
+        z = torch.nn.functional.batch_norm(x, mean, variance)
+        return x, mean, variance, y, z
+
+    timeline, branch, other = after(program, "x[0, 0] = 9")
+    assert list(deviations(timeline)) == []
+    *_, truth = program(9.0)
+    assert value(branch, other, node_named(timeline, "z")).tolist() == truth.tolist()
+
+
 def test_a_loss_of_zero_goes_backward():
     def program():
         x = torch.tensor(3.0, requires_grad=True)

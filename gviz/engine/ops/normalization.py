@@ -245,3 +245,46 @@ batch_norm: Op = Op(
         Example((normal(3, 2, 2), positive(2), normal(2), normal(2), positive(2)), {"training": False, "eps": 1e-5}),
     ],
 )
+
+
+def _moved_mean(self: Array, mean: Array, momentum: float) -> Array:
+    return self * (1 - momentum) + np.asarray(mean * momentum, self.dtype)
+
+
+def _moved_variance(self: Array, inverse: Array, momentum: float, count: int, eps: float) -> Array:
+    variance = (np.asarray(inverse, np.float64) ** -2 - eps) * _unbiased(count)
+    return self * (1 - momentum) + np.asarray(variance * momentum, self.dtype)
+
+
+def _unbiased(count: int) -> float:
+    return count / max(count - 1, 1)
+
+
+move_mean: Op = Op(
+    "running_mean(self, mean, *, momentum)",
+    grad_fn="RunningMeanBackward0",
+    formula="self * (1 - momentum) + mean * momentum",
+    forward=_moved_mean,
+    rules=(
+        Rule("self", "g * (1 - momentum)", lambda g, momentum: g * (1 - momentum)),
+        Rule("mean", "g * momentum", lambda g, momentum: g * momentum),
+    ),
+    public=False,
+    examples=lambda: [Example((normal(3), normal(3)), {"momentum": 0.1})],
+)
+move_variance: Op = Op(
+    "running_var(self, inverse, *, momentum, count, eps)",
+    grad_fn="RunningVarBackward0",
+    formula="self * (1 - momentum) + (1 / inverse**2 - eps) * count / (count - 1) * momentum",
+    forward=_moved_variance,
+    rules=(
+        Rule("self", "g * (1 - momentum)", lambda g, momentum: g * (1 - momentum)),
+        Rule(
+            "inverse",
+            "g * -2 / inverse**3 * count / (count - 1) * momentum",
+            lambda g, inverse, momentum, count: g * inverse**-3 * (-2 * _unbiased(count) * momentum),
+        ),
+    ),
+    public=False,
+    examples=lambda: [Example((positive(3), positive(3)), {"momentum": 0.1, "count": 4, "eps": 1e-5})],
+)

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import watching
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.functional.pooling import avg_pool2d, avg_pool3d
 from gviz.engine.op import Op
 from gviz.engine.ops import normalization, scalars
 from gviz.engine.ops.padding import pad
 from gviz.engine.surface import front
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 
 __all__ = [
@@ -178,23 +177,18 @@ def torch_batch_norm(
     tensors = (input, weight, bias, running_mean, running_var)
     result, mean, inverse = _first(normalization.batch_norm, *tensors, training=training, eps=eps)
     if training and running_mean is not None and running_var is not None and input.numel():
-        count = input.numel() // input.shape[1]
-        unbiased = count / max(count - 1, 1)
-        if watching.is_recording():  # as operations, so that it can be run again
-            with no_grad():
-                variance = inverse.detach().double() ** -2 - eps
-                running_mean.data.mul_(1 - momentum).add_(mean.detach() * momentum)
-                running_var.data.mul_(1 - momentum).add_((variance * unbiased * momentum).to(running_var.dtype))
-        else:
-            _remember(running_mean, mean._array, momentum)
-            _remember(running_var, (np.asarray(inverse._array, np.float64) ** -2 - eps) * unbiased, momentum)
+        _remember(running_mean, running_var, mean, inverse, input.numel() // input.shape[1], momentum, eps)
     return result
 
 
-def _remember(running: Tensor, value: Any, momentum: float) -> None:
-    """Move a running statistic towards `value`; PyTorch, too, leaves its version as it is."""
+def _remember(
+    running_mean: Tensor, running_var: Tensor, mean: Tensor, inverse: Tensor, count: int, momentum: float, eps: float
+) -> None:
+    """Move the running statistics towards those of a batch; PyTorch, too, leaves their versions as they are."""
     with no_grad():
-        running.data.mul_(1 - momentum).add_(new_tensor(np.asarray(value * momentum, running._array.dtype)))
+        apply_in_place(normalization.move_mean, (running_mean.data, mean), {"momentum": momentum})
+        attrs = {"momentum": momentum, "count": count, "eps": eps}
+        apply_in_place(normalization.move_variance, (running_var.data, inverse), attrs)
 
 
 def _check_batch(
