@@ -20,12 +20,13 @@ from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
-from gviz.trace.state import Iteration, NodeInfo, NodeState
+from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 from gviz.whatif import operations
 from gviz.whatif.branch import Branch, Stopped
 from gviz.whatif.change import Change
+from gviz.whatif.older import LET_GO, Older
 from gviz.whatif.passes import Passes
 from gviz.whatif.retelling import Retelling
 
@@ -51,11 +52,12 @@ class Rerun:
         self.stopped: list[Stopped] = []
         self._values = {change.node: change for change in changes if not change.of_gradient}
         self._gradients = {change.node: change for change in changes if change.of_gradient}
-        self._tensors: dict[int, list[Tensor | None]] = {}
+        self.tensors: dict[int, list[Tensor | None]] = {}
         self._changed: set[int] = set()
         self._met: set[int] = set()
         self._cut: set[int] = set()
         self._passes = Passes(self)
+        self._older = Older(self)
 
     def happen(self, n: int, event: e.Event) -> None:
         """Do again what event number `n` says."""
@@ -81,12 +83,12 @@ class Rerun:
 
     def output(self, node: int, nr: int, n: int) -> Tensor | None:
         """An output of a node at event `n`, made from the recording if the branch has not met it; None if unknown."""
-        if node not in self._tensors:
+        if node not in self.tensors:
             if node in self.told.numbers:
-                self._tensors[node] = [self._made_by_pass(node)]
+                self.tensors[node] = [self._made_by_pass(node)]
             else:
-                self._enter_older(node, n)
-        outputs = self._tensors[node]
+                self._older.enter(node, n)
+        outputs = self.tensors[node]
         return outputs[nr] if nr < len(outputs) else None
 
     def stop(self, node: int, why: str, *, of_gradient: bool = False) -> None:
@@ -121,32 +123,28 @@ class Rerun:
         """Make a leaf or constant again."""
         attrs = dict(created.attrs)
         tensor = self._passes.captured(created) if "grad_of" not in attrs else self._grad_of(attrs["grad_of"])
-        if tensor is None:
-            tensor = self._made(created.node, created.outputs[0].value, created.kind, created.requires_grad)
+        if tensor is not None:
+            self.compare(created.node, created.outputs[0].value, tensor)
+        else:
+            tensor = self.made(created.node, created.outputs[0].value, created.kind, created.requires_grad)
         if tensor is not None and attrs.get("number"):
             tensor = new_tensor(tensor._array, WrappedNumber)
-        self._tensors[created.node] = [tensor]
+        self.tensors[created.node] = [tensor]
         self.told.number(created.node, tensor)
 
     def _grad_of(self, leaf: int) -> Tensor | None:
-        outputs = self._tensors.get(leaf)
+        outputs = self.tensors.get(leaf)
         return outputs[0].grad if outputs and outputs[0] is not None else None
 
-    def _enter_older(self, node: int, n: int) -> None:
-        """Begin with what an earlier iteration left, as it was before event `n`."""
-        info = self.timeline.info(node)
-        state = self.timeline.at(max(n - 1, 0)).state(node)
-        with self.told.as_node(info.created):
-            self._begin_with(info, state)
-        if info.created.kind == "op" and info.created.requires_grad:
-            self.stop(node, "an earlier iteration made it, which is not run again", of_gradient=True)
-        if any(output.view_of for output in info.created.outputs) and self._is_written(node, n):
-            self.stop(node, "an earlier iteration made it as a view of memory that is written to here")
-            self._forget(info.created.outputs[0].storage)
+    def compare(self, node: int, value: Value | None, tensor: Tensor) -> None:
+        """Note whether what a pass of the branch made for a node is another than the recorded value."""
+        recorded = None if value is None else self.timeline.array(value)
+        if recorded is None or not np.array_equal(recorded, tensor._array, equal_nan=True):
+            self._changed.add(node)
 
     def _made_by_pass(self, node: int) -> Tensor | None:
         """What a pass of the branch made, if it is its result or a ``.grad``; nothing else of it can be used."""
-        held = [tensor for outputs in self._tensors.values() for tensor in outputs if tensor is not None]
+        held = [tensor for outputs in self.tensors.values() for tensor in outputs if tensor is not None]
         for tensor in (*self._passes.made, *[tensor._grad for tensor in held if tensor._grad is not None]):
             if tensor._seen is not None and tensor._seen.node == self.told.numbers[node]:
                 return tensor
@@ -154,31 +152,16 @@ class Rerun:
         self._changed.add(node)
         return None
 
-    def _forget(self, storage: int) -> None:
+    def forget(self, storage: int) -> None:
         """What lies in this memory is not known from here on: it is written to, and with what is not known."""
-        for node, outputs in self._tensors.items():
+        for node, outputs in self.tensors.items():
             for nr, made in enumerate(self.timeline.info(node).created.outputs[: len(outputs)]):
                 if made.storage == storage:
                     outputs[nr] = None
                     self._changed.add(node)
                     self.told.numbers.pop(node, None)
 
-    def _is_written(self, node: int, n: int) -> bool:
-        later = [seq for seq in self.timeline.events_of(node) if seq >= n]
-        return any(isinstance(self.timeline.event(seq), e.StorageWritten) for seq in later)
-
-    def _begin_with(self, info: NodeInfo, state: NodeState | None) -> None:
-        self._tensors[info.node] = outputs = list[Tensor | None]()
-        for nr, made in enumerate(info.created.outputs):
-            value = made.value if state is None else state.outputs[nr].value
-            requires_grad = info.created.requires_grad if state is None else state.requires_grad
-            tensor = self._made(info.node, value, info.created.kind, requires_grad)
-            if tensor is not None and state is not None:
-                tensor._set_grad(self._grad(state.outputs[nr].grad))  # announced with the tensor
-            outputs.append(tensor)
-        self.told.number(info.node, outputs[0] if outputs else None)
-
-    def _made(self, node: int, value: Value | None, kind: str, requires_grad: bool) -> Tensor | None:
+    def made(self, node: int, value: Value | None, kind: str, requires_grad: bool) -> Tensor | None:
         array = None if value is None else self.timeline.array(value)
         change = self._values.get(node)
         if array is None:
@@ -204,12 +187,12 @@ class Rerun:
             inputs[0] = self.output(view, 0, n)
         if node in self._values or self.depends_on_change([source for source, _ in created.inputs]):
             self._changed.add(node)
-        self._tensors[node] = [None] * len(created.outputs)
+        self.tensors[node] = [None] * len(created.outputs)
         given = [tensor for tensor in inputs if tensor is not None]
         if len(given) < len(inputs):
             if is_in_place(seen) and created.inputs[0][0]:
                 source, nr = created.inputs[0]
-                self._forget(self.timeline.info(source).created.outputs[nr].storage)
+                self.forget(self.timeline.info(source).created.outputs[nr].storage)
             return
         op = recorded_operation(seen, dict(created.attrs))
         if op is None:
@@ -217,7 +200,7 @@ class Rerun:
             return
         with self.told.as_node(created):
             try:
-                self._tensors[node] = [*self._outputs(op, created, given)]
+                self.tensors[node] = [*self._outputs(op, created, given)]
             except operations.FAILURES as error:
                 self.stop(node, f"it failed: {error}")
 
@@ -240,7 +223,7 @@ class Rerun:
         """The view that became up to date with what was written to its base, if that is what this node is."""
         if not operations.is_regenerated(created):
             return []
-        for outputs in self._tensors.values():
+        for outputs in self.tensors.values():
             for tensor in outputs:
                 if tensor is not None and operations.is_view(tensor, inputs[0], created) and tensor.grad_fn is not None:
                     return [tensor]
@@ -253,8 +236,8 @@ class Rerun:
             return
         self.stop(created.node, why, of_gradient=True)
         with self.told.as_node(created):
-            made = [self._made(created.node, output.value, "op", created.requires_grad) for output in created.outputs]
-            self._tensors[created.node] = made
+            made = [self.made(created.node, output.value, "op", created.requires_grad) for output in created.outputs]
+            self.tensors[created.node] = made
             self.told.number(created.node, made[0] if made else None)
 
     def _hook(self, node: int, tensor: Tensor) -> None:
@@ -271,11 +254,11 @@ class Rerun:
 
     def _set_grad(self, tensor: Tensor | None, how: str, value: Value | None) -> None:
         """Set ``.grad``; what wrote into its memory is an operation of its own."""
-        if tensor is None or how not in ("none", "assigned"):
+        if tensor is None or how not in LET_GO:
             return
-        tensor.grad = self._grad(value)
+        tensor.grad = self.grad(value)
 
-    def _grad(self, value: Value | None) -> Tensor | None:
+    def grad(self, value: Value | None) -> Tensor | None:
         array = None if value is None else self.timeline.array(value)
         return None if array is None else new_tensor(np.array(array))
 
@@ -284,7 +267,7 @@ class Rerun:
         if is_in_place(self.timeline.info(node).op):
             return  # the operation wrote it, and has been run
         self.stop(node, "the program assigned to its .data; the recorded value is taken")
-        tensor = self._tensors.get(node, [None])[0]
+        tensor = self.tensors.get(node, [None])[0]
         array = self.timeline.array(value)
         if tensor is None or array is None or array.size != tensor._array.size:
             return

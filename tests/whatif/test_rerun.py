@@ -10,7 +10,7 @@ from engine.random_programs import START, lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording import events_of
-from whatif.rerun_check import deviations, same
+from whatif.rerun_check import deviations, same, the_same_again
 
 import gviz.engine as torch
 from gviz.errors import GvizError
@@ -57,7 +57,9 @@ def test_a_lesson_run_again_is_the_lesson(path, capsys):
             exec(code, names)
         return names
 
-    assert list(deviations(recorded(lesson))) == []
+    timeline = recorded(lesson)
+    assert list(deviations(timeline)) == []
+    assert list(deviations(timeline, lambda *at: list(the_same_again(*at)))) == []
 
 
 def program(written, start=START):
@@ -353,3 +355,52 @@ def test_a_graph_that_a_pass_built_is_followed():
     held = {name: other.array(other.at(len(other)).state(names[name]).outputs[0].value) for name in "zp"}
     assert held == {"z": 81, "p": 162}
     assert not branch.stopped
+
+
+def by_hand():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    x = torch.tensor([1.0, 2.0])
+    for _ in range(3):
+        loss = ((w * x).sum() - 3) ** 2
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.01 * w.grad
+        w.grad.zero_()
+    return w, x, loss
+
+
+def test_a_loop_by_hand_run_again_is_the_loop():
+    timeline = recorded(by_hand)
+    assert list(deviations(timeline)) == []
+    assert list(deviations(timeline, lambda *at: list(the_same_again(*at)))) == []
+
+
+def test_a_gradient_that_was_let_go_is_not_the_one_that_took_its_place():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        (w * 2).sum().backward()
+        held = w.grad + 0  # the gradient itself is met here
+        g = w.grad
+        for _ in range(2):
+            loss = (w * w).sum() + (g * 1).sum()
+            w.grad = None
+            loss.backward()
+        return w, held, g, loss
+
+    timeline = recorded(program)
+    assert list(deviations(timeline)) == []
+    assert list(deviations(timeline, lambda *at: list(the_same_again(*at)))) == []
+
+
+def test_what_a_changed_gradient_goes_into_stops_where_it_cannot_be_run():
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        y = x * x
+        y.backward()
+        z = Doubled.apply(x.grad)
+        return x, y, z
+
+    timeline, branch, _ = after(program, "x = 5")
+    z = node_named(timeline, "z")
+    assert z not in branch.numbers
+    assert [stop.node for stop in branch.stopped] == [z]
