@@ -9,7 +9,7 @@ import pytest
 import gviz
 import gviz.engine as torch
 from gviz.integrations import notebook
-from gviz.render.graph import Graph
+from gviz.render.graph import Digraph
 
 SVG = "image/svg+xml"
 
@@ -62,7 +62,7 @@ def test_an_explanation_shows_its_facts_as_a_list(timeline):
 def test_a_graph_shows_itself():
     graph = gviz.make_dot(product()[1])
     shown = graph._repr_mimebundle_()
-    assert isinstance(graph, Graph)
+    assert isinstance(graph, Digraph)
     assert shown["text/plain"].startswith("graph of 4 boxes")
     assert "<svg" in shown[SVG]
 
