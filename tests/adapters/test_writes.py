@@ -2,7 +2,7 @@
 
 import pytest
 
-from gviz.events import NodeCreated, StorageWritten
+from gviz.events import GradSet, NodeCreated, StorageWritten
 from tests.adapters.recorded import events_of, of_kind
 
 torch = pytest.importorskip("torch")
@@ -56,3 +56,54 @@ def test_a_view_that_went_stale_is_still_looked_at_and_printed():
 
     log = events_of(program)
     assert [3.0] * 6 in written(log)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda grad: grad.data.mul_(5),
+        lambda grad: grad.detach().mul_(5),
+        lambda grad: grad.view(-1).fill_(10),
+        lambda grad: grad.__setitem__(slice(None), 10),
+        lambda grad: setattr(grad, "data", torch.tensor([10.0, 10.0])),
+        lambda grad: torch.mul(grad, 5, out=grad.data),
+    ],
+)
+def test_a_grad_is_written_to_through_whatever_shares_its_memory(write):
+    def program():
+        w = torch.nn.Parameter(torch.ones(2))
+        (w * w).sum().backward()
+        write(w.grad)
+        return w
+
+    told = [event.value.array().tolist() for event in of_kind(events_of(program), GradSet)]
+    assert told == [[10.0, 10.0]]
+
+
+def test_a_grad_that_was_given_other_memory_changes_with_that():
+    def program():
+        w, other = torch.nn.Parameter(torch.ones(2)), torch.zeros(2)
+        (w * w).sum().backward()
+        aside = w.grad.data
+        w.grad.data = other
+        aside.add_(7)
+        other.add_(1)
+        return w
+
+    log = of_kind(events_of(program), GradSet)
+    assert [(event.how, event.value.array().tolist()) for event in log] == [
+        ("zero", [0.0, 0.0]),
+        ("in place", [1.0, 1.0]),
+    ]
+
+
+@pytest.mark.parametrize("options", [{}, {"foreach": True}])
+def test_a_grad_that_is_kept_and_cleared(options):
+    def program():
+        w = torch.nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([w], lr=0.1, **options)
+        (w * w).sum().backward()
+        optimizer.zero_grad(set_to_none=False)
+        return w
+
+    assert [event.how for event in of_kind(events_of(program), GradSet)] == ["zero"]

@@ -10,7 +10,7 @@ import torch
 
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.graph import edge_of, mark_of
-from gviz.adapters.pytorch.marks import grad_fn_of, is_leaf
+from gviz.adapters.pytorch.marks import grad_fn_of, grad_of, is_leaf
 from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
@@ -35,7 +35,7 @@ def set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _say_set(session: Session, tensor: torch.Tensor) -> None:
-    grad = tensor.grad if is_leaf(tensor) or tensor.retains_grad else None
+    grad = grad_of(tensor)
     known = session.marks.of(tensor)
     if grad is not None:
         session.marks.own(grad, tensor)

@@ -221,11 +221,10 @@ def _is_silent(frame: Any) -> str:
 def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     result = function(*args, **kwargs)
     silent = _is_silent(sys._getframe(2))
-    if silent == "optimizer":
-        return result
     with without_overrides():
         for tensor in args[0]:
-            writes.wrote(session, tensor, NO_CALL, silent=silent)
+            if silent != "optimizer" or session.marks.owner_of(tensor) is not None:  # a ``.grad`` that is cleared
+                writes.wrote(session, tensor, NO_CALL, silent=silent)
     return result
 
 

@@ -56,6 +56,11 @@ def is_leaf(tensor: torch.Tensor) -> bool:
         return False
 
 
+def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The ``.grad`` of a tensor that has one: of others PyTorch warns when they are asked."""
+    return tensor.grad if is_leaf(tensor) or tensor.retains_grad else None
+
+
 class _Known(weakref.ref[Any]):
     """A weak reference to a living object, in the `table` that it is known by."""
 
@@ -74,10 +79,14 @@ class _Tensor(_Known):
 
 
 class _Memory(_Known):
-    """A tensor's memory, with its number: PyTorch keeps the Python object of one for as long as the memory is used."""
+    """A tensor's memory: its number, and the tensors whose ``.grad`` lay in it when they were last looked at.
 
-    __slots__ = ("number",)
+    PyTorch keeps the Python object of one for as long as the memory is used.
+    """
+
+    __slots__ = ("number", "owners")
     number: int
+    owners: tuple[weakref.ref[torch.Tensor], ...]
 
 
 class Marks:
@@ -119,8 +128,21 @@ class Marks:
         return known.owner()
 
     def own(self, grad: torch.Tensor, owner: torch.Tensor) -> None:
-        """Remember whose ``.grad`` a tensor is."""
-        self._entry(grad).owner = weakref.ref(owner)
+        """Remember whose ``.grad`` a tensor is, and its memory."""
+        entry, memory = self._entry(grad), self._memory(grad)
+        if entry.owner is None or entry.owner() is not owner:
+            entry.owner = weakref.ref(owner)
+        if memory is not None and entry.owner not in memory.owners:
+            memory.owners = (*[known for known in memory.owners if known() is not None], entry.owner)
+
+    def owners(self, written: torch.Tensor) -> list[torch.Tensor]:
+        """The tensors whose ``.grad`` is the one that was written to, or lies in the same memory."""
+        memory = self._memory(written)
+        if memory is None:
+            owner = self.owner_of(written)
+            return [owner] if owner is not None and grad_of(owner) is written else []
+        alive = [owner for known in memory.owners if (owner := known()) is not None]
+        return [o for o in alive if (grad := grad_of(o)) is not None and self._memory(grad) is memory]
 
     def bear(self, tensor: torch.Tensor, stack: int) -> None:
         """Remember where a tensor was made that is announced only when it is used."""
@@ -133,17 +155,23 @@ class Marks:
 
     def storage(self, tensor: torch.Tensor) -> int:
         """The number of a tensor's memory, a new one if it was not seen before."""
+        memory = self._memory(tensor)
+        return self.channel.next_storage() if memory is None else memory.number
+
+    def _memory(self, tensor: torch.Tensor) -> _Memory | None:
+        """What is known of a tensor's memory; None where it has none of its own: sparse, or a wrapper."""
         try:
             memory = tensor.untyped_storage()
-        except (NotImplementedError, RuntimeError):  # no memory of its own: sparse, or a wrapper
-            return self.channel.next_storage()
+        except (NotImplementedError, RuntimeError):
+            return None
         known = self._memories.get(id(memory))
         if known is None or known() is not memory:
             self._clear()
             known = _Memory(memory, self._bury)
-            known.key, known.table, known.number = id(memory), self._memories, self.channel.next_storage()
+            known.key, known.table, known.owners = id(memory), self._memories, ()
+            known.number = self.channel.next_storage()
             self._memories[known.key] = known
-        return known.number
+        return known
 
     def take_unnamed(self) -> bool:
         """Whether a graph has ended at a parameter without a name since this was asked last."""

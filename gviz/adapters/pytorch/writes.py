@@ -9,7 +9,7 @@ import torch
 
 from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, visit
-from gviz.adapters.pytorch.marks import grad_fn_of
+from gviz.adapters.pytorch.marks import grad_fn_of, grad_of
 from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
@@ -38,16 +38,14 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     say_written(session, target, mark.node)
 
 
-def grad_changed(session: Session, grad: torch.Tensor) -> None:
-    """If a tensor is some leaf's ``.grad``, say what that is now."""
-    owner = session.marks.owner_of(grad)
-    if owner is None or owner.grad is not grad:
-        return
-    mark = session.marks.of_tensor(owner)
-    if mark is not None:
-        mark.told = session.value(grad)
-        how = "zero" if _is_zero(mark.told) else "in place"
-        session.channel.say(GradSet(mark.node, 0, how, mark.told))
+def grad_changed(session: Session, written: torch.Tensor) -> None:
+    """Say of every ``.grad`` that lies in memory which was written to what it is now."""
+    for owner in session.marks.owners(written):
+        mark, grad = session.marks.of(owner), grad_of(owner)
+        if mark is not None and grad is not None:
+            mark.told = session.value(grad)
+            how = "zero" if _is_zero(mark.told) else "in place"
+            session.channel.say(GradSet(mark.node, owner.output_nr, how, mark.told))
 
 
 def _is_zero(value: Value) -> bool:
@@ -87,13 +85,17 @@ def whole(session: Session, tensor: torch.Tensor) -> Value:
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``tensor.data = value``: the tensor's node has another memory from now on, told as a write."""
-    tensor = args[0]
+    tensor: torch.Tensor = args[0]
     known = session.marks.of_tensor(tensor)
     with without_overrides():
         before = session.marks.storage(tensor) if known is not None else 0
     result = function(*args)
-    if known is not None:
-        with without_overrides():
+    with without_overrides():
+        owner = session.marks.owner_of(tensor)
+        if owner is not None and grad_of(owner) is tensor:
+            session.marks.own(tensor, owner)
+            grad_changed(session, tensor)
+        if known is not None:
             session.channel.say(StorageWritten(before, known.node, version_of(tensor), whole(session, tensor)))
     return result
 
