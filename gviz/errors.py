@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class GvizError(Exception):
     """What happened, why, and what to try: shown as ``gviz: error: WHAT`` without a traceback.
@@ -25,3 +27,11 @@ class GvizError(Exception):
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return lines
+
+
+def refuse_unknown(option: str, given: object, known: Iterable[str]) -> None:
+    """Raise `GvizError` if an option is given what is none of the words it knows."""
+    words = tuple(known)
+    if given not in words:
+        hint = f"{option} is one of {', '.join(word or repr(word) for word in words)}"
+        raise GvizError(f"{option} cannot be {given!r}", hint=hint, exit_code=2)

@@ -16,10 +16,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from gviz.adapters.on_import import when_imported
-from gviz.adapters.wanted import Wanted
+from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace import record as recording
+from gviz.trace.ending import Until
 from gviz.trace.record import Recording
 from gviz.trace.window import ALL, Window
 from gviz.values import INLINE_BYTES, Keep
@@ -82,12 +83,12 @@ def record(
     force: bool = False,
     window: Window = ALL,
     framework: str = "",
-    compiled: str = "opaque",
-    phase: str = "all",
+    compiled: Compiled = "opaque",
+    phase: Phase = "all",
     module: str = "",
     last: int | str | None = None,
     max_size: int | str | None = None,
-    until: str = "",
+    until: Until = "",
 ) -> Recording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
@@ -100,6 +101,7 @@ def record(
 
     Of PyTorch, `phase` ``"backward"`` records passes alone, at a fraction of the cost, and `module` (a path or class,
     with ``*``) what its calls do; `compiled` ``"eager"`` runs what ``torch.compile`` made as it is written.
+    GvizError for a word that an option does not know.
     """
     wanted = Wanted(phase, module, compiled)
     if wanted.is_limited and not any(one.possible for one in FOREIGN):

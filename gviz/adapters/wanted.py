@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Literal, get_args
+
+from gviz.errors import refuse_unknown
+
+Phase = Literal["all", "backward"]
+Compiled = Literal["opaque", "eager"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,11 +17,16 @@ class Wanted:
     """`phase` is ``all``, or ``backward`` for passes alone. `module` limits it to module calls of a path or class.
 
     `compiled` says what becomes of compiled regions: ``opaque`` keeps them so, ``eager`` runs them as written.
+    Raises GvizError for another word.
     """
 
     phase: str = "all"
     module: str = ""
     compiled: str = "opaque"
+
+    def __post_init__(self) -> None:
+        refuse_unknown("phase", self.phase, get_args(Phase))
+        refuse_unknown("compiled", self.compiled, get_args(Compiled))
 
     @property
     def is_limited(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Union
 
 from gviz import where
 from gviz.api import outputs
-from gviz.errors import GvizError
+from gviz.errors import GvizError, refuse_unknown
 from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
 from gviz.render.options import DENSITIES, TENSORS, Density, Options, Tensors
 from gviz.render.request import Part, check_moment
@@ -81,9 +81,9 @@ def export(
 
 
 def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Options:
-    _check(labels, DENSITIES, "labels")
+    refuse_unknown("labels", labels, DENSITIES)
     if tensors is not None:
-        _check(tensors, TENSORS, "tensors")
+        refuse_unknown("tensors", tensors, TENSORS)
     return Options(density=labels, tensors=tensors, saved=saved, clusters=True)
 
 
@@ -185,11 +185,6 @@ def _timeline(of: Drawable, params: Params) -> Iterator[Timeline]:
         from gviz.api.make_dot import behind
 
         yield behind(of, params)
-
-
-def _check(given: str, known: Sequence[str], what: str) -> None:
-    if given not in known:
-        raise GvizError(f"no {what} are called {given!r}", hint=f"{what}: {', '.join(known)}", exit_code=2)
 
 
 def _bytes(picture: str | bytes) -> bytes:

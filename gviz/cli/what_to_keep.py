@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from gviz.trace.ending import Until
     from gviz.values import Keep
 
 
@@ -29,7 +30,7 @@ class Keeping:
     compiled: str = "opaque"
     phase: str = "all"
     module: str = ""
-    until: str = ""
+    until: Until = ""
     newest: str = ""
     max_size: str = ""
 

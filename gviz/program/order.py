@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from gviz.trace.ending import Until
     from gviz.values import Keep
 
 
@@ -41,7 +42,7 @@ class Order:
     compiled: str = "opaque"
     phase: str = "all"
     module: str = ""
-    until: str = ""
+    until: Until = ""
     newest: str = ""
     max_size: str = ""
     replace: bool = False

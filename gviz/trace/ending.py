@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from gviz.trace.event_table import Said
 from gviz.trace.nonfinite import first_place
+
+Until = Literal["", "nan", "inf"]
+"""What ends a recording, if anything."""
 
 
 class Ending:

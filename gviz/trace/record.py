@@ -14,17 +14,18 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import get_args
 
 from gviz import emit
 from gviz.emit import Channel, Listener
-from gviz.errors import GvizError
+from gviz.errors import GvizError, refuse_unknown
 from gviz.events import Failed, Marked
 from gviz.plain_text import shown
 from gviz.trace import file_format, shortening
 from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.bounds import UNBOUNDED, Bounds, bounds
 from gviz.trace.capture import overhearing, overhearing_warnings
-from gviz.trace.ending import Ending
+from gviz.trace.ending import Ending, Until
 from gviz.trace.log import MemoryLog
 from gviz.trace.places import new_trace, refuse_other_file, remove_trace
 from gviz.trace.raised import message, printed, raised_at
@@ -56,7 +57,7 @@ class Recording:
         keep: Keep = "whole",
         window: Window = ALL,
         bounds: Bounds = UNBOUNDED,
-        until: str = "",
+        until: Until = "",
     ) -> None:
         self.path = path
         self._until = until
@@ -203,7 +204,7 @@ def record(
     window: Window = ALL,
     last: int | str | None = None,
     max_size: int | str | None = None,
-    until: str = "",
+    until: Until = "",
 ) -> Recording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
@@ -213,6 +214,10 @@ def record(
     (``"500M"``) of the newest. With `until` (``"nan"``, ``"inf"``) it ends with the first event that holds one.
     """
     within = bounds(last, max_size)
+    refuse_unknown("keep", keep, get_args(Keep))
+    refuse_unknown("until", until, get_args(Until))
+    if limit < 0:
+        raise GvizError(f"limit cannot be {limit}", hint="it is a number of bytes", exit_code=2)
     if _program is not None and emit.channel is _program.channel:
         return _LeftOut(_program)
     where = new_trace(sys.argv[0]) if path is None else Path(path)

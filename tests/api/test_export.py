@@ -48,7 +48,7 @@ def test_a_tensor_is_drawn_with_the_names_it_is_given(tmp_path):
         ("x.svg", {"ancestors": True}, "need a node", 2),
         ("x.svg", {"style": "pretty"}, "no style", 2),
         ("x.svg", {"theme": "blue"}, "no theme", 2),
-        ("x.svg", {"labels": "long"}, "no labels are called", 2),
+        ("x.svg", {"labels": "long"}, "labels cannot be 'long'", 2),
         ("x.svg", {"modules": ["enc*"]}, "no module fits", 2),
         ("x.gif", {"moments": "12"}, "no range of moments", 2),
         ("x.gif", {"moments": "20..99"}, "there is no event 99", 2),

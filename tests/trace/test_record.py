@@ -8,6 +8,7 @@ from threading import Thread
 
 import pytest
 
+import gviz
 import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
@@ -177,6 +178,23 @@ def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
         mark("new")
     assert len(load(path)) == 1
     assert os.listdir(tmp_path) == ["run.gviz"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"until": "zero"}, "until cannot be 'zero'"),
+        ({"keep": "stat"}, "keep cannot be 'stat'"),
+        ({"limit": -1}, "limit cannot be -1"),
+        ({"phase": "bakward"}, "phase cannot be 'bakward'"),
+        ({"compiled": "x"}, "compiled cannot be 'x'"),
+    ],
+)
+def test_an_option_that_is_misspelled_is_refused_before_there_is_a_file(tmp_path, options, said):
+    with pytest.raises(GvizError, match=said) as caught:
+        gviz.record(tmp_path / "run.gviz", **options)
+    assert caught.value.exit_code == 2
+    assert not os.listdir(tmp_path)
 
 
 def test_a_file_that_is_not_a_trace_is_never_written_over(tmp_path):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -23,7 +24,7 @@ from gviz.trace.places import trace_size
     help="End the recording with the first nan, or infinity; the script goes on. With --last it is what led there.",
 )
 @takes_program
-def command(program: Program, until: str | None) -> int:
+def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
     """Run a script and write its trace, without opening the debugger.
 
     The script runs as `python SCRIPT ARGS...` would run it; its exit code is gviz's. Options of gviz stand before
