@@ -37,7 +37,7 @@ Listener = Callable[[Event], None]
 class Channel:
     """One recording: who listens, how much of a value is kept, and the numbers handed out so far.
 
-    `limit` is the size in bytes up to which whole values are kept, unless `keep` wants less of them;
+    `limit` is the size in bytes up to which whole values are kept (None: `INLINE_BYTES`), unless `keep` wants less;
     up to `handed_over` bytes it may be left to the listener to keep less. `read_source` gives a file's text, or None.
     """
 
@@ -45,7 +45,7 @@ class Channel:
         self,
         listener: Listener,
         *,
-        limit: int = INLINE_BYTES,
+        limit: int | None = None,
         keep: Keep = "whole",
         handed_over: int = 0,
         read_source: Callable[[str], str | None] | None = None,
@@ -116,9 +116,11 @@ class Channel:
         return number
 
 
-def limit_of(keep: Keep, limit: int) -> int:
+def limit_of(keep: Keep, limit: int | None) -> int:
     """Up to how many bytes whole values are kept."""
-    return max(limit, INLINE_BYTES) if keep == "whole" else FEW_BYTES
+    if keep != "whole":
+        return FEW_BYTES
+    return INLINE_BYTES if limit is None else limit
 
 
 class Seen:

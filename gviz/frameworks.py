@@ -23,7 +23,7 @@ from gviz.trace import record as recording
 from gviz.trace.ending import Until
 from gviz.trace.record import Recording
 from gviz.trace.window import ALL, Window
-from gviz.values import INLINE_BYTES, Keep
+from gviz.values import Keep
 
 if TYPE_CHECKING:
     import torch
@@ -77,7 +77,7 @@ def record(
     path: str | os.PathLike[str] | None = None,
     *,
     model: torch.nn.Module | None = None,
-    limit: int = INLINE_BYTES,
+    limit: int | None = None,
     keep: Keep = "whole",
     source: bool = True,
     force: bool = False,
@@ -92,10 +92,10 @@ def record(
 ) -> Recording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
-    Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the text
-    of the program's files in the trace. An existing file is refused with GvizError unless `force`. Where PyTorch is
-    imported, before or within the block, its operations are recorded; `model` gives its parameters their names from the
-    start.
+    Arrays are kept whole up to `limit` bytes (1024 without one), larger ones as statistics; `keep` asks for less.
+    `source` keeps the text of the program's files in the trace. An existing file is refused with GvizError unless
+    `force`. Where PyTorch is imported, before or within the block, its operations are recorded; `model` gives its
+    parameters their names from the start.
     Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size`
     bytes (``"500M"``) of the newest. With `until` (``"nan"``, ``"inf"``) the recording ends with the first of these.
 

@@ -20,7 +20,7 @@ Keep = Literal["none", "stats", "whole"]
 """How much of an array a recording keeps: shape and dtype, statistics, or all up to a limit."""
 
 INLINE_BYTES = 1024
-"""Up to this size the raw bytes cost no more than statistics would, so they are always kept."""
+"""Up to this size the raw bytes cost no more than statistics would: they are kept unless less is asked for."""
 
 NUMPY_DTYPES = {
     "bool": "?", "uint8": "u1", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",

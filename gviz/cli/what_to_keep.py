@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 _EVERYTHING = 1 << 30
-_NAMED: dict[str, tuple[Keep, int]] = {
-    "none": ("none", 0), "stats": ("stats", 0), "small": ("whole", 0), "all": ("whole", _EVERYTHING),
+_NAMED: dict[str, tuple[Keep, int | None]] = {
+    "none": ("none", None), "stats": ("stats", None), "small": ("whole", None), "all": ("whole", _EVERYTHING),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What is kept of arrays (whole up to `limit` bytes, 0: the recorder's own), between which marks, how much of a
+    """What is kept of arrays (whole up to `limit` bytes, None: the recorder's own), between which marks, how much of a
     long run: its newest parts and bytes, as `gviz.trace.bounds` reads them (empty: all), and of a PyTorch program."""
 
     keep: Keep = "whole"
-    limit: int = 0
+    limit: int | None = None
     first: str = ""
     last: str = ""
     compiled: str = "opaque"
@@ -43,10 +43,10 @@ class Keeping:
 WHOLE = Keeping()
 
 
-class _Values(click.ParamType["tuple[Keep, int]"]):
+class _Values(click.ParamType["tuple[Keep, int | None]"]):
     name = "values"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Keep, int]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Keep, int | None]:
         if isinstance(value, tuple):
             return value
         if value in _NAMED:

@@ -22,8 +22,8 @@ Engine = Literal["auto", "builtin", "torch"]
 class Order:
     """Where the trace goes, which engine ``import torch`` means, whether a module is run.
 
-    `limit` is the size in bytes up to which whole arrays are kept (0: the recorder's own), `keep` asks for less than
-    that. `first` and `last` are the marks between which is recorded, `newest` and `max_size` bound what is kept of a
+    `limit` is the size in bytes up to which whole arrays are kept (None: the recorder's own), `keep` asks for less.
+    `first` and `last` are the marks between which is recorded, `newest` and `max_size` bound what is kept of a
     long run, `until` is what ends it (a nan). `phase`, `module` and `compiled` say what is kept of a PyTorch program.
     `replace` lets the new trace take the place of one that is there, once everything before the recording has
     succeeded. `parent` is the process that gives the order: the program ends with it. `live` is the socket of the
@@ -35,7 +35,7 @@ class Order:
     engine: Engine = "auto"
     as_module: bool = False
     keep_source: bool = True
-    limit: int = 0
+    limit: int | None = None
     keep: Keep = "whole"
     first: str = ""
     last: str = ""

@@ -31,7 +31,7 @@ from gviz.trace.places import new_trace, refuse_other_file, remove_trace
 from gviz.trace.raised import message, printed, raised_at
 from gviz.trace.window import ALL, Window, begin_at, end_at
 from gviz.trace.writer import TraceWriter, utc_now
-from gviz.values import INLINE_BYTES, Keep
+from gviz.values import Keep
 from gviz.version import __version__
 
 latest: Recording | None = None
@@ -51,7 +51,7 @@ class Recording:
         self,
         path: Path,
         *,
-        limit: int,
+        limit: int | None,
         source: bool,
         framework: str,
         keep: Keep = "whole",
@@ -196,7 +196,7 @@ def _straight(writer: TraceWriter) -> Listener:
 def record(
     path: str | os.PathLike[str] | None = None,
     *,
-    limit: int = INLINE_BYTES,
+    limit: int | None = None,
     source: bool = True,
     force: bool = False,
     framework: str = "gviz.engine",
@@ -208,15 +208,16 @@ def record(
 ) -> Recording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
-    Arrays are kept whole up to `limit` bytes, larger ones as statistics; `keep` asks for less. `source` keeps the
-    text of the program's files in the trace. An existing file is refused with GvizError unless `force`. Of a long
-    run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size` bytes
-    (``"500M"``) of the newest. With `until` (``"nan"``, ``"inf"``) it ends with the first event that holds one.
+    Arrays are kept whole up to `limit` bytes (1024 without one), larger ones as statistics; `keep` asks for less.
+    `source` keeps the text of the program's files in the trace. An existing file is refused with GvizError unless
+    `force`. Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than
+    `max_size` bytes (``"500M"``) of the newest. With `until` (``"nan"``, ``"inf"``) it ends with the first event that
+    holds one.
     """
     within = bounds(last, max_size)
     refuse_unknown("keep", keep, get_args(Keep))
     refuse_unknown("until", until, get_args(Until))
-    if limit < 0:
+    if limit is not None and limit < 0:
         raise GvizError(f"limit cannot be {limit}", hint="it is a number of bytes", exit_code=2)
     if _program is not None and emit.channel is _program.channel:
         return _LeftOut(_program)

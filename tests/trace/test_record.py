@@ -242,14 +242,20 @@ def test_a_source_that_is_not_parsed_for_names_is_not_kept_either(tmp_path):
 
 
 def test_the_limit_decides_whether_large_arrays_are_kept(tmp_path):
-    for limit, kept in ((1024, False), (1 << 20, True)):
+    for size, limit, kept in (
+        (1000, 1024, False),
+        (1000, 1 << 20, True),
+        (100, None, True),
+        (100, 399, False),
+        (1, 0, False),
+    ):
         path = tmp_path / f"{limit}.gviz"
         with record(path, limit=limit):
-            torch.zeros(1000)
+            torch.zeros(size)
         timeline = load(path)
         value = timeline.at(1).state(1).outputs[0].value
         assert (timeline.array(value) is not None) == kept
-        assert value.stats.zero == 1000
+        assert value.statistics().zero == size
 
 
 def test_mark_without_a_recording_does_nothing():
