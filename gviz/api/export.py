@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Union
 
@@ -14,9 +15,11 @@ from gviz.api import outputs
 from gviz.errors import GvizError, refuse_unknown
 from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
 from gviz.render.options import DENSITIES, TENSORS, Density, Options, Tensors
-from gviz.render.request import Part, check_moment
+from gviz.render.request import Part, called, check_moment
+from gviz.render.selection import shown_nodes
 from gviz.render.series import frames, pass_moments
 from gviz.render.theme import Direction
+from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.words.moments import event_at
 from gviz.words.nodes import node_at
@@ -45,6 +48,7 @@ def export(
     node: str | int = "",
     ancestors: bool = False,
     radius: int = 0,
+    only: Sequence[str] = (),
     moments: str = "",
     params: Params = (),
     force: bool = False,
@@ -56,8 +60,8 @@ def export(
     The suffix of `path` says which kind; a folder (``frames/``) or a number in the name (``step%03d.png``) asks for one
     picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``bwd``, ``loss``),
     `moments` a range ``FIRST..LAST`` for moving pictures. `modules` closes those that fit its patterns, `depth` all
-    that lie deeper; `node` with `ancestors` or a `radius` draws that part alone. `params` names the leaves of a
-    tensor's graph. Answers the files. Raises `GvizError` where something cannot be drawn or written; then nothing is.
+    that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part alone. `params` names the
+    leaves of a tensor's graph. Answers the files. Raises `GvizError` where something cannot be drawn or written; then nothing is.
     """
     drawing = _drawing(labels, tensors, saved=saved)
     target = os.fspath(path)
@@ -71,7 +75,7 @@ def export(
             style=style,
             direction=direction,
             drawing=drawing,
-            part=Part(tuple(modules), depth, *_around(timeline, n, node, radius, ancestors=ancestors)),
+            part=_part(timeline, n, Part(tuple(modules), depth, 0, ancestors, radius, tuple(only)), str(node)),
             moments=span(timeline, moments),
             **({} if note is None else {"note": note}),
         )
@@ -87,12 +91,28 @@ def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Option
     return Options(density=labels, tensors=tensors, saved=saved, clusters=True)
 
 
-def _around(timeline: Timeline, n: int, node: str | int, radius: int, *, ancestors: bool) -> tuple[int, bool, int]:
-    """Which node is drawn alone (0: all are), whether with its ancestors, and how far around it."""
-    place = node_of(timeline, node, n) if node else 0
-    if (ancestors or radius) and not place:
+def _part(timeline: Timeline, n: int, part: Part, node: str) -> Part:
+    """The part around a node; what names no node but a module means all that is in the module."""
+    around = part.ancestors or part.radius
+    if not node and around:
         raise GvizError("ancestors and radius need a node", exit_code=2)
-    return place, ancestors, radius or int(bool(place and not ancestors))
+    if not node:
+        return part
+    infos = _drawn(timeline, n)
+    if not around and all(info.name != node for info in infos) and any(_made_in(info, node) for info in infos):
+        return replace(part, only=(*part.only, node))
+    return replace(part, node=node_of(timeline, node, n), radius=part.radius or int(not part.ancestors))
+
+
+def _drawn(timeline: Timeline, n: int) -> Sequence[NodeInfo]:
+    """The nodes in the picture of a moment, in order of creation."""
+    return [*shown_nodes(timeline, timeline.iteration_at(n), optimizer=False)[0].values()]
+
+
+def _made_in(info: NodeInfo, pattern: str) -> bool:
+    """Whether a node was made in a module that fits, or in one within it."""
+    parts = info.scope.split(".")
+    return any(called(".".join(parts[:end]), [pattern], within=True) for end in range(1, len(parts) + 1))
 
 
 def drawn(
@@ -152,11 +172,11 @@ def moment_of(timeline: Timeline, at: int | str | None) -> int:
 def node_of(timeline: Timeline, place: str | int, n: int) -> int:
     """The node that a place means in the graph of a moment; of several the last."""
     node = node_at(timeline, str(place), timeline.at(n).actor)  # says what there is if nothing fits
-    nodes = timeline.nodes_of(timeline.iteration_at(n))
-    if node in nodes:
+    infos = _drawn(timeline, n)
+    if any(info.node == node for info in infos):
         return node
     wanted = where.place(str(place))
-    return next((other for other in reversed(nodes) if wanted.fits(timeline.info(other))), node)
+    return next((info.node for info in reversed(infos) if wanted.fits(info)), node)
 
 
 def span(timeline: Timeline, text: str) -> tuple[int, ...]:

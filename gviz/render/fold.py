@@ -33,13 +33,15 @@ class ModuleCall:
 class Filter:
     """What is asked for. `closed`: paths of modules of which every call is one box.
 
-    With a `focus`, only the nodes within `radius` lines of it (0: however far), of its `ancestors` if asked.
+    With a `focus`, only the nodes within `radius` lines of it (0: however far), of its `ancestors` if asked; with
+    paths of modules in `inside`, only what was made in their calls, and what that uses.
     """
 
     closed: frozenset[str] = frozenset()
     focus: int = 0
     ancestors: bool = False
     radius: int = 0
+    inside: frozenset[str] = frozenset()
 
 
 ALL = Filter()
@@ -79,7 +81,7 @@ class Folded:
 
 def fold(graph: CallGraph, wanted: Filter) -> Folded:
     """The boxes of a graph. A call of which only one node would be hidden is not worth a box: the node is shown."""
-    kept = _asked_for(graph, wanted)
+    kept = asked_for(graph, wanted)
     homes = {node: call for node in kept if (call := closed_call(graph.calls.get(node, ()), wanted.closed))}
     inner: dict[int, list[int]] = {}
     for node, call in homes.items():
@@ -169,12 +171,20 @@ def _owners(graph: CallGraph, kept: Collection[int], homes: Mapping[int, ModuleC
     return owners
 
 
-def _asked_for(graph: CallGraph, wanted: Filter) -> dict[int, None]:
-    """The nodes that the focus leaves, in order of creation."""
-    if not wanted.focus or not (wanted.ancestors or wanted.radius):
-        return dict.fromkeys(graph.nodes)
-    near = set(_within(graph, wanted))
+def asked_for(graph: CallGraph, wanted: Filter) -> dict[int, None]:
+    """The nodes that the focus and the modules leave, in order of creation."""
+    near = set(_inside(graph, wanted.inside)) if wanted.inside else set(graph.nodes)
+    if wanted.focus and (wanted.ancestors or wanted.radius):
+        near &= set(_within(graph, wanted))
     return dict.fromkeys(node for node in graph.nodes if node in near)
+
+
+def _inside(graph: CallGraph, paths: frozenset[str]) -> Iterator[int]:
+    """The nodes made in calls of some modules, and their inputs."""
+    for node in graph.nodes:
+        if any(call.path in paths for call in graph.calls.get(node, ())):
+            yield node
+            yield from graph.inputs.get(node, ())
 
 
 def _within(graph: CallGraph, wanted: Filter) -> Iterator[int]:

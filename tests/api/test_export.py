@@ -1,5 +1,6 @@
 """`gviz.export`: one file or many, whole or not at all, and a clear word for what cannot be."""
 
+import json
 import os
 import subprocess
 import sys
@@ -38,6 +39,57 @@ def test_a_tensor_is_drawn_with_the_names_it_is_given(tmp_path):
     assert "speed leaf" in path.read_text()
 
 
+class Twice(torch.nn.Module):
+    """A module with a module, called twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.fc(torch.tanh(self.fc(x)))
+
+
+@pytest.fixture(scope="module")
+def two_iterations(tmp_path_factory):
+    """A module that is called in two iterations."""
+    trace = tmp_path_factory.mktemp("twice") / "twice.gviz"
+    with gviz.record(trace):
+        net, x = Twice(), torch.ones(1, 2)
+        for _ in range(2):
+            net(x).sum().backward()
+    return trace
+
+
+def boxes_of(trace, tmp_path, **options):
+    (path,) = gviz.export(trace, tmp_path / "part.json", force=True, **options)
+    return [box["title"].split(" #")[0] for box in json.loads(path.read_text())["nodes"]]
+
+
+def test_a_module_is_drawn_alone_with_what_comes_into_it(two_iterations, tmp_path):
+    everything = boxes_of(two_iterations, tmp_path)
+    alone = boxes_of(two_iterations, tmp_path, only=["fc"])
+    assert "Tanh" in alone
+    assert sorted({*everything} - {*alone}) == ["Sum"]
+
+
+@pytest.mark.parametrize("name", ["Twice.fc", "fc", "fc*"])
+def test_a_node_that_names_a_module_means_all_of_the_module(two_iterations, tmp_path, name):
+    assert boxes_of(two_iterations, tmp_path, node=name) == boxes_of(two_iterations, tmp_path, only=["fc"])
+
+
+@pytest.mark.parametrize("name", ["Twice.fc", "op:Tanh"])
+def test_a_node_is_looked_for_in_the_iteration_that_is_drawn(two_iterations, tmp_path, name):
+    here = boxes_of(two_iterations, tmp_path, node=name, radius=1)
+    assert here == boxes_of(two_iterations, tmp_path, node=name, radius=1, at=name)
+
+
+def test_a_node_of_another_iteration_is_told_from_one_of_this(two_iterations, tmp_path):
+    with pytest.raises(GvizError, match="not in the graph") as caught:
+        boxes_of(two_iterations, tmp_path, node="#5", radius=1)
+    assert "--at #5" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("name", "options", "said", "code"),
     [
@@ -50,6 +102,7 @@ def test_a_tensor_is_drawn_with_the_names_it_is_given(tmp_path):
         ("x.svg", {"theme": "blue"}, "no theme", 2),
         ("x.svg", {"labels": "long"}, "labels cannot be 'long'", 2),
         ("x.svg", {"modules": ["enc*"]}, "no module fits", 2),
+        ("x.svg", {"only": ["enc*"]}, "no module fits", 2),
         ("x.gif", {"moments": "12"}, "no range of moments", 2),
         ("x.gif", {"moments": "20..99"}, "there is no event 99", 2),
         ("x.gif", {"moments": "20..10"}, "there are no events 20 to 10", 2),

@@ -40,6 +40,11 @@ def test_a_closed_module_takes_its_parameters_along_but_not_the_data():
     assert (group.call, group.inner, group.parameters) == (FC1, (4, 5), (1,))
 
 
+def test_a_module_alone_has_what_it_made_and_what_comes_into_it():
+    assert fold(GRAPH, Filter(inside=frozenset({"Net.fc2"}))).shown == (2, 5, 6, 7)
+    assert fold(GRAPH, Filter(inside=frozenset({"Net"}))).shown == (1, 2, 3, 4, 5, 6, 7)
+
+
 def test_the_outermost_closed_module_counts():
     group = only_group(Filter(frozenset({"Net.fc1", "Net"})))
     assert (group.inner, group.parameters) == ((4, 5, 6, 7), (1, 2))

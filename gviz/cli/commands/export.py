@@ -59,6 +59,7 @@ class Export(click.Command):
 @click.option("--direction", type=click.Choice(["auto", "LR", "TB"]), default="auto", help="Where the data flows.")
 @click.option("--module", "modules", multiple=True, metavar="GLOB", help="Draw each call of these modules as one box.")
 @click.option("--depth", type=click.IntRange(min=0), help="Open modules so deep (0: none).")
+@click.option("--only", multiple=True, metavar="GLOB", help="Draw only these modules, and what comes into them.")
 @click.option("--node", default="", metavar="PLACE", help="Draw only this node and what is next to it.")
 @click.option("--ancestors", is_flag=True, help="With --node: all that it was made of.")
 @click.option("--radius", type=click.IntRange(min=0), default=0, help="With --node: so many lines around it.")
