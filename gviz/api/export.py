@@ -21,7 +21,7 @@ from gviz.render.series import frames, pass_moments
 from gviz.render.theme import Direction
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.words.moments import event_at
+from gviz.words.moments import PASSES, begin_of, event_at
 from gviz.words.nodes import node_at
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def export(
     tensors: Tensors | None = None,
     saved: bool = False,
     direction: Direction = "auto",
+    scale: float | None = None,
     modules: Sequence[str] = (),
     depth: int | None = None,
     node: str | int = "",
@@ -61,7 +62,8 @@ def export(
     picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``bwd``, ``loss``),
     `moments` a range ``FIRST..LAST`` for moving pictures. `modules` closes those that fit its patterns, `depth` all
     that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part alone. `params` names the
-    leaves of a tensor's graph. Answers the files. Raises `GvizError` where something cannot be drawn or written; then nothing is.
+    leaves of a tensor's graph, `scale` makes pictures larger or smaller. Answers the files. Raises `GvizError` where
+    something cannot be drawn or written; then nothing is.
     """
     drawing = _drawing(labels, tensors, saved=saved)
     target = os.fspath(path)
@@ -74,11 +76,14 @@ def export(
             timeout=timeout,
             style=style,
             direction=direction,
+            scale=scale,
             drawing=drawing,
             part=_part(timeline, n, Part(tuple(modules), depth, 0, ancestors, radius, tuple(only)), str(node)),
             moments=span(timeline, moments),
             **({} if note is None else {"note": note}),
         )
+        for ignored in _ignored(options, exporter):
+            options.note(ignored)
         written = list(drawn(timeline, n, target, exporter, options))
     outputs.write_all(written, force=force)
     return [file for file, _ in written]
@@ -89,6 +94,16 @@ def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Option
     if tensors is not None:
         refuse_unknown("tensors", tensors, TENSORS)
     return Options(density=labels, tensors=tensors, saved=saved, clusters=True)
+
+
+def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
+    """What was asked for and cannot be: words that the style has of its own, the size of a text."""
+    words, drawing = options.look.words, options.drawing
+    for option, asked, own in (("labels", drawing.density, "density"), ("tensors", drawing.tensors, "tensors")):
+        if own in words and asked not in (None, "short", words[own]):
+            yield f"the style {options.style} has its own {option}: --{option} {asked} changes nothing"
+    if options.scale and not exporter.scales:
+        yield f"{exporter.name} has no size in pixels: --scale changes nothing"
 
 
 def _part(timeline: Timeline, n: int, part: Part, node: str) -> Part:
@@ -180,13 +195,18 @@ def node_of(timeline: Timeline, place: str | int, n: int) -> int:
 
 
 def span(timeline: Timeline, text: str) -> tuple[int, ...]:
-    """The moments of ``FIRST..LAST``; none for an empty text."""
+    """The moments of ``FIRST..LAST``, or of one pass, from where it begins; none for an empty text."""
     if not text:
         return ()
     first, dots, last = text.partition("..")
-    if not dots:
-        raise GvizError(f"{text!r} is no range of moments", hint="write FIRST..LAST, as in 12..40", exit_code=2)
-    start, end = moment_of(timeline, first or "start"), moment_of(timeline, last or "end")
+    if not dots and text in PASSES:
+        last = text
+    elif not dots:
+        raise GvizError(
+            f"{text!r} is no range of moments", hint="write FIRST..LAST, as in 12..40, or backward", exit_code=2
+        )
+    end = moment_of(timeline, last or "end")
+    start = begin_of(timeline, first, end) if first in PASSES else moment_of(timeline, first or "start")
     if not 0 <= start <= end <= len(timeline):
         raise GvizError(f"there are no events {start} to {end}", hint=f"1 to {len(timeline)}", exit_code=2)
     return tuple(range(start, end + 1))

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Scene
 from gviz.render.series import pass_moments, pictures, scenes
-from gviz.render.svg import headed, picture_id, style_element, words
+from gviz.render.svg import headed, picture_id, scaled, style_element, words
 from gviz.trace.timeline import Timeline
 
 SECONDS, LAST = 0.8, 3.0
@@ -44,6 +44,7 @@ def _played(drawn: Sequence[ElementTree.Element], last: Scene, options: ExportOp
         f'<g id="{prefix}" class="graph" transform="{group.get("transform")}">{body}</g></svg>\n'
     )
     motion = f"<style>{''.join(_rules(patterns, len(drawn), prefix))}</style>"
+    svg = scaled(svg, options.scale or 1.0)
     return headed(svg, words(last, prefix) + style_element(options, prefix, svg) + motion, prefix)
 
 

@@ -7,19 +7,18 @@ from html import escape
 
 from gviz.plain_text import shown
 from gviz.render.cards import SPLIT, card
+from gviz.render.flow import flow
 from gviz.render.frames import add_frames
 from gviz.render.graph import Digraph
 from gviz.render.labels import CHARACTER, SMALL, box_label, coloured, table
-from gviz.render.legend import legend, painted
+from gviz.render.legend import HEAT, legend, painted
 from gviz.render.placing import Placing
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.timeline import Timeline
 
-WIDE_LEVELS = 12
-"""Graphs with more levels than this flow from top to bottom, as there is no screen so wide."""
-LABELLED_EDGES = 40
+LABELLED_EDGES = 60
 """More lines than this carry no labels: they would hide the graph. The words stay in the tooltips."""
 EASY_NODES = 150
 """Above this, Graphviz is told to search less for the best order: seconds instead of minutes, hardly worse."""
@@ -27,7 +26,7 @@ EASY_NODES = 150
 STRAIGHT = "8"
 """The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
 
-LEGEND_WIDTH, LEGEND_LINES = 110, 2
+LEGEND_WIDTH, LEGEND_LINES = 90, 2
 """Characters of one line of the legend, and the lines it has at least."""
 
 OPS = ("op", "root")
@@ -121,13 +120,12 @@ def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing:
 
 
 def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direction) -> dict[str, str]:
-    chosen = direction if direction != "auto" else theme.form.direction
     attributes = {
         "id": prefix,
         "bgcolor": theme.canvas,
-        "rankdir": chosen if chosen != "auto" else "LR" if scene.levels <= WIDE_LEVELS else "TB",
+        "rankdir": flow(scene, direction, theme.form.direction),
         "fontname": theme.form.font,
-        "fontsize": "10",
+        "fontsize": str(theme.form.size),
         "labelloc": "b",
         "labeljust": "l",
         "nodesep": "0.3",
@@ -141,12 +139,16 @@ def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direct
 
 def _label(scene: Scene, theme: Theme, placing: Placing | None) -> dict[str, str]:
     """What stands below the picture: what it is, where the program is, and how to read it."""
-    title = f"<b>{coloured(scene.title, theme.texts['title'])}</b>"
-    lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, theme.texts['muted'])}"]
-    lines.append(coloured(scene.code, theme.texts["text"], SMALL))  # empty or not: its line stays, and so do the boxes
+    title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
+    lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
+    lines.append(coloured(scene.code, theme.texts["text"]))  # empty or not: its line stays, and so do the boxes
     signs = [*_folded(placing.legend if placing and placing.legend else legend(scene, theme.form.card))]
     signs += [""] * (LEGEND_LINES - len(signs))
-    lines += [coloured(part, theme.texts["muted"], SMALL) for part in signs]
+    lines += [coloured(part, muted) for part in signs]
+    if any(HEAT in part for part in signs):
+        lines.append(
+            "".join([coloured("- ", muted), *(coloured("■", shade) for shade in theme.shades), coloured(" +", muted)])
+        )
     width = f' width="{placing.room * CHARACTER}"' if placing and placing.room else ""
     return {"label": table(f'<td align="left"{width}>{line}</td>' for line in lines)}
 

@@ -28,27 +28,28 @@ class Exporter:
     """One format: its name, the suffixes of its files, and what writes it for moment `n` of a timeline.
 
     One that `moves` shows `ExportOptions.moments`, or all of the pass around `n`. One that is a `picture` of Graphviz
-    can be drawn for many moments without anything moving.
+    can be drawn for many moments without anything moving; one that `scales` can be drawn larger.
     """
 
     name: str
     suffixes: tuple[str, ...]
     render: Callable[[Timeline, int, ExportOptions], str | bytes]
     moves: bool = False
+    scales: bool = False
     picture: Picture | None = None
 
 
 EXPORTERS: tuple[Exporter, ...] = (
-    Exporter("svg", (".svg",), svg.render, picture="svg"),
+    Exporter("svg", (".svg",), svg.render, scales=True, picture="svg"),
     Exporter("dot", (".dot", ".gv"), dot.render),
-    Exporter("png", (".png",), raster.png, picture="png"),
+    Exporter("png", (".png",), raster.png, scales=True, picture="png"),
     Exporter("pdf", (".pdf",), raster.pdf, picture="pdf"),
     Exporter("txt", (".txt",), text.render),
     Exporter("json", (".json",), as_json.render),
     Exporter("mermaid", (".mmd", ".mermaid"), mermaid.render),
     Exporter("html", (".html", ".htm"), page.render),
-    Exporter("animation", (".anim.svg",), animation.render, moves=True),
-    Exporter("gif", (".gif",), gif.render, moves=True),
+    Exporter("animation", (".anim.svg",), animation.render, moves=True, scales=True),
+    Exporter("gif", (".gif",), gif.render, moves=True, scales=True),
 )
 
 

@@ -11,8 +11,8 @@ from gviz.trace.timeline import Timeline
 
 MILLISECONDS, LAST = 800, 3000
 """How long each picture stays, and the last one."""
-PIXELS = 1400
-"""The longer side of the picture."""
+PIXELS = 2400
+"""The longer side of the picture is at most so long, unless it is asked for in another size."""
 SAMPLES = 12
 """So many pictures are looked at for their colours."""
 

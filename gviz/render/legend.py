@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gviz.render.row import Row
 from gviz.render.scene import Box, Scene
+from gviz.render.tensors import NO_SHADES
 from gviz.render.theme import Card
 
 PAINTED = ("error", "nan", "current", "freed", "inplace")
@@ -17,6 +19,15 @@ def painted(box: Box) -> str:
     return "error" if found == "nan" else found
 
 
+HEAT = "squares: numbers, from minus to plus the largest magnitude in the box"
+"""What is said of heat maps; the colours stand beside it."""
+
+
+def is_picture(row: Row) -> bool:
+    """Whether a row is a thumbnail of numbers that are known."""
+    return bool(row.shades) and row.shades != NO_SHADES
+
+
 def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
     """What the shapes and lines in this picture mean; only those that are there."""
     if card != "box":
@@ -26,6 +37,7 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
     states = {state for box in scene.boxes for state in box.states}
     paints = {painted(box) for box in scene.boxes}
     kinds = {edge.kind for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states}
+    pictured = {"bars" if row.text else "heat" for box in scene.boxes for row in box.rows if is_picture(row)}
     held = {state for edge in scene.edges for state in edge.states if edge.kind != "gradient"}
     for here, text in (
         ("leaf" in roles, "round: leaf"),
@@ -46,6 +58,8 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
         ("view" in kinds, "dotted line: shares memory"),
         ("cut" in held, "hollow arrow: no gradient flows back"),
         ("gradient" in kinds, "thick arrow: gradient, against the data"),
+        ("bars" in pictured, "bars: how many numbers, from the smallest to the largest"),
+        ("heat" in pictured, HEAT),
     ):
         if here:
             yield text

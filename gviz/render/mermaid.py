@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from gviz.plain_text import shown
+from gviz.render.flow import flow
 from gviz.render.legend import painted
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge, Scene
@@ -19,9 +20,7 @@ FRAMES = {"op": "[{}]", "root": "[[{}]]", "saved": ">{}]", "module": "[/{}/]", "
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as a flowchart."""
     drawn = asked_scene(timeline, n, options)
-    direction = options.direction if options.direction != "auto" else options.colours.form.direction
-    if direction == "auto":
-        direction = "LR" if drawn.levels <= 12 else "TB"
+    direction = flow(drawn, options.direction, options.colours.form.direction)
     return "\n".join([f"flowchart {direction}", *_lines(drawn, options.colours)]) + "\n"
 
 

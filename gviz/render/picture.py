@@ -7,14 +7,24 @@ from dataclasses import replace
 from gviz.errors import GvizError
 from gviz.render.dot import digraph
 from gviz.render.drawing import Picture, TooSlowError, draw
+from gviz.render.graph import Digraph
 from gviz.render.placing import placing
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Scene
 
+DPI = 96
+"""Pixels of an inch."""
 LAYOUT_BOXES = 1500
 """Up to here Graphviz is asked to lay out."""
 PICTURE_BOXES = 30_000
 """Beyond this nobody can read a picture, and most viewers cannot open it."""
+
+
+def sized(graph: Digraph, scale: float | None) -> Digraph:
+    """The graph with pixels for so many times its size; without one as it is."""
+    if scale:
+        graph.attr(dpi=f"{DPI * scale:.2f}")
+    return graph
 
 
 def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str = "gviz") -> bytes:
@@ -29,8 +39,8 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
         options.note(f"{count:,} boxes: drawn with a simple layout")
         return _simple(scene, options, picture, prefix)
     try:
-        source = digraph(scene, options.colours, prefix, direction=options.direction).source
-        return draw(source, picture, timeout=options.timeout)
+        graph = sized(digraph(scene, options.colours, prefix, direction=options.direction), options.scale)
+        return draw(graph.source, picture, timeout=options.timeout)
     except TooSlowError:
         options.note(f"Graphviz needed more than {options.timeout:g} s: drawn with a simple layout")
         return _simple(scene, options, picture, prefix)
@@ -39,5 +49,5 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
 def _simple(scene: Scene, options: ExportOptions, picture: Picture, prefix: str) -> bytes:
     theme = options.colours
     boxes = replace(theme, form=replace(theme.form, card="box"))  # the layout places one box for each node
-    source = digraph(scene, boxes, prefix, placing(scene)).source
-    return draw(source, picture, program="nop2", timeout=3 * options.timeout)
+    graph = sized(digraph(scene, boxes, prefix, placing(scene)), options.scale)
+    return draw(graph.source, picture, program="nop2", timeout=3 * options.timeout)

@@ -46,7 +46,8 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
     """How a picture is made: its theme, style and direction, the seconds Graphviz has, what is drawn and which part of
-    it, which moments a moving picture shows (none: all of the pass), and who hears of compromises."""
+    it, which moments a moving picture shows (none: all of the pass), how many times its size it is
+    drawn (None: as it fits), and who hears of compromises."""
 
     theme: str = "auto"
     timeout: float = 20.0
@@ -54,6 +55,7 @@ class ExportOptions:
     note: Callable[[str], None] = _print_note
     style: str = "gviz"
     direction: Direction = "auto"
+    scale: float | None = None
     moments: tuple[int, ...] = ()
     part: Part = field(default_factory=Part)
 
@@ -76,8 +78,7 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
         return words
     infos, _ = shown_nodes(timeline, iteration, optimizer=words.optimizer)
     if part.node and part.node not in infos:
-        where = f"it was made in iteration {timeline.info(part.node).iteration + 1}; --at #{part.node} draws that"
-        raise GvizError(f"node #{part.node} is not in the graph of event {n}", hint=where, exit_code=2)
+        raise _not_drawn(timeline, part.node, n)
     graph = graph_of(timeline, infos.values(), optimizer_steps(timeline, iteration) if words.optimizer else ())
     wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, _named(graph, part.only, within=True))
     asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
@@ -87,6 +88,14 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
         options.note(f"{len(folded.shown) + len(folded.groups):,} boxes: drawn with names alone")
         words = replace(words, density="min", tensors="line", saved=False, clusters=False)
     return words
+
+
+def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
+    made = timeline.info(node).iteration
+    where = f"it was made in iteration {made + 1}; --at #{node} draws that"
+    if made == timeline.iteration_at(n).index:
+        where = "it is part of a step of the optimizer, of which pictures show the new values alone"
+    return GvizError(f"node #{node} is not in the graph of event {n}", hint=where, exit_code=2)
 
 
 def _closed(graph: CallGraph, options: ExportOptions) -> frozenset[str]:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gviz.render.calls import Steps
-from gviz.trace.state import Iteration, NodeInfo
+from gviz.render.remarks import writes_in_place
+from gviz.trace.state import Iteration, NodeInfo, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
 
 PART = 2000
@@ -55,13 +56,47 @@ def shown_nodes(
     infos = {node: timeline.info(node) for node in (timeline.nodes_of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
     steps = Steps(timeline, () if optimizer else optimizer_steps(timeline, iteration))
-    if part is None and not steps.known:
+    by_hand = frozenset() if optimizer else updates(timeline, iteration, own)
+    if part is None and not steps.known and not by_hand:
         return infos, own
-    own = [info for info in own if not steps.call(info)]
+    own = [info for info in own if not steps.call(info) and info.node not in by_hand]
     kept = {info.node for info in own}.union(node for info in own for node, _ in info.created.inputs)
     kept |= {output.view_of for info in own for output in info.created.outputs}
     kept.discard(0)
     return {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}, own
+
+
+def updates(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> frozenset[int]:
+    """The nodes of steps written by hand, ``p -= lr * p.grad``: writes into leaves after a pass, and what only they
+    use."""
+    spans = [(phase.start, phase.end) for phase in phases_in(timeline, iteration, "optimizer")]
+    after = {info.node: info for info in own if any(start <= info.born <= end for start, end in spans)}
+    users: dict[int, set[int]] = {}
+    for info in own:
+        for node, _ in info.created.inputs:
+            users.setdefault(node, set()).add(info.node)
+    found: set[int] = set()
+    for node, info in reversed(after.items()):
+        used = users.get(node, set())
+        if _steps(timeline, info) or (used and used <= found and not info.created.requires_grad):
+            found.add(node)
+    return frozenset(found)
+
+
+def _steps(timeline: Timeline, info: NodeInfo) -> bool:
+    """Whether a node writes a new value into a leaf, and autograd does not see it."""
+    inputs = info.created.inputs
+    if info.created.requires_grad or not inputs or not writes_in_place(timeline, info.created):
+        return False
+    target = timeline.info(inputs[0][0]).created
+    return target.kind != "op" and target.requires_grad
+
+
+def phases_in(timeline: Timeline, iteration: Iteration, kind: PhaseKind) -> list[Phase]:
+    """The phases of a kind that begin in an iteration."""
+    first = bisect_left(timeline.phases, iteration.start, key=lambda phase: phase.start)
+    last = bisect_right(timeline.phases, iteration.end, key=lambda phase: phase.start)
+    return [phase for phase in timeline.phases[first:last] if phase.kind == kind]
 
 
 def optimizer_steps(timeline: Timeline, iteration: Iteration) -> tuple[int, ...]:

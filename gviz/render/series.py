@@ -12,10 +12,9 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.dot import digraph
 from gviz.render.drawing import Picture, TooSlowError, draw, draw_all
-from gviz.render.graph import Digraph
 from gviz.render.legend import legend
-from gviz.render.picture import LAYOUT_BOXES
-from gviz.render.placing import Placing, placing
+from gviz.render.picture import DPI, LAYOUT_BOXES, sized
+from gviz.render.placing import INCH, Placing, placing
 from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.row import Row
 from gviz.render.scene import Box, Edge, Scene, scene
@@ -23,8 +22,6 @@ from gviz.trace.timeline import Timeline
 
 MOST_MOMENTS = 150
 """More pictures than this nobody watches; a pass with more events is shown node by node."""
-
-DPI, INCH = 96, 72
 
 CHANGING = (
     e.NodeCreated, e.StorageWritten, e.BackwardStarted, e.StepStarted, e.GradFlowed, e.GradAccumulated,
@@ -73,17 +70,16 @@ def pictures(
         theme = replace(theme, form=replace(theme.form, card="box"))
     drawn = (digraph(one, theme, prefix, place, options.direction) for one in seen)
     return draw_all(
-        (_sized(graph, place, pixels).source for graph in drawn),
+        (sized(graph, options.scale or _fitting(place, pixels)).source for graph in drawn),
         picture,
         program="nop2",
         timeout=options.timeout + len(seen),
     )
 
 
-def _sized(graph: Digraph, place: Placing, pixels: int) -> Digraph:
-    if pixels and place.points:
-        graph.attr(dpi=f"{min(DPI, pixels * INCH / place.points):.2f}")
-    return graph
+def _fitting(place: Placing, pixels: int) -> float:
+    """How many times its size a picture of at most so many pixels has; 0 where that does not matter."""
+    return min(1.0, pixels * INCH / place.points / DPI) if pixels and place.points else 0.0
 
 
 def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Placing:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gviz.events import BackwardStarted
@@ -15,8 +15,8 @@ from gviz.render.fold import Folded, fold
 from gviz.render.links import Boxes, Link, Output, box_key, links, merged, other_ways
 from gviz.render.options import Options
 from gviz.render.room import Outline, Rooms, chip_place, module_key, saved_key, saved_place
-from gviz.render.selection import PART, Extent, extent, optimizer_steps, shown_nodes
-from gviz.trace.state import Iteration, NodeInfo, Phase
+from gviz.render.selection import PART, Extent, extent, optimizer_steps, phases_in, shown_nodes
+from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
 
@@ -39,9 +39,10 @@ def form(timeline: Timeline, iteration: Iteration) -> Form:
     """The nodes of an iteration, how many passes it has, and what has been named last: names come after their nodes."""
     shown, named = extent(timeline, iteration), timeline.last_naming
     newest = timeline.info(shown[0][-1]).name if shown[0] else ""
-    return shown, len(_passes(timeline, iteration)), named if named >= iteration.start else 0, newest
+    return shown, len(phases_in(timeline, iteration, "backward")), named if named >= iteration.start else 0, newest
 
 
+WORD = re.compile(r"\w+")
 CLUSTERED = 300
 """Up to so many boxes, those of one module call are drawn together."""
 
@@ -70,7 +71,7 @@ def structure(
     if backward and (small or any(info.op.grad_fn == "CopySlices" for info in own)):
         lines += other_ways(timeline, iteration, infos, boxes, lines)
     lines = merged(lines, boxes) if folded.groups else lines
-    kept = [(infos[node], slot) for node in folded.shown if options.saved for slot in _saved(infos[node])]
+    kept = [(infos[node], slot) for node in folded.shown if options.saved for slot in _saved(infos[node], infos)]
     places += [saved_place(info, slot) for info, slot in kept]
     lines += [
         Link(saved_key(info.node, slot), box_key(info.node), "saved", 0, -1, info.node, ((info.node, -1),))
@@ -102,17 +103,11 @@ def _with_modules(places: list[Outline], modules: list[Outline]) -> list[Outline
 
 def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> tuple[set[int], bool]:
     """The nodes that passes start from, or without a pass what nobody uses; and whether there is a pass."""
-    starts = [timeline.event(phase.start) for phase in _passes(timeline, iteration)]
+    starts = [timeline.event(phase.start) for phase in phases_in(timeline, iteration, "backward")]
     if starts:
         return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}, True
     used = {node for info in own for node, _ in info.created.inputs}
     return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
-
-
-def _passes(timeline: Timeline, iteration: Iteration) -> list[Phase]:
-    first = bisect_left(timeline.phases, iteration.start, key=lambda phase: phase.start)
-    last = bisect_right(timeline.phases, iteration.end, key=lambda phase: phase.start)
-    return [phase for phase in timeline.phases[first:last] if phase.kind == "backward"]
 
 
 def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> Boxes:
@@ -134,9 +129,21 @@ def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo])
     return replace(boxes, chips=chips, shared=shared)
 
 
-def _saved(info: NodeInfo) -> range:
-    """The numbers of the tensors an operation keeps for backward."""
-    return range(len(info.op.saved) if info.created.kind == "op" and not info.created.untracked else 0)
+def _saved(info: NodeInfo, infos: Mapping[int, NodeInfo]) -> Iterator[int]:
+    """The numbers of the tensors an operation keeps for backward: what gradients that are needed are made of.
+
+    Where no rule names a tensor, it is kept in any case.
+    """
+    if info.created.kind != "op" or info.created.untracked:
+        return
+    rules = [set(WORD.findall(rule)) for rule in info.op.rules]
+    needed: set[str] = set()
+    for (node, _), rule in zip(info.created.inputs, rules, strict=False):
+        if node not in infos or infos[node].created.requires_grad:
+            needed |= rule
+    for number, name in enumerate(info.op.saved):
+        if name in needed or not any(name in rule for rule in rules):
+            yield number
 
 
 def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo], boxes: Boxes) -> int:

@@ -21,6 +21,7 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     scene = asked_scene(timeline, n, options)
     prefix = picture_id(scene)
     plain = slim(drawn(scene, options, "svg", prefix=prefix).decode("utf-8"), options.colours.form)
+    plain = scaled(plain, options.scale or 1.0)
     return headed(plain, words(scene, prefix) + style_element(options, prefix, plain), prefix)
 
 
@@ -69,12 +70,35 @@ def style_element(options: ExportOptions, prefix: str, text: str) -> str:
     return f"<style>{kept}</style>"
 
 
+SIZE = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"')
+SMALLEST = 0.4
+"""A picture larger than its window is drawn smaller, but not below this: its text were too small to read."""
+
+
+def scaled(text: str, factor: float) -> str:
+    """The SVG so many times as large as its coordinates say."""
+    return SIZE.sub(lambda size: '<svg width="{:g}pt" height="{:g}pt"'.format(*_times(size, factor)), text, count=1)
+
+
+def _fitting(text: str) -> str:
+    """A rule that fits the picture into its window where it is shown alone; a page around it decides for itself."""
+    size = SIZE.search(text)
+    if size is None:
+        return ""
+    width, height = _times(size, SMALLEST)
+    return f"<style>svg:root{{max-width:max(100%,{width:g}pt);max-height:max(100vh,{height:g}pt)}}</style>"
+
+
+def _times(size: re.Match[str], factor: float) -> tuple[float, float]:
+    return round(float(size[1]) * factor), round(float(size[2]) * factor)
+
+
 def headed(text: str, head: str, prefix: str) -> str:
-    """Put elements first into the root of an SVG, and have it named by its title."""
+    """Put elements first into the root of an SVG, and have it named by its title and fit into its window."""
     start = text.index("<svg")
     end = text.index(">", start)
     named = f' role="img" aria-labelledby="{prefix}-title {prefix}-desc"'
-    return f"{text[:start]}{text[start:end]}{named}>\n{head}{text[end + 1 :]}"
+    return f"{text[:start]}{text[start:end]}{named}>\n{head}{_fitting(text)}{text[end + 1 :]}"
 
 
 def words(scene: Scene, prefix: str) -> str:

@@ -133,6 +133,7 @@ def stylesheet(scope: str, base: Theme, other: Theme) -> str:
         rules[f'.node [stroke="{paint.border}"]'] = f"stroke:{other.paints[role].border}"
     for colour, there in zip(base.shades, other.shades, strict=True):
         rules[f'.node [fill="{colour}"]'] = f"fill:{there}"
+        rules[f'text[fill="{colour}"]'] = f"fill:{there}"
     for style, colour in base.texts.items():
         rules[f'text[fill="{colour}"]'] = f"fill:{other.texts[style]}"
         rules[f'.edge [stroke="{colour}"]'] = f"stroke:{other.texts[style]}"

@@ -6,11 +6,22 @@ from collections.abc import Mapping
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
+from gviz.trace.state import PhaseKind
 from gviz.trace.timeline import Timeline
 from gviz.words.nodes import event_number, node_at
 from gviz.words.vocabulary import A_MOMENT
 
 NO_MARKS: Mapping[str, int] = {}
+
+
+PASSES: Mapping[str, PhaseKind] = {"forward": "forward", "fwd": "forward", "backward": "backward", "bwd": "backward"}
+"""The words for a pass: as a moment its end."""
+
+
+def begin_of(timeline: Timeline, word: str, n: int) -> int:
+    """Where the pass begins that a word of `PASSES` means to who stands at moment `n`."""
+    end = _through(timeline, PASSES[word], n)
+    return next(phase.start for phase in timeline.phases if phase.kind == PASSES[word] and phase.end == end)
 
 
 def event_at(
@@ -26,14 +37,12 @@ def event_at(
             return 0
         case "end":
             return len(timeline)
-        case "forward" | "fwd":
-            return _through(timeline, "forward", here)
-        case "backward" | "bwd":
-            return _through(timeline, "backward", here)
         case "nan":
             return _existing(timeline.first_bad(), "no nan or inf in this recording")
         case "error":
             return _existing(_error(timeline, n or 0), "no error in this recording")
+    if text in PASSES:
+        return _through(timeline, PASSES[text], here)
     if text.startswith("'"):
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
@@ -41,7 +50,7 @@ def event_at(
     return _born(timeline, text, node)
 
 
-def _through(timeline: Timeline, kind: str, n: int) -> int:
+def _through(timeline: Timeline, kind: PhaseKind, n: int) -> int:
     """The end of the last phase of a kind in the iteration of moment `n`, else in the whole recording."""
     phases = [phase for phase in timeline.phases if phase.kind == kind]
     iteration = timeline.iteration_at(n)

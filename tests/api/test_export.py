@@ -78,10 +78,9 @@ def test_a_node_that_names_a_module_means_all_of_the_module(two_iterations, tmp_
     assert boxes_of(two_iterations, tmp_path, node=name) == boxes_of(two_iterations, tmp_path, only=["fc"])
 
 
-@pytest.mark.parametrize("name", ["Twice.fc", "op:Tanh"])
-def test_a_node_is_looked_for_in_the_iteration_that_is_drawn(two_iterations, tmp_path, name):
-    here = boxes_of(two_iterations, tmp_path, node=name, radius=1)
-    assert here == boxes_of(two_iterations, tmp_path, node=name, radius=1, at=name)
+@pytest.mark.parametrize(("name", "beside"), [("Twice.fc", "Sum"), ("op:Tanh", "Tanh")])
+def test_a_node_is_looked_for_in_the_iteration_that_is_drawn(two_iterations, tmp_path, name, beside):
+    assert beside in boxes_of(two_iterations, tmp_path, node=name, radius=1)
 
 
 def test_a_node_of_another_iteration_is_told_from_one_of_this(two_iterations, tmp_path):

@@ -41,7 +41,12 @@ class Export(click.Command):
 )
 @click.option("--format", "kind", default="svg", metavar="NAME", help="The kind of picture for -o - (svg).")
 @at_option("The moment drawn", "the last before the graph is taken down")
-@click.option("--moments", default="", metavar="FIRST..LAST", help="The moments of a moving picture or series.")
+@click.option(
+    "--moments",
+    default="",
+    metavar="FIRST..LAST",
+    help="The moments of a moving picture or series, from where FIRST begins; also one pass: backward.",
+)
 @click.option("--style", default="gviz", metavar="NAME", help="How it looks; the styles are listed below.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Colours of the picture.")
 @click.option(
@@ -59,6 +64,7 @@ class Export(click.Command):
 @click.option("--direction", type=click.Choice(["auto", "LR", "TB"]), default="auto", help="Where the data flows.")
 @click.option("--module", "modules", multiple=True, metavar="GLOB", help="Draw each call of these modules as one box.")
 @click.option("--depth", type=click.IntRange(min=0), help="Open modules so deep (0: none).")
+@click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Size: 2 is twice as large.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Draw only these modules, and what comes into them.")
 @click.option("--node", default="", metavar="PLACE", help="Draw only this node and what is next to it.")
 @click.option("--ancestors", is_flag=True, help="With --node: all that it was made of.")

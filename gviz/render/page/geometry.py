@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gviz.render.dot import EASY_NODES, LABELLED_EDGES, OPS, STRAIGHT, WIDE_LEVELS
+from gviz.render.dot import EASY_NODES, LABELLED_EDGES, OPS, STRAIGHT
 from gviz.render.drawing import TooSlowError, draw
+from gviz.render.flow import flow
 from gviz.render.picture import LAYOUT_BOXES
 from gviz.render.placing import INCH, placing
 from gviz.render.request import ExportOptions
@@ -72,9 +73,11 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     """The boxes as empty rectangles; nothing a program said is in it."""
     labelled = len(scene.edges) <= LABELLED_EDGES
     ops = {box.key for box in scene.boxes if box.role in OPS}
-    flow = direction if direction != "auto" else "LR" if scene.levels <= WIDE_LEVELS else "TB"
     easy = " nslimit=1 nslimit1=1 mclimit=0.1" if len(scene.boxes) > EASY_NODES else ""
-    lines = [f'digraph {{ rankdir={flow} nodesep=0.3 ranksep=0.55{easy} node [shape=box fixedsize=true label=""]']
+    lines = [
+        f"digraph {{ rankdir={flow(scene, direction)} nodesep=0.3 ranksep=0.55{easy}",
+        'node [shape=box fixedsize=true label=""]',
+    ]
     lines += [_dot_box(box) for box in scene.boxes]
     for number, edge in enumerate(scene.edges):
         word = words.get(number, "") if labelled else ""
