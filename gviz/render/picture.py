@@ -20,9 +20,9 @@ PICTURE_BOXES = 30_000
 """Beyond this nobody can read a picture, and most viewers cannot open it."""
 
 
-def sized(graph: Digraph, scale: float | None) -> Digraph:
-    """The graph with pixels for so many times its size; without one as it is."""
-    if scale:
+def sized(graph: Digraph, picture: Picture, scale: float | None) -> Digraph:
+    """The graph with pixels for so many times its size, if the picture is made of pixels."""
+    if scale and picture == "png":
         graph.attr(dpi=f"{DPI * scale:.2f}")
     return graph
 
@@ -39,7 +39,7 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
         options.note(f"{count:,} boxes: drawn with a simple layout")
         return _simple(scene, options, picture, prefix)
     try:
-        graph = sized(digraph(scene, options.colours, prefix, direction=options.direction), options.scale)
+        graph = sized(digraph(scene, options.colours, prefix, direction=options.direction), picture, options.scale)
         return draw(graph.source, picture, timeout=options.timeout)
     except TooSlowError:
         options.note(f"Graphviz needed more than {options.timeout:g} s: drawn with a simple layout")
@@ -49,5 +49,5 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
 def _simple(scene: Scene, options: ExportOptions, picture: Picture, prefix: str) -> bytes:
     theme = options.colours
     boxes = replace(theme, form=replace(theme.form, card="box"))  # the layout places one box for each node
-    graph = sized(digraph(scene, boxes, prefix, placing(scene)), options.scale)
+    graph = sized(digraph(scene, boxes, prefix, placing(scene)), picture, options.scale)
     return draw(graph.source, picture, program="nop2", timeout=3 * options.timeout)

@@ -91,11 +91,12 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
 
 
 def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
-    made = timeline.info(node).iteration
-    where = f"it was made in iteration {made + 1}; --at #{node} draws that"
-    if made == timeline.iteration_at(n).index:
+    where, known = "", node in timeline
+    if known and timeline.info(node).iteration == timeline.iteration_at(n).index:
         where = "it is part of a step of the optimizer, of which pictures show the new values alone"
-    return GvizError(f"node #{node} is not in the graph of event {n}", hint=where, exit_code=2)
+    elif known:
+        where = f"it was made in iteration {timeline.info(node).iteration + 1}; --at #{node} draws that"
+    return GvizError(f"node #{node} is not in the graph of event {n}", hint=where or None, exit_code=2)
 
 
 def _closed(graph: CallGraph, options: ExportOptions) -> frozenset[str]:

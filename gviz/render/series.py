@@ -18,6 +18,7 @@ from gviz.render.placing import INCH, Placing, placing
 from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.row import Row
 from gviz.render.scene import Box, Edge, Scene, scene
+from gviz.render.svg import scaled
 from gviz.trace.timeline import Timeline
 
 MOST_MOMENTS = 150
@@ -70,7 +71,7 @@ def pictures(
         theme = replace(theme, form=replace(theme.form, card="box"))
     drawn = (digraph(one, theme, prefix, place, options.direction) for one in seen)
     return draw_all(
-        (sized(graph, options.scale or _fitting(place, pixels)).source for graph in drawn),
+        (sized(graph, picture, options.scale or _fitting(place, pixels)).source for graph in drawn),
         picture,
         program="nop2",
         timeout=options.timeout + len(seen),
@@ -138,4 +139,5 @@ def _widest_edge(versions: Sequence[Edge]) -> Edge:
 
 def frames(timeline: Timeline, moments: Sequence[int], options: ExportOptions, picture: Picture) -> Iterator[bytes]:
     """One picture for each moment, for a numbered series of files."""
-    yield from pictures(scenes(timeline, moments, options), options, picture)
+    for one in pictures(scenes(timeline, moments, options), options, picture):
+        yield scaled(one.decode("utf-8"), options.scale or 1.0).encode("utf-8") if picture == "svg" else one

@@ -139,7 +139,7 @@ def _saved(info: NodeInfo, infos: Mapping[int, NodeInfo]) -> Iterator[int]:
     rules = [set(WORD.findall(rule)) for rule in info.op.rules]
     needed: set[str] = set()
     for (node, _), rule in zip(info.created.inputs, rules, strict=False):
-        if node not in infos or infos[node].created.requires_grad:
+        if node and (node not in infos or infos[node].created.requires_grad):
             needed |= rule
     for number, name in enumerate(info.op.saved):
         if name in needed or not any(name in rule for rule in rules):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -87,6 +88,59 @@ def test_a_node_of_another_iteration_is_told_from_one_of_this(two_iterations, tm
     with pytest.raises(GvizError, match="not in the graph") as caught:
         boxes_of(two_iterations, tmp_path, node="#5", radius=1)
     assert "--at #5" in caught.value.hint
+
+
+def test_a_pass_moves_from_where_it_begins(two_iterations, tmp_path):
+    written = gviz.export(two_iterations, tmp_path / "a%03d.json", moments="backward")
+    again = gviz.export(two_iterations, tmp_path / "b%03d.json", moments="backward..bwd")
+    seen = [json.loads(path.read_text())["event"] for path in written]
+    (*_, last) = (phase for phase in gviz.load(two_iterations).phases if phase.kind == "backward")
+    assert (seen[0], seen[-1], len(seen)) == (last.start, last.end, len(again))
+
+
+def test_a_step_written_by_hand_is_not_drawn_but_a_measurement_is(tmp_path):
+    with gviz.record(tmp_path / "by_hand.gviz"):
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(2):
+            (w * 3).sum().backward()
+            with torch.no_grad():
+                w.sub_(0.5 * w.grad)
+                w.grad.abs().max()
+    drawn = boxes_of(tmp_path / "by_hand.gviz", tmp_path)
+    assert not any("Sub" in title for title in drawn)
+    assert [title for title in drawn if "Mul" in title] == ["Mul"]
+    assert "Max" in " ".join(drawn)
+
+
+def test_a_picture_can_be_asked_for_in_another_size(timeline, tmp_path):
+    from PIL import Image
+
+    whole, half = (gviz.export(timeline, tmp_path / f"{scale}.png", scale=scale)[0] for scale in (1, 0.5))
+    with Image.open(half) as small, Image.open(whole) as large:
+        assert small.width == pytest.approx(large.width / 2, rel=0.02)
+    normal, twice = (
+        gviz.export(timeline, tmp_path / f"{scale}.svg", scale=scale)[0].read_text() for scale in (None, 2)
+    )
+    width, double = (float(re.search(r'width="([0-9.]+)pt"', text)[1]) for text in (normal, twice))
+    assert double == pytest.approx(2 * width)
+    assert "svg:root{max-width:max(100%," in normal
+
+
+def test_an_option_that_changes_nothing_is_told(timeline, tmp_path):
+    notes = []
+    gviz.export(timeline, tmp_path / "x.txt", scale=2, style="cs231n", tensors="grid", note=notes.append)
+    assert [note.partition(":")[0] for note in notes] == [
+        "the style cs231n has its own tensors",
+        "txt has no size in pixels",
+    ]
+
+
+def test_a_heat_map_has_a_scale(tmp_path):
+    x = torch.ones(8, 8, requires_grad=True)
+    (path,) = gviz.export(x * 2, tmp_path / "heat.svg", tensors="heat")
+    assert path.read_text().count("■") == 9
+    (path,) = gviz.export(x * 2, tmp_path / "line.svg")
+    assert "■" not in path.read_text()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,20 @@ def no_program(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
 
 
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        (lambda x, y: x * 2, {"other"}),
+        (lambda x, y: x * y, {"self", "other"}),
+        (lambda x, y: torch.exp(x), {"result"}),
+        (lambda x, y: x**3, {"self"}),
+    ],
+)
+def test_only_what_a_gradient_asks_for_is_kept(made, kept):
+    x, y = (torch.tensor(2.0, requires_grad=True) for _ in range(2))
+    assert set(re.findall(r"saved: (\w+)", make_dot(made(x, y), show_saved=True).source)) == kept
+
+
 def test_it_is_a_digraph_of_the_graphviz_package_and_can_be_changed():
     graph = make_dot(two_shares().timeline)
     assert isinstance(graph, graphviz.Digraph)
