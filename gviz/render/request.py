@@ -96,7 +96,7 @@ def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
         where = "it is part of a step of the optimizer, of which pictures show the new values alone"
     elif known:
         where = f"it was made in iteration {timeline.info(node).iteration + 1}; --at #{node} draws that"
-    return GvizError(f"node #{node} is not in the graph of event {n}", hint=where or None, exit_code=2)
+    return GvizError(f"node #{node} is not in the graph of event {n}", hint=where, exit_code=2)
 
 
 def _closed(graph: CallGraph, options: ExportOptions) -> frozenset[str]:
