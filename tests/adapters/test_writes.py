@@ -1,5 +1,6 @@
 """Writes that PyTorch keeps no graph node for: the program runs as it does alone, and the trace has what came of it."""
 
+import numpy as np
 import pytest
 
 from gviz.events import GradSet, NodeCreated, StorageWritten
@@ -107,3 +108,41 @@ def test_a_grad_that_is_kept_and_cleared(options):
         return w
 
     assert [event.how for event in of_kind(events_of(program), GradSet)] == ["zero"]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda w: torch.nn.init.constant_(w, 4.0),
+        lambda w: torch.nn.init.orthogonal_(w),
+        lambda w: torch.nn.init.kaiming_uniform_(w),
+        lambda w: torch.nn.init.eye_(w),
+        lambda w: torch.nn.init.sparse_(w, 0.5),
+        lambda w: torch.nn.functional.relu_(input=w.detach().neg_()),
+        lambda w: torch.nn.functional.threshold(w.detach(), 2.0, 9.0, inplace=True),
+    ],
+)
+def test_a_tensor_that_was_used_is_initialized_again(write):
+    def program():
+        w = torch.nn.Parameter(torch.ones(2, 2))
+        y = w * 2
+        write(w)
+        after.append(w.tolist())
+        return y, w * 1
+
+    after = []
+    log = events_of(program)
+    assert np.reshape(written(log)[-1], (2, 2)).tolist() == after[-1]
+    assert of_kind(log, NodeCreated)[-1].outputs[0].value.array().tolist() == after[-1]
+
+
+def test_parameters_are_reset():
+    def program():
+        layer, given = torch.nn.Linear(2, 2), torch.ones(2)
+        y = layer(given)
+        layer.reset_parameters()
+        after.extend([layer.weight.flatten().tolist(), layer.bias.tolist()])
+        return y, layer(given)
+
+    after = []
+    assert written(events_of(program)) == after

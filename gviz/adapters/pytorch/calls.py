@@ -54,7 +54,7 @@ class Listening(TorchFunctionMode):
             return function(*args, **kwargs) if kwargs else function(*args)
         if plan is not _observe:
             return plan(session, function, args, kwargs or _NO_KEYWORDS)
-        first = args[0] if args else None
+        first = args[0] if args else next(iter(kwargs.values())) if kwargs else None
         with without_overrides():
             before = version_of(first) if isinstance(first, torch.Tensor) else 0
         result = function(*args, **kwargs) if kwargs else function(*args)
