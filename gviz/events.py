@@ -260,11 +260,15 @@ class ScopeLeft(Event, frozen=True):
 
 
 class OptimizerStepped(Event, frozen=True):
-    """An optimizer has updated `parameters`; the new values came before it as `StorageWritten`."""
+    """An optimizer has updated `parameters`; the new values came before it as `StorageWritten`.
+
+    `skipped` are those it has as well that had no gradient, as far as they were announced.
+    """
 
     kind: str
     parameters: tuple[Count, ...]
     stack: Count
+    skipped: tuple[Count, ...] = ()
 
 
 class HookRan(Event, frozen=True):

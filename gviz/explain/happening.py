@@ -112,8 +112,9 @@ def _program(timeline: Timeline, event: Event) -> str:
             return f"the forward of module {shown(name) or 'model'} ({shown(kind)}) begins"
         case ScopeLeft():
             return "the module's forward ends"
-        case OptimizerStepped(kind=kind, parameters=parameters):
-            return f"{shown(kind)} has updated {len(parameters)} parameter{'s' * (len(parameters) != 1)}"
+        case OptimizerStepped(kind=kind, parameters=parameters, skipped=skipped):
+            without = f", {len(skipped)} had no gradient" if skipped else ""
+            return f"{shown(kind)} has updated {len(parameters)} parameter{'s' * (len(parameters) != 1)}{without}"
         case Marked(name=name):
             return f"the program marked this moment: {shown(name)}"
         case Printed(stream=stream, text=text):

@@ -104,9 +104,9 @@ class Survey:
 
     @cached_property
     def optimized(self) -> frozenset[int]:
-        """The parameters that an optimizer has updated."""
-        steps = (event for _, event in self.select(e.OptimizerStepped))
-        return frozenset(node for step in steps if isinstance(step, e.OptimizerStepped) for node in step.parameters)
+        """The parameters that an optimizer has."""
+        steps = (event for _, event in self.select(e.OptimizerStepped) if isinstance(event, e.OptimizerStepped))
+        return frozenset(node for step in steps for node in (*step.parameters, *step.skipped))
 
     @cached_property
     def scopes(self) -> dict[int, e.ScopeEntered]:

@@ -65,7 +65,7 @@ def _outputs(event: e.Event) -> Iterator[Edge]:
         case e.BackwardStarted(roots=roots, inputs=inputs):
             yield from roots
             yield from inputs
-        case e.OptimizerStepped(parameters=parameters):
-            yield from ((node, _ANY) for node in parameters)
+        case e.OptimizerStepped(parameters=parameters, skipped=skipped):
+            yield from ((node, _ANY) for node in (*parameters, *skipped))
         case _:
             yield getattr(event, "node", 0), getattr(event, "output_nr", _ANY)

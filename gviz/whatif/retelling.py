@@ -76,10 +76,13 @@ class Retelling:
                 return
             case e.Named(node=node):
                 event = e.Named(self.numbers[node], event.name)
-            case e.OptimizerStepped(parameters=parameters, stack=stack):
+            case e.OptimizerStepped(parameters=parameters, stack=stack, skipped=skipped):
                 self._tell(stack)
-                known = tuple([self.numbers[node] for node in parameters if node in self.numbers])
-                event = msgspec.structs.replace(event, parameters=known)
+                known, without = (
+                    tuple([self.numbers[node] for node in nodes if node in self.numbers])
+                    for nodes in (parameters, skipped)
+                )
+                event = msgspec.structs.replace(event, parameters=known, skipped=without)
         self.log.append(event)
 
     def _tell(self, stack: int) -> None:

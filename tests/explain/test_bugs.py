@@ -41,7 +41,7 @@ ON_TORCH = {
     # no_grad hides from the recorder what a composite such as linear computes
     "lost_in_no_grad": ("error", "untracked-loss", ["nothing that it was made from requires a gradient"])
 }
-LINES_NOT_SEEN = {("torch", "lost_in_no_grad"), ("torch", "unused_parameter")}
+LINES_NOT_SEEN = {("torch", "lost_in_no_grad")}
 """There a leaf is first met where it is used, or named."""
 
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]

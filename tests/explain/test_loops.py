@@ -4,10 +4,12 @@ import pytest
 from driving import transcript
 from explain.programs import HERE, line_of, recorded
 
+from gviz.events import OptimizerStepped
 from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.failure import diagnosis
 from gviz.explain.finding import lines, whole
+from gviz.explain.happening import happening
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 
@@ -90,3 +92,17 @@ def test_a_parameter_is_found_by_what_the_program_calls_it(engine):
     (by_program,), (by_module,) = answers(timeline, "net.enc.weight.grad"), answers(timeline, "enc.weight.grad")
     assert by_program == by_module
     assert timeline.info(by_program.node).name == "enc.weight"
+
+
+@on_both_engines
+def test_a_cut_parameter_that_the_optimizer_has_is_more_than_suspected(engine):
+    timeline = recorded("loops", "cut_in_a_model", engine)
+    (one,) = check(timeline)
+    assert (one.level, one.finding.kind, one.more) == ("warning", "cut", 1)
+    (cut,) = one.finding.parts
+    assert place("cut_in_a_model") in cut.parts[0].text
+    (stepped,) = [event for _, event in timeline.select([OptimizerStepped])][-1:]
+    assert {timeline.info(node).name for node in stepped.skipped} == {"enc.weight", "enc.bias"}
+    assert happening(timeline, timeline.at(next(n for n, _ in timeline.select([OptimizerStepped])))).endswith(
+        "SGD has updated 2 parameters, 2 had no gradient"
+    )

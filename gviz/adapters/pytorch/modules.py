@@ -92,12 +92,14 @@ def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
 def stepped(session: Session, optimizer: Any) -> None:
     """An optimizer's step is over: the parameters with a gradient have new values."""
     with without_overrides():
-        groups = optimizer.param_groups
-        updated = [p for group in groups for p in group["params"] if p.grad is not None]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        updated = [p for p in parameters if p.grad is not None]
+        known = (session.marks.of_tensor(p) for p in parameters if p.grad is None)
+        skipped = tuple(mark.node for mark in known if mark is not None)
         if session.is_partial:
             updated = [p for p in updated if session.marks.of_tensor(p) is not None]
         marks = [mark_of(session, parameter) for parameter in updated]
         for parameter, mark in zip(updated, marks, strict=True):
             say_written(session, parameter, mark.node)
         numbers = tuple(mark.node for mark in marks)
-        session.channel.say(OptimizerStepped(type(optimizer).__name__, numbers, session.channel.stack()))
+        session.channel.say(OptimizerStepped(type(optimizer).__name__, numbers, session.channel.stack(), skipped))

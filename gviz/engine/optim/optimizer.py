@@ -234,9 +234,11 @@ Optimizer.step = _heard(Optimizer.step)  # type: ignore[method-assign]  # as `__
 
 def _say(channel: emit.Channel, optimizer: Optimizer) -> None:
     """A step is over: the parameters with a gradient were updated."""
-    updated = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-    nodes = tuple([announce.seen(channel, p).node for p in updated])
-    channel.say(OptimizerStepped(type(optimizer).__name__, nodes, channel.stack(2)))
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    nodes = tuple([announce.seen(channel, p).node for p in parameters if p.grad is not None])
+    known = [p._seen for p in parameters if p.grad is None]
+    skipped = tuple([mark.node for mark in known if mark is not None and mark.channel is channel])
+    channel.say(OptimizerStepped(type(optimizer).__name__, nodes, channel.stack(2), skipped))
 
 
 def _list_parameters(group: Group) -> None:
