@@ -37,19 +37,8 @@ ANSWERS = {
 """By program: how grave, which kind of finding, and what its words must say."""
 
 
-ON_TORCH = {
-    # no_grad hides from the recorder what a composite such as linear computes
-    "lost_in_no_grad": ("error", "untracked-loss", ["nothing that it was made from requires a gradient"])
-}
-LINES_NOT_SEEN = {("torch", "lost_in_no_grad")}
-"""There a leaf is first met where it is used, or named."""
-
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 on_both_engines = pytest.mark.parametrize("engine", ENGINES)
-
-
-def answer(name, engine):
-    return ON_TORCH.get(name, ANSWERS[name]) if engine == "torch" else ANSWERS[name]
 
 
 def told(finding):
@@ -63,7 +52,7 @@ def checked(name, engine="builtin"):
 @on_both_engines
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_cause_is_found(name, engine):
-    level, kind, words = answer(name, engine)
+    level, kind, words = ANSWERS[name]
     (found,) = checked(name, engine)
     assert found.finding.kind == kind
     assert found.level == level
@@ -74,8 +63,6 @@ def test_the_cause_is_found(name, engine):
 @on_both_engines
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_line_of_the_cause_is_named(name, engine):
-    if (engine, name) in LINES_NOT_SEEN:
-        return
     path = HERE / "bugs" / f"{name}.py"
     (found,) = [one.finding for one in checked(name, engine)]
     cause = f"{name}.py:{line_of(path)}"

@@ -31,7 +31,7 @@ _SILENT = tuple(
 )  # fmt: skip
 """Parts of PyTorch whose own untracked operations are no step of the program."""
 
-_OPTIMIZERS = f"{_FOLDER}/optim"
+_OPTIMIZERS, _MODULES = f"{_FOLDER}/optim", f"{_FOLDER}/nn/modules"
 _silent_codes: dict[CodeType, str] = {}
 _NO_KEYWORDS: dict[str, Any] = {}
 
@@ -102,6 +102,8 @@ def observe(
     if isinstance(target, torch.Tensor):
         writes.wrote(session, target, call_of(function, args, kwargs, in_place=True), silent=silent)
         return
+    if silent == "module" and session.thread.scopes and not torch.is_grad_enabled():
+        silent = ""  # a forward inside no_grad, which the program called
     made: dict[Any, dict[int, torch.Tensor]] = {}
     loose: list[torch.Tensor] = []
     for tensor in outputs:
@@ -213,7 +215,8 @@ def _is_silent(frame: Any) -> str:
     known = _silent_codes.get(code)
     if known is None:
         path = code.co_filename
-        known = "optimizer" if path.startswith(_OPTIMIZERS) else "other" if path.startswith(_SILENT) else ""
+        known = "other" if path.startswith(_SILENT) else ""
+        known = "optimizer" if path.startswith(_OPTIMIZERS) else "module" if path.startswith(_MODULES) else known
         _silent_codes[code] = known
     return known
 
