@@ -3,9 +3,9 @@
 forward says when it runs. Called eagerly it runs every time: a new graph for
 every call. trace runs it once more and keeps the operations, two Linears and a
 relu. From then on forward is never called again, as the missing line shows,
-and new data goes through the recorded operations. Follow the last call with n:
-its boxes stand in "SimpleModel (traced graph)", and each one names the line of
-forward that it was recorded from. The parameters are the same four boxes.
+and new data goes through the recorded operations. Follow the last call with s:
+module "SimpleModel (traced graph)" begins, and each box in it names the line
+of forward that it was recorded from. The parameters are the same, #1 to #4.
 """
 
 import gviz.engine as torch

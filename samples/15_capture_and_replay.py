@@ -1,10 +1,10 @@
 """Capture and replay: the same boxes, new numbers
 
-Everything is allocated before the capture: w, x and the results. capture runs
-the operations once and keeps them with their memory. Then copy_ writes new
+The data is allocated before the capture: w and x. capture runs the operations
+once and keeps them with their memory, the results too. Then copy_ writes new
 data into x, and replay runs the operations again on the memory as it is: no
 box is made, the numbers in the old ones change, one after the other: step
-through a replay with n. What could not be repeated so is refused: x[x > 0] has
+through a replay with s. What could not be repeated so is refused: x[x > 0] has
 as many elements as the data say. A stable argsort of the mask puts the
 positive ones first, too, and its size is always 3.
 """
