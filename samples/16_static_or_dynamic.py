@@ -1,7 +1,7 @@
 """Static or dynamic: a graph before its numbers, or with them
 
 The first half builds the graph of z = x * x + sin(2y) as TensorFlow 1 did: in
-the block nothing is computed, the boxes have no values. Step over run with n:
+the block nothing is computed, the boxes have no values. Go through run with s:
 now the same boxes fill, one after the other, and fill again at the second run.
 The gradient is part of that graph, too: it was built with it. The second half
 is the same program in eager mode: each line computes at once, every call makes

@@ -9,6 +9,7 @@ import numpy as np
 
 from gviz.emit import Channel
 from gviz.engine.announce import memory_written, seen, seen_node
+from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Node
 from gviz.events import (
     BackwardFinished,
@@ -22,7 +23,7 @@ from gviz.events import (
     StepFinished,
     StepStarted,
 )
-from gviz.values import Value
+from gviz.values import Value, shape_of
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
@@ -142,7 +143,9 @@ class PassReport:
             self.hook_ran(node, 0, when, hook, None)
 
     def _captured(self, grad: Grad) -> Value:
-        """The value of a gradient, be it an array, a numpy scalar or a tensor."""
+        """The value of a gradient, be it an array, a numpy scalar or a tensor; in a graph that is built it has none."""
+        if thread.is_building:
+            return shape_of(grad if isinstance(grad, (np.ndarray, np.generic)) else grad._array)
         for place, known in enumerate(self._grads):
             if known is grad and (value := self._values[place]) is not None:
                 return value

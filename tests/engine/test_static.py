@@ -7,7 +7,7 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.engine import static
-from gviz.events import NodeCreated
+from gviz.events import GradFlowed, NodeCreated, StepStarted
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -160,3 +160,12 @@ def test_threads_take_turns():
 
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(ask, range(200)))
+
+
+def test_gradients_of_a_graph_without_values_have_none_either():
+    events = events_of(built)
+    parts = [event.part for event in events if isinstance(event, GradFlowed)]
+    arrived = [grad for event in events if isinstance(event, StepStarted) for grad in event.grads]
+    assert parts
+    assert arrived
+    assert all(value.data is None and value.stats is None for value in (*parts, *arrived) if value is not None)
