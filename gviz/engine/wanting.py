@@ -1,6 +1,7 @@
 """Says of an argument that should be a tensor, and is none, what PyTorch says.
 
-Before a call only the first argument is looked at: another that is no tensor fails sooner or later, and is named then.
+Before a call only the first argument is looked at: another that is no tensor sooner or later fails, be it only at
+the shape of the first, and is named then. What has nothing to do with operands is told as it is.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ def wanting_tensors(function: F, called: str, *, method: bool = False) -> F:
             raise _refusal(called, *wanted[0], args[0])
         try:
             return function(*args, **kwargs)
-        except Exception:
+        except _OF_OPERANDS as error:
             for position, name in wanted:
                 given = args[position] if position < len(args) else kwargs.get(name, _NOT_GIVEN)
                 if given is not _NOT_GIVEN and not isinstance(given, Tensor):
-                    raise _refusal(called, position - method, name, given) from None
+                    raise _refusal(called, position - method, name, given) from error
             raise
 
     return wrapper  # type: ignore[return-value]  # the same signature
@@ -59,6 +60,8 @@ def all_tensors(given: Iterable[object], argument: int = 0) -> None:
 
 
 _NOT_GIVEN = object()
+_OF_OPERANDS = (AttributeError, TypeError, RuntimeError, ValueError, IndexError)
+"""What operations raise of what they are given. PyTorch looks at the types of all arguments before at anything else."""
 _OURS = __name__.rpartition(".")[0]
 
 

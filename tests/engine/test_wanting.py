@@ -4,6 +4,9 @@ import pytest
 from expressions import attempted, split
 from twin import compare
 
+import gviz.engine as torch
+from gviz.engine.wanting import wanting_tensors
+
 OPERANDS = """
 import numpy as np, torch, torch.nn as nn, torch.nn.functional as F
 t, image, kernel = torch.arange(6.).reshape(2, 3), torch.zeros(1, 2, 5, 5), torch.zeros(3, 2, 2, 2)
@@ -30,6 +33,26 @@ torch.cat([t, array]) | torch.stack([t, None]) | torch.linalg.multi_dot([t, arra
 @pytest.mark.parametrize("calls", [TO_MODULES, TO_FUNCTIONS, IN_LISTS], ids=["modules", "functions", "lists"])
 def test_it_is_named_in_the_same_words(calls):
     compare(OPERANDS + attempted(calls))
+
+
+@pytest.mark.torch
+def test_it_is_named_although_another_argument_is_at_fault_too():
+    compare(OPERANDS + attempted(split("torch.bmm(t, array) | torch.bucketize(t, array) | F.conv2d(t, array)")))
+
+
+def test_what_was_raised_is_its_cause():
+    with pytest.raises(TypeError, match="must be Tensor, not list") as refused:
+        torch.bmm(torch.zeros(2, 3), [1.0])
+    assert str(refused.value.__cause__) == "batch1 must be a 3D tensor"
+
+
+@pytest.mark.parametrize("error", [KeyError, OSError, AssertionError, MemoryError, Exception])
+def test_what_has_nothing_to_do_with_operands_is_raised_as_it_is(error):
+    def function(input: torch.Tensor, other: torch.Tensor):
+        raise error("another reason")
+
+    with pytest.raises(error, match="another reason"):
+        wanting_tensors(function, "function")(torch.zeros(1), None)
 
 
 @pytest.mark.torch
