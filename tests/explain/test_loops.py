@@ -4,6 +4,7 @@ import pytest
 from driving import transcript
 from explain.programs import HERE, line_of, recorded
 
+from gviz.cli.commands.check import _text
 from gviz.events import OptimizerStepped
 from gviz.explain.asked import answers
 from gviz.explain.check import check
@@ -106,3 +107,30 @@ def test_a_cut_parameter_that_the_optimizer_has_is_more_than_suspected(engine):
     assert happening(timeline, timeline.at(next(n for n, _ in timeline.select([OptimizerStepped])))).endswith(
         "SGD has updated 2 parameters, 2 had no gradient"
     )
+
+
+@on_both_engines
+@pytest.mark.parametrize("question", ["explain w.grad", "check"])
+def test_the_debugger_answers_in_six_lines_and_in_full_when_asked(engine, question):
+    timeline = recorded("loops", "cut_in_many_places", engine)
+    brief, full = (" ".join(transcript(timeline, "goto end", text).split()) for text in (question, f"{question} all"))
+    assert (brief.count("cut at"), full.count("cut at")) == (2, 4)
+    assert f'and 4 more lines ("{question} all" has them)' in brief
+    assert "more lines" not in full
+
+
+def test_check_prints_six_lines_of_a_finding_and_all_when_asked(capsys):
+    found = check(recorded("loops", "cut_in_many_places"))
+    for whole_of_it, cuts in ((False, 2), (True, 4)):
+        _text(found, 1, whole_of_it)
+        out = capsys.readouterr().out
+        assert out.count("cut at") == cuts
+        assert ("and 4 more lines with --all" in out) != whole_of_it
+
+
+@on_both_engines
+def test_the_fix_of_a_second_backward_names_the_call_and_comes_after_it(engine):
+    said = " ".join(transcript(recorded("bugs", "second_backward", engine), "goto end").split())
+    released, fix = (said.rindex(text) for text in ("released by the first backward() at", "retain_graph=True in the"))
+    assert released < fix
+    assert said[fix:].startswith("retain_graph=True in the backward() at second_backward.py:7")
