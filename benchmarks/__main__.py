@@ -14,6 +14,7 @@ SUBJECTS = (
     "transformer",
     "recording",
     "pytorch_programs",
+    "pytorch_attached",
     "million_events",
     "pictures",
     "terminal_layout",
