@@ -187,11 +187,19 @@ def _formula(
 ) -> str:
     names = {operand.parameter: _operand_word(operand) for operand in operands}
     if info.op.formula:
-        text = with_numbers(shown(info.op.formula), {**dict(attributes), **names})
+        text = with_numbers(shown(info.op.formula), {**_attribute_words(attributes), **names})
     else:
         extra = [f"{name}={value}" for name, value in attributes]
         text = f"{op_title(info)}({', '.join([*map(_operand_word, operands), *extra])})"
     return text if result is None else f"{text} = {word(result, '').strip()}"
+
+
+_LEFT_OUT = {"dim": "all dims", "correction": "1"}
+"""What these arguments stand for where the program gave none, and None was recorded."""
+
+
+def _attribute_words(attributes: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return {name: _LEFT_OUT.get(name, value) if value == "None" else value for name, value in attributes}
 
 
 def _operand_word(operand: Operand) -> str:
@@ -203,7 +211,7 @@ def _rule_words(
 ) -> dict[str, str]:
     """The word for every name a rule may use; `g` only once the gradient is here."""
     words = {operand.parameter: word(operand.value, operand.name) for operand in computed.operands}
-    words |= dict(computed.attributes)
+    words |= _attribute_words(computed.attributes)
     words["result"] = word(computed.result, symbol(timeline, info.node))
     present = [grad for grad in grads if grad is not None]
     if len(grads) == 1 and present:

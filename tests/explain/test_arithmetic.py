@@ -103,3 +103,25 @@ def test_a_mean_says_of_how_many_elements(shape, dim, count):
     (share,) = shares(timeline, timeline.at(len(timeline)), mean)
     assert share.rule == ("g / number of elements" if dim is None else "g / size of dim")
     assert share.numbers.endswith(f" / {count}")
+
+
+VARIANCES = {
+    "plain": (lambda c: c.var(), "variance of [1 2 3 4] (c) over all dims = 1.667", "(4 - 1)"),
+    "biased": (lambda c: c.var(unbiased=False), "variance of [1 2 3 4] (c) over all dims = 1.25", "(4 - 0)"),
+    "over a dim": (lambda c: c.var(0), "variance of [1 2 3 4] (c) over (0,) = 1.667", "(4 - 1)"),
+    "deviation": (lambda c: c.std(), "standard deviation of [1 2 3 4] (c) over all dims = 1.291", "(4 - 1)), 0"),
+}
+
+
+@pytest.mark.parametrize(("function", "text", "freedom"), VARIANCES.values(), ids=VARIANCES)
+def test_what_was_left_out_reads_as_what_it_stands_for(function, text, freedom):
+    def program():
+        c = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        d = function(c)
+        return c, d
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    node = timeline.nodes[-1]
+    assert computation(timeline, node).text == text
+    (share,) = shares(timeline, timeline.at(len(timeline)), node)
+    assert freedom in share.numbers
