@@ -103,6 +103,7 @@ def record_program(program: Program) -> Recorded:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has said why
+    places.settle(trace)
     return Recorded(trace, code)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
+from contextlib import closing, suppress
 from itertools import chain, count
 from pathlib import Path
 
@@ -59,6 +61,19 @@ def refuse_other_file(path: Path) -> None:
 def trace_size(path: Path) -> int:
     """The bytes of a trace, with what a killed program has left beside it."""
     return sum(part.stat().st_size for part in _parts(path) if part.exists())
+
+
+def settle(path: Path) -> None:
+    """Bring what a killed program left beside its trace into the file, so that it can be copied and sent alone.
+
+    Nothing happens while somebody else has it open, or the disk is full: it can be read as it is.
+    """
+    log = Path(f"{path}-wal")
+    if not log.exists():
+        return
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
 
 
 def traces() -> Path:

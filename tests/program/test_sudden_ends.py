@@ -60,6 +60,14 @@ def test_sigterm_loses_nothing(tmp_path):
     assert marks(tmp_path / "t.gviz") == ["here", *names]
 
 
+@pytest.mark.parametrize("end", ["signal.SIGTERM", "signal.SIGKILL"])
+def test_what_a_kill_leaves_is_one_file(tmp_path, end):
+    done = record(tmp_path, f"import time\ntime.sleep(0.3)\nos.kill(os.getpid(), {end})")
+    assert "wrote t.gviz (1 event," in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py", "t.gviz"]
+    assert marks(tmp_path / "t.gviz") == ["here"]
+
+
 def test_a_programs_own_handler_of_sigterm_is_left_alone(tmp_path):
     text = """
 def end(number, frame):
