@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gviz.events import GradSet, NodeCreated, StorageWritten
+from gviz.trace.storage import value_after
 from tests.adapters.recorded import events_of, of_kind
 
 torch = pytest.importorskip("torch")
@@ -146,3 +148,112 @@ def test_parameters_are_reset():
 
     after = []
     assert written(events_of(program)) == after
+
+
+def values_at_the_end(log):
+    """What the trace says each named tensor or last operation holds: by node number, after the last event."""
+    held = {}
+    for event in log:
+        if isinstance(event, NodeCreated):
+            held.update({(event.node, output.storage): output for output in event.outputs})
+        elif isinstance(event, StorageWritten):
+            for key, output in held.items():
+                if key[1] == event.storage:
+                    held[key] = replace(output, value=value_after(output, event.value, lambda value: value.array()))
+    return {node: output.value.array().tolist() for (node, _), output in held.items() if output.value.data}
+
+
+def parameters(log):
+    return [event.node for event in of_kind(log, NodeCreated) if event.kind == "parameter"]
+
+
+def test_a_parameter_that_was_given_other_memory_is_followed_there():
+    def program():
+        w, other = torch.nn.Parameter(torch.ones(3)), torch.tensor([7.0, 8.0, 9.0])
+        y = w * 2
+        w.data = other
+        other.add_(1)
+        with torch.no_grad():
+            w.mul_(2)
+        return w, y
+
+    log = events_of(program)
+    assert values_at_the_end(log)[parameters(log)[0]] == [16.0, 18.0, 20.0]
+
+
+def test_memory_that_a_parameter_left_keeps_its_numbers():
+    def program():
+        shared = torch.ones(3)
+        w = torch.nn.Parameter(shared)
+        y, z = w * 2, shared * 1
+        w.data = torch.tensor([7.0, 8.0, 9.0])
+        again = shared * 1
+        shared.add_(5)
+        return w, y, z, again
+
+    log = events_of(program)
+    held, created = values_at_the_end(log), of_kind(log, NodeCreated)
+    assert held[parameters(log)[0]] == [7.0, 8.0, 9.0]
+    (operand, _) = next(
+        event.inputs[0]
+        for event in reversed(created)
+        if len(event.inputs) and event.untracked and event.outputs[0].version == 0
+    )
+    assert held[operand] == [6.0, 6.0, 6.0]
+
+
+def test_parameters_swapped_and_put_back():
+    def program():
+        w, average = torch.nn.Parameter(torch.ones(3)), torch.full((3,), 2.0)
+        optimizer = torch.optim.SGD([w], lr=1.0)
+        w.sum().backward()
+        backup = w.data
+        w.data = average
+        y = w * 1
+        w.data = backup
+        optimizer.step()
+        average.add_(1)
+        return w, y
+
+    log = events_of(program)
+    assert values_at_the_end(log)[parameters(log)[0]] == [0.0, 0.0, 0.0]
+
+
+def test_a_vector_becomes_parameters():
+    def program():
+        a, b = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(3))
+        y = (a.sum() * b).sum()
+        torch.nn.utils.vector_to_parameters(torch.arange(5.0), [a, b])
+        torch.nn.utils.vector_to_parameters(torch.arange(1.0, 6.0), [a, b])
+        return a, b, y
+
+    log = events_of(program)
+    held = values_at_the_end(log)
+    assert [held[node] for node in parameters(log)] == [[1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+def test_grads_that_lie_in_one_buffer():
+    def program():
+        a, b, buffer = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2)), torch.zeros(4)
+        a.grad, b.grad = buffer[:2], buffer[2:]
+        (a.sum() + b.sum() * 3).backward()
+        buffer.mul_(2)
+        return a, b, buffer
+
+    told = [event.value.array().tolist() for event in of_kind(events_of(program), GradSet)]
+    assert told == [[0.0, 0.0], [0.0, 0.0], [2.0, 2.0], [6.0, 6.0]]
+
+
+def test_parameters_that_are_given_one_memory():
+    def program():
+        a, b, buffer = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2)), torch.zeros(4)
+        y = a * 1, b * 1
+        a.data, b.data = buffer[:2], buffer[2:]
+        buffer.fill_(3)
+        a.data, b.data = torch.full((2,), 4.0), torch.full((2,), 5.0)
+        buffer.fill_(6)
+        return a, b, y, buffer
+
+    log = events_of(program)
+    held = values_at_the_end(log)
+    assert [held[node] for node in parameters(log)] == [[4.0, 4.0], [5.0, 5.0]]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -61,6 +63,13 @@ def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
     return tensor.grad if is_leaf(tensor) or tensor.retains_grad else None
 
 
+def _lies_in(tensor: torch.Tensor, memory: _Memory) -> bool:
+    try:
+        return tensor.untyped_storage() is memory()
+    except (NotImplementedError, RuntimeError):  # it has no memory of its own
+        return False
+
+
 class _Known(weakref.ref[Any]):
     """A weak reference to a living object, in the `table` that it is known by."""
 
@@ -78,13 +87,24 @@ class _Tensor(_Known):
     owner: weakref.ref[torch.Tensor] | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Moved:
+    """A tensor that is known to lie in the memory `number`, which it filled or not, and lies elsewhere by now."""
+
+    tensor: weakref.ref[torch.Tensor]
+    number: int
+    filled: bool
+
+
 class _Memory(_Known):
     """A tensor's memory: its number, and the tensors whose ``.grad`` lay in it when they were last looked at.
 
-    PyTorch keeps the Python object of one for as long as the memory is used.
+    Recorded outputs never change their memory: `moved` are the tensors that lie here since ``x.data = v`` and are known
+    under the number of where they lay before. PyTorch keeps the Python object of a memory for as long as it is used.
     """
 
-    __slots__ = ("number", "owners")
+    __slots__ = ("moved", "number", "owners")
+    moved: tuple[Moved, ...]
     number: int
     owners: tuple[weakref.ref[torch.Tensor], ...]
 
@@ -132,7 +152,7 @@ class Marks:
         entry, memory = self._entry(grad), self._memory(grad)
         if entry.owner is None or entry.owner() is not owner:
             entry.owner = weakref.ref(owner)
-        if memory is not None and entry.owner not in memory.owners:
+        if memory is not None and not any(known() is owner for known in memory.owners):
             memory.owners = (*[known for known in memory.owners if known() is not None], entry.owner)
 
     def owners(self, written: torch.Tensor) -> list[torch.Tensor]:
@@ -158,6 +178,39 @@ class Marks:
         memory = self._memory(tensor)
         return self.channel.next_storage() if memory is None else memory.number
 
+    def moved(self, tensor: torch.Tensor) -> tuple[Moved, ...]:
+        """The tensors that share the memory of this one and are known to lie elsewhere."""
+        memory = self._memory(tensor)
+        return () if memory is None else memory.moved
+
+    def leave(self, tensor: torch.Tensor, *, filled: bool) -> Callable[[], Moved | None]:
+        """A tensor will get other memory. Called when it has, the answer gives what it is known under."""
+        memory, reference = self._memory(tensor), weakref.ref(tensor)
+        if memory is None:
+            return lambda: None
+        known = next((it for it in memory.moved if it.tensor() is tensor), Moved(reference, memory.number, filled))
+
+        def left() -> Moved | None:
+            after = self._memory(tensor)
+            if after is memory or after is None:
+                return None
+            if known in memory.moved:
+                memory.moved = tuple(it for it in memory.moved if it is not known)
+            elif memory() is not None:
+                memory.number = self.channel.next_storage()
+                self._part(memory)
+            after.moved = (*[it for it in after.moved if it.tensor() is not None], known)
+            return known
+
+        return left
+
+    def _part(self, memory: _Memory) -> None:
+        """Forget the constants that lie in a memory that has another number now: they are announced anew when used."""
+        for known in list(self._known.values()):
+            tensor = known()
+            if tensor is not None and known.mark is not None and not tensor.requires_grad and _lies_in(tensor, memory):
+                known.mark = None
+
     def _memory(self, tensor: torch.Tensor) -> _Memory | None:
         """What is known of a tensor's memory; None where it has none of its own: sparse, or a wrapper."""
         try:
@@ -168,7 +221,7 @@ class Marks:
         if known is None or known() is not memory:
             self._clear()
             known = _Memory(memory, self._bury)
-            known.key, known.table, known.owners = id(memory), self._memories, ()
+            known.key, known.table, known.owners, known.moved = id(memory), self._memories, (), ()
             known.number = self.channel.next_storage()
             self._memories[known.key] = known
         return known

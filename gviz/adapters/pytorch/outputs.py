@@ -22,13 +22,13 @@ def output(session: Session, tensor: torch.Tensor, origin: int) -> Output:
     value = session.value(tensor)
     number = session.marks.storage(tensor)
     version = version_of(tensor)
-    if tensor.layout is not torch.strided or tensor.is_nested or (not origin and _fills_its_memory(tensor)):
+    if tensor.layout is not torch.strided or tensor.is_nested or (not origin and fills_its_memory(tensor)):
         return Output(value, number, version)
     offset, strides = int(tensor.storage_offset()), tuple(tensor.stride())
     return Output(value, number, version, origin, offset, strides)
 
 
-def _fills_its_memory(tensor: torch.Tensor) -> bool:
+def fills_its_memory(tensor: torch.Tensor) -> bool:
     """Whether the elements lie in a row, and nothing else beside them: PyTorch does not call every alias a view."""
     if not tensor.is_contiguous():
         return False

@@ -9,8 +9,8 @@ import torch
 
 from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, visit
-from gviz.adapters.pytorch.marks import grad_fn_of, grad_of
-from gviz.adapters.pytorch.outputs import version_of
+from gviz.adapters.pytorch.marks import Moved, grad_fn_of, grad_of
+from gviz.adapters.pytorch.outputs import fills_its_memory, version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.events import GradSet, StorageWritten
@@ -74,8 +74,19 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
     """Say what a tensor's memory holds now."""
-    number = session.marks.storage(tensor)
-    session.channel.say(StorageWritten(number, node, version_of(tensor), whole(session, tensor)))
+    number, version = session.marks.storage(tensor), version_of(tensor)
+    session.channel.say(StorageWritten(number, node, version, whole(session, tensor)))
+    for moved in session.marks.moved(tensor):
+        _say_moved(session, moved, node, version)
+
+
+def _say_moved(session: Session, moved: Moved, node: int, version: int) -> None:
+    """Say what a tensor holds that lies elsewhere than is known, where its numbers are in a row."""
+    tensor = moved.tensor()
+    if tensor is not None:
+        value = session.value(tensor)
+        known = value if moved.filled else Value(value.dtype, value.shape)
+        session.channel.say(StorageWritten(moved.number, node, version, known))
 
 
 def whole(session: Session, tensor: torch.Tensor) -> Value:
@@ -86,17 +97,17 @@ def whole(session: Session, tensor: torch.Tensor) -> Value:
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``tensor.data = value``: the tensor's node has another memory from now on, told as a write."""
     tensor: torch.Tensor = args[0]
-    known = session.marks.of_tensor(tensor)
     with without_overrides():
-        before = session.marks.storage(tensor) if known is not None else 0
+        known = session.marks.of(tensor)
+        left = None if known is None else session.marks.leave(tensor, filled=fills_its_memory(tensor))
     result = function(*args)
     with without_overrides():
         owner = session.marks.owner_of(tensor)
         if owner is not None and grad_of(owner) is tensor:
             session.marks.own(tensor, owner)
             grad_changed(session, tensor)
-        if known is not None:
-            session.channel.say(StorageWritten(before, known.node, version_of(tensor), whole(session, tensor)))
+        if known is not None and left is not None and (moved := left()) is not None:
+            _say_moved(session, moved, known.node, version_of(tensor))
     return result
 
 
