@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gviz import where
 from gviz.compare.closeness import EXACT
 from gviz.compare.comparison import compared
 from gviz.compare.side import Side
@@ -68,7 +69,12 @@ def _changed(session: Session, changes: tuple[str, ...]) -> Look:
 
     timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
     branch = branch_of(timeline, iteration, changes)
-    rows = [*what_runs_again(timeline, iteration), *stops(timeline, branch), *differences(timeline, iteration, branch)]
+    rows = [
+        *what_runs_again(timeline, iteration),
+        *meanings(timeline, iteration, changes),
+        *stops(timeline, branch),
+        *differences(timeline, iteration, branch),
+    ]
     session.cursor.asker.beside = Beside(timeline, iteration, branch, changes)
     return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, rows))
 
@@ -91,8 +97,37 @@ def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) 
     from gviz.whatif.rerun import branched
 
     asker = Asker(timeline)
-    given = [parsed(text, lambda place: asker.last(place, iteration.end)) for text in changes]
+    given = [parsed(text, lambda place: _meant(asker, iteration, place)[0]) for text in changes]
     return branched(timeline, iteration, given)
+
+
+def meanings(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Iterator[str]:
+    """Which node each change is of, where the iteration uses several of that name."""
+    asker = Asker(timeline)
+    for place in dict.fromkeys(map(_place, changes)):
+        first, *others = _meant(asker, iteration, place)
+        if others:
+            also = ", ".join(label(timeline, node) for node in others[:_PLACES])
+            more = f" and {len(others) - _PLACES} more" if len(others) > _PLACES else ""
+            yield f"{shown(place)} is {label(timeline, first)} here; also called {shown(place)}: {also}{more}."
+
+
+def _place(change: str) -> str:
+    """What a change is of: ``w`` of ``grad w[0] = 5``."""
+    return change.partition("=")[0].partition("[")[0].strip().removeprefix("grad ").strip().removesuffix(".grad")
+
+
+def _meant(asker: Asker, iteration: Iteration, place: str) -> list[int]:
+    """The nodes that a place means of those that the iteration uses, in order, else the last one made by then.
+
+    GvizError if there is none.
+    """
+    meant = where.place(place)
+    if meant.kind == "node":
+        return [asker.last(place, iteration.end)]
+    infos = [asker.timeline.info(node) for node in asker.timeline.nodes_of(iteration)]
+    named = [info.node for info in infos if info.name == place] if meant.kind == "word" else []
+    return named or [info.node for info in infos if meant.fits(info)] or [asker.last(place, iteration.end)]
 
 
 def require_engine(timeline: Timeline) -> None:

@@ -15,7 +15,7 @@ from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.asking import Asker
-from gviz.tui.branching import branch_of, require_engine, stops, what_runs_again
+from gviz.tui.branching import branch_of, meanings, require_engine, stops, what_runs_again
 from gviz.tui.command import Look
 from gviz.tui.lines import Line
 from gviz.tui.session import Session
@@ -45,7 +45,8 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Look:
         branch_of(timeline, iteration, [change])  # says what is wrong with it
     what = change.partition("=")[0].strip()
     drawn, stopped = curves(timeline, iteration, points, named(asked) or usual(timeline, iteration, what), kept)
-    said = [*what_runs_again(timeline, iteration), *stopped, _as_svg((*kept, change), [text for text, _ in drawn])]
+    before = (*what_runs_again(timeline, iteration), *meanings(timeline, iteration, (change,)))
+    said = [*before, *stopped, _as_svg((*kept, change), [text for text, _ in drawn])]
     title = f"What if {', '.join([clipped(each, 40) for each in (*kept, change)])}"
     return Look(title, partial(_lines, what, drawn, said, ascii=session.glyphs.ascii))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import EllipsisType
 
@@ -42,6 +42,28 @@ class Change:
             why = f"the tensor has shape {array.shape}: {error}"
             raise GvizError("this value does not fit", why=why, exit_code=2) from None
         return changed
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Everything that is changed of one array, in this order."""
+
+    each: tuple[Change, ...]
+
+    def applied(self, array: Array) -> Array:
+        """`array` with all changes in it, in a copy. GvizError for one that does not fit."""
+        for change in self.each:
+            array = change.applied(array)
+        return array
+
+
+def by_node(changes: Iterable[Change]) -> dict[int, Changes]:
+    """The changes of each node."""
+    found: dict[int, Changes] = {}
+    for change in changes:
+        before = found.get(change.node, Changes(()))
+        found[change.node] = Changes((*before.each, change))
+    return found
 
 
 def parsed(text: str, node_of: Callable[[str], int]) -> Change:

@@ -16,7 +16,7 @@ from gviz.engine.ops.strided import Geometry, read_part
 from gviz.engine.tensor import Tensor
 from gviz.events import NodeCreated, OpSeen
 from gviz.values import Array
-from gviz.whatif.change import Change
+from gviz.whatif.change import Changes
 
 FAILURES = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 """What operations raise."""
@@ -32,7 +32,7 @@ def run(op: Op, seen: OpSeen, created: NodeCreated, tensors: Sequence[Tensor]) -
     return list(outputs)
 
 
-def corrected(op: Op, change: Change) -> Op:
+def corrected(op: Op, change: Changes) -> Op:
     """The op with the first of its results changed: nothing, not even its own rules, ever sees another."""
     variant = copy(op)
 

@@ -7,7 +7,7 @@ assignment to ``.data``, a hook) is known by its effect only; where that effect 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values import Value
 from gviz.whatif import operations
 from gviz.whatif.branch import Branch, Stopped
-from gviz.whatif.change import Change
+from gviz.whatif.change import Change, by_node
 from gviz.whatif.older import LET_GO, Older
 from gviz.whatif.passes import Passes
 from gviz.whatif.retelling import Retelling
@@ -39,7 +39,7 @@ def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]
     with emit.aside(rerun.told.channel):
         for n in range(iteration.start, iteration.end + 1):
             rerun.happen(n, timeline.event(n))
-    rerun.refuse_unused()
+    rerun.refuse_unused(set(timeline.nodes_of(iteration)))
     return Branch(rerun.told.log, dict(rerun.told.numbers), tuple(rerun.stopped), rerun.unknown())
 
 
@@ -50,11 +50,12 @@ class Rerun:
         self.timeline = timeline
         self.told = Retelling(timeline)
         self.stopped: list[Stopped] = []
-        self._values = {change.node: change for change in changes if not change.of_gradient}
-        self._gradients = {change.node: change for change in changes if change.of_gradient}
+        self._values = by_node(change for change in changes if not change.of_gradient)
+        self._gradients = by_node(change for change in changes if change.of_gradient)
         self.tensors: dict[int, list[Tensor | None]] = {}
         self._changed: set[int] = set()
         self._met: set[int] = set()
+        self._made_so: set[int] = set()
         self._cut: set[int] = set()
         self._passes = Passes(self)
         self._older = Older(self)
@@ -101,13 +102,22 @@ class Rerun:
         """Whether any of these nodes has another value than in the recording, or may have."""
         return not self._changed.isdisjoint(nodes)
 
-    def refuse_unused(self) -> None:
-        """Raise `GvizError` if a gradient was to be changed and none arrived, although the branch never stopped."""
-        unused = self._gradients.keys() - self._met
-        if unused and not self.stopped:
-            node = min(unused)
-            name = self.timeline.info(node).name or f"node #{node}"
-            raise GvizError(f"no gradient arrives at {clipped(name, 40)} in this iteration", exit_code=2)
+    def refuse_unused(self, used: Container[int]) -> None:
+        """Raise `GvizError` if a number was to be changed and was not, although the branch never stopped before it.
+
+        `used` are the nodes of the iteration.
+        """
+        for node in sorted(self._values.keys() - self._made_so):
+            if not self.stopped or node not in used or node in self.told.numbers:
+                why = "a pass makes it" if node in self.told.numbers else "no operation in it uses that"
+                name = f"#{node} {clipped(self.timeline.info(node).title, 40)}"
+                raise GvizError(f"{name} cannot be changed in this iteration", why=why, exit_code=2)
+        for node in sorted(self._gradients.keys() - self._met):
+            if not self.stopped or node not in used:
+                raise GvizError(f"no gradient arrives at {self._name(node)} in this iteration", exit_code=2)
+
+    def _name(self, node: int) -> str:
+        return clipped(self.timeline.info(node).name or f"node #{node}", 40)
 
     def unknown(self) -> frozenset[int]:
         """The nodes whose gradients went through something that was not run again."""
@@ -171,6 +181,7 @@ class Rerun:
         if change is not None:
             array = change.applied(array)
             self._changed.add(node)
+            self._made_so.add(node)
         tensor = new_tensor(np.array(array))
         if kind == "parameter":
             tensor = Parameter(tensor, requires_grad)
@@ -213,6 +224,7 @@ class Rerun:
             op = operations.corrected(op, change)
         outputs = self._refreshed(created, inputs) or operations.run(op, seen, created, inputs)
         self.told.number_last(node)
+        self._made_so.add(node)
         if change is not None and not in_own_memory:
             outputs[0]._array[...] = change.applied(outputs[0]._array)
             announce.memory_written(self.told.channel, outputs[0], self.told.numbers[node])

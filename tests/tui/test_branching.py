@@ -135,6 +135,33 @@ def test_a_range_over_a_long_recording_is_for_the_command_line(timeline, monkeyp
     assert said(timeline, "whatif x = 0..1")[0].endswith('gviz whatif TRACE "x = 0..1" --show z,x.grad.')
 
 
+def by_hand():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(3):
+        loss = (w * w).sum()
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.25 * w.grad
+        w.grad.zero_()
+    return w, loss
+
+
+def test_a_name_is_the_first_of_that_name_that_the_iteration_uses():
+    timeline = Timeline(MemoryLog(events_of(by_hand)))
+    written = [node for node in timeline.nodes if timeline.info(node).op.name == "sub_"]
+    rows = said(timeline, "goto end", "set w = [5, 5]")
+    assert rows[1] == f"w is #1 w here; also called w: #{written[-1]} w = Sub_."
+    assert rows[2].startswith("#1 w ")
+    assert next(row for row in rows if "loss" in row).endswith("-> 50")
+    assert said(timeline, "goto end", "set w[0] = 5", "set w[1] = 5")[2:] == rows[2:]
+    held = next(node for node in timeline.nodes if timeline.info(node).name == "w.grad")
+    for node, title, why in ((written[0], "w", "no operation in it uses that"), (held, "w.grad", "a pass makes it")):
+        (refusal,) = said(timeline, "goto end", f"set #{node} = 5")
+        assert refusal.startswith(f"#{node} {title} cannot be changed in this iteration")
+        assert why in refusal
+        assert said(timeline, "goto end", f"set #{node} = 5", "undo") == ["nothing is changed"]
+
+
 class Torch(MemoryLog):
     framework = "torch"
 

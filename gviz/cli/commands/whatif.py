@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,10 +80,11 @@ def _branch(
     output: Path | None,
     force: bool,
 ) -> None:
-    from gviz.tui.branching import branch_of, differences, stops, what_runs_again
+    from gviz.tui.branching import branch_of, differences, meanings, stops, what_runs_again
 
     branch = branch_of(timeline, iteration, changes)
-    for line in (*what_runs_again(timeline, iteration), *stops(timeline, branch)):
+    told = (what_runs_again(timeline, iteration), meanings(timeline, iteration, changes), stops(timeline, branch))
+    for line in chain.from_iterable(told):
         click.echo(line)
     for line in _shown(timeline, branch, iteration, shows) if shows else differences(timeline, iteration, branch):
         click.echo(line)
