@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Union
+from typing import TYPE_CHECKING, Literal, Union, get_args
 
 from gviz import where
 from gviz.api import outputs
@@ -44,12 +44,12 @@ def export(
     saved: bool = False,
     direction: Direction = "auto",
     scale: float | None = None,
-    modules: Sequence[str] = (),
+    modules: str | Sequence[str] = (),
     depth: int | None = None,
     node: str | int = "",
     ancestors: bool = False,
     radius: int = 0,
-    only: Sequence[str] = (),
+    only: str | Sequence[str] = (),
     moments: str = "",
     params: Params = (),
     force: bool = False,
@@ -66,8 +66,12 @@ def export(
     something cannot be drawn or written; then nothing is.
     """
     drawing = _drawing(labels, tensors, saved=saved)
+    refuse_unknown("direction", direction, get_args(Direction))
+    _refuse_negative(depth=depth, radius=radius, timeout=timeout, scale=scale)
     target = os.fspath(path)
     exporter = kind_of(target)
+    if moments and not (exporter.moves or is_series(target)):
+        raise GvizError(f"{target} shows one moment", hint="at chooses which one; moments are for many", exit_code=2)
     refuse(target, force=force)
     with _timeline(of, params) as timeline:
         n = moment_of(timeline, at)
@@ -78,7 +82,7 @@ def export(
             direction=direction,
             scale=scale,
             drawing=drawing,
-            part=_part(timeline, n, Part(tuple(modules), depth, 0, ancestors, radius, tuple(only)), str(node)),
+            part=_part(timeline, n, Part(_patterns(modules), depth, 0, ancestors, radius, _patterns(only)), str(node)),
             moments=span(timeline, moments),
             **({} if note is None else {"note": note}),
         )
@@ -94,6 +98,16 @@ def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Option
     if tensors is not None:
         refuse_unknown("tensors", tensors, TENSORS)
     return Options(density=labels, tensors=tensors, saved=saved, clusters=True)
+
+
+def _refuse_negative(**numbers: float | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and number < 0:
+            raise GvizError(f"{name} cannot be {number}", hint="it is 0 or more", exit_code=2)
+
+
+def _patterns(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
