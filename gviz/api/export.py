@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Union, get_args
 
 from gviz import where
 from gviz.api import outputs
+from gviz.api.moments import moment_of
 from gviz.errors import GvizError, refuse_unknown
 from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
 from gviz.render.options import DENSITIES, TENSORS, Density, Options, Tensors
@@ -21,7 +22,7 @@ from gviz.render.series import frames, pass_moments
 from gviz.render.theme import Direction
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.words.moments import PASSES, begin_of, event_at
+from gviz.words.moments import PASSES, begin_of
 from gviz.words.nodes import node_at
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def export(
         raise GvizError(f"{target} shows one moment", hint="at chooses which one; moments are for many", exit_code=2)
     refuse(target, force=force)
     with _timeline(of, params) as timeline:
-        n = moment_of(timeline, at)
+        n = last_moment(timeline) if at is None else moment_of(timeline, at)
         options = ExportOptions(
             theme=theme,
             timeout=timeout,
@@ -187,15 +188,6 @@ def refuse(target: str, *, force: bool, source: Path | None = None) -> None:
         outputs.refuse_folder(Path(target))
     else:
         outputs.refuse_picture(numbered(target, 1) if is_series(target) else Path(target), source, force=force)
-
-
-def moment_of(timeline: Timeline, at: int | str | None) -> int:
-    """The event number of a moment; without one the last before the program took its graph down."""
-    if at is None:
-        return last_moment(timeline)
-    if isinstance(at, int):
-        return at
-    return event_at(timeline, at)
 
 
 def node_of(timeline: Timeline, place: str | int, n: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gviz.api.moments import moment_of
 from gviz.render.dot import digraph
 from gviz.render.exporters import last_moment, moment_scene
 from gviz.render.graph import Digraph
@@ -24,11 +25,11 @@ def make_dot(
     show_saved: bool = False,
     max_attr_chars: int = 50,
     *,
-    at: int | None = None,
+    at: int | str | None = None,
     options: Options | None = None,
 ) -> Digraph:
-    """The graph of a recording at event `at` (else before the program took it down), the graph behind a tensor, or a
-    static graph: what ``jit.trace`` gives, or its ``graph``.
+    """The graph of a recording at event or moment `at` (else before the program took it down), the graph behind a
+    tensor, or a static graph: what ``jit.trace`` gives, or its ``graph``.
 
     Takes what ``torchviz.make_dot`` takes: `params` gives leaves their names, as ``model.named_parameters()`` does,
     `show_attrs` says all that is known of every node, with each argument of an operation in `max_attr_chars` characters
@@ -37,9 +38,9 @@ def make_dot(
     full = Options(density="full", saved=show_saved, attr_chars=max(max_attr_chars, 3))
     asked = options or (full if show_attrs else Options(saved=show_saved))
     if isinstance(var, Timeline):
-        return digraph(moment_scene(var, last_moment(var) if at is None else at, asked))
+        return digraph(moment_scene(var, last_moment(var) if at is None else moment_of(var, at), asked))
     timeline = behind(var, params or ())
-    drawn = moment_scene(timeline, len(timeline), asked)
+    drawn = moment_scene(timeline, len(timeline) if at is None else moment_of(timeline, at), asked)
     return digraph(replace(drawn, caption=""))  # at its end nothing happens
 
 

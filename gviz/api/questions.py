@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
 
 
-def why(trace: str | os.PathLike[str] | Timeline, place: str, *, at: int | None = None) -> Finding:
-    """Why a node has the value or gradient it has, or none, at event `at` (the end without one).
+def why(trace: str | os.PathLike[str] | Timeline, place: str, *, at: int | str | None = None) -> Finding:
+    """Why a node has the value or gradient it has, or none, at event or moment `at` (the end without one).
 
     `place` is ``w.grad``, ``loss``, ``#4``, ``train.py:12``; ``error`` asks why the program failed. Raises GvizError
     for a place that does not exist.
     """
+    from gviz.api.moments import moment_of
     from gviz.explain.asked import answers
-    from gviz.words.moments import event_at
 
     timeline = _timeline(trace)
-    return answers(timeline, place, None if at is None else event_at(timeline, f"@{at}"))[0]
+    return answers(timeline, place, None if at is None else moment_of(timeline, at))[0]
 
 
 def check(trace: str | os.PathLike[str] | Timeline) -> list[Checked]:

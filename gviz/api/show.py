@@ -6,14 +6,15 @@ import os
 from pathlib import Path
 from typing import Any
 
+from gviz.api.moments import moment_of
 from gviz.trace import load
 from gviz.trace.timeline import Timeline
 from gviz.tui import terminal
 from gviz.tui.opening import open_debugger
 
 
-def show(trace: str | os.PathLike[str] | Timeline | Any, *, at: int | None = None) -> None:
-    """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
+def show(trace: str | os.PathLike[str] | Timeline | Any, *, at: int | str | None = None) -> None:
+    """Open the debugger on a trace, at event or moment `at`, else where its program failed, else at its first event.
 
     A tensor stands for the graph behind it, of which only the leaves have values. Without a terminal it goes line by
     line.
@@ -27,4 +28,4 @@ def show(trace: str | os.PathLike[str] | Timeline | Any, *, at: int | None = Non
 
         timeline, title = behind(trace), "graph"
         at = len(timeline) if at is None else at  # where it has all its nodes
-    open_debugger(timeline, title, at=at, plain=terminal.asks_for_lines())
+    open_debugger(timeline, title, at=None if at is None else moment_of(timeline, at), plain=terminal.asks_for_lines())

@@ -1,0 +1,23 @@
+"""The `at` of what a program calls: an event number, or a moment in words."""
+
+from __future__ import annotations
+
+from operator import index
+
+from gviz.errors import GvizError
+from gviz.trace.timeline import Timeline
+from gviz.words.moments import event_at
+
+
+def moment_of(timeline: Timeline, at: int | str) -> int:
+    """The event number of a moment; GvizError where there is none."""
+    if isinstance(at, str):
+        return event_at(timeline, at)
+    try:
+        if isinstance(at, bool):
+            raise TypeError
+        return event_at(timeline, f"@{index(at)}")
+    except TypeError:
+        raise GvizError(
+            f"at cannot be {at!r}", hint="it is an event number, or a moment in words", exit_code=2
+        ) from None
