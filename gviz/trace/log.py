@@ -55,6 +55,8 @@ class EventLog(Protocol):
     @property
     def dropped(self) -> Dropped: ...
     @property
+    def cut_off(self) -> bool: ...  # whether it was ended in the midst of the program, at what it was to end with
+    @property
     def ops(self) -> Mapping[int, OpSeen]: ...
     @property
     def stacks(self) -> Mapping[int, tuple[Frame, ...]]: ...
@@ -97,6 +99,7 @@ class MemoryLog:
 
     framework = "gviz.engine"
     dropped = NOTHING_DROPPED
+    cut_off = False
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []

@@ -28,8 +28,8 @@ class Names:
     """The names of a trace's nodes. A pure function of the trace: nothing is imported, nothing is run.
 
     `given` is the name the program gave a node, if any; `nodes` are in order of creation; `runs` are the places in it
-    where a series made at one stack begins. Of a recording that is `growing`, the last nodes are steps on the way until
-    their statement is over.
+    where a series made at one stack begins. Where the program `goes_on` after them, the last
+    nodes are steps on the way until their statement is over.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class Names:
         stacks: Mapping[int, tuple[Frame, ...]],
         sources: Mapping[str, str | None],
         *,
-        growing: bool = False,
+        goes_on: bool = False,
     ) -> None:
         self._nodes = nodes
-        self._growing = growing
+        self._goes_on = goes_on
         self._created = created
         self._given = given
         self._stacks = stacks
@@ -136,7 +136,7 @@ class Names:
             other = self._claim(number)
             if number != stack and other is not None and other.lines == claim.lines and other.depth == at:
                 return not claim.exact or other.depth < claim.depth
-        return self._growing and not claim.exact  # the statement may not be over: its last node decides
+        return self._goes_on and not claim.exact  # the statement may not be over: its last node decides
 
 
 def _chosen(names: tuple[str, ...], element: int | None) -> str:

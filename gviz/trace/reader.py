@@ -79,6 +79,11 @@ class Trace:
         return Dropped(base + again, again)
 
     @property
+    def cut_off(self) -> bool:
+        """Whether it ended with the first nan or infinity, whatever the program then still did."""
+        return "until" in self.meta
+
+    @property
     def finished(self) -> bool:
         """Whether the recording was closed; else it still goes on, or its program was killed."""
         return bool(self._connection.rows("SELECT 1 FROM meta WHERE key = 'finished'"))

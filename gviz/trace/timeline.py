@@ -298,7 +298,7 @@ class Timeline(Outline, Played):
             self._given_name,
             self._log.stacks,
             self._log.sources,
-            growing=self._growing,
+            goes_on=self._growing or self._log.cut_off,
         )
 
     def _created(self, node: int) -> e.NodeCreated:

@@ -344,3 +344,17 @@ def test_a_full_disk_does_not_keep_a_program_from_running(tmp_path, monkeypatch,
     mark("nobody listens")
     recording.__exit__(None, None, None)
     assert "cannot be written" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [("n = (y - y).sum()", ["y", ""]), ("n = y - y", ["y", "n"]), ("n = y.sum()", ["y", "n"])],
+    ids=["within", "at its end", "not at all"],
+)
+def test_a_statement_that_was_cut_off_names_nothing(tmp_path, statement, names):
+    script = tmp_path / "program.py"
+    script.write_text(f"y = torch.tensor([1.0, float('inf')], requires_grad=True)\n{statement}\nz = 1\n")
+    with record(tmp_path / "run.gviz", until="nan"):
+        exec(compile(script.read_text(), str(script), "exec"), {"torch": torch})
+    timeline = load(tmp_path / "run.gviz")
+    assert [timeline.info(node).name for node in timeline.nodes] == names
