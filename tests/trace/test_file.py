@@ -20,6 +20,7 @@ from gviz.trace import load
 from gviz.trace import writer as writer_module
 from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS
 from gviz.trace.codec import KIND_NUMBERS, decode, encode, subject
+from gviz.trace.ending import Ending
 from gviz.trace.log import MemoryLog
 from gviz.trace.reader import open_trace
 from gviz.trace.timeline import Timeline
@@ -153,6 +154,24 @@ def test_what_was_not_stored_is_none(tmp_path):
     with open_trace(written(tmp_path / "run.gviz", [e.GradSet(1, 0, "assigned", big)])) as log:
         assert log.event(1).value == big
         assert log.array(big) is None
+
+
+def test_what_is_said_after_the_end_never_reaches_the_file(tmp_path):
+    bad = e.GradSet(1, 0, "assigned", capture(np.array([np.nan]), 8))
+    ended = []
+    ending = Ending("nan", lambda: ended.append(len(ended)))
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail, ending=ending)
+    for event in (e.Marked("before"), bad, e.Marked("in the same batch")):
+        writer.say(event)
+    writer.flush()
+    for event in (e.Marked("already on its way"), bad):
+        writer.say(event)
+    writer.close()
+    with open_trace(tmp_path / "run.gviz") as log:
+        events = [event for _, event in log.select(1, len(log) + 1, range(64))]
+        assert [type(event) for event in events] == [e.Marked, e.GradSet]
+        assert log.meta["until"] == "nan"
+    assert ended == [0]
 
 
 def test_a_reader_follows_a_file_that_is_still_being_written(tmp_path):
