@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".gviz"
 """Of a file that holds a branch."""
+
+_TAKING = re.compile(r"\.(?:item|tolist|numpy)\(|\b(?:float|int|bool|index|asarray)\(|\.arg(?:max|min|sort)\(")
+"""How programs take numbers out of tensors."""
 
 _NAME, _NUMBER = 20, 24
 _PLACES = 3
@@ -141,13 +145,21 @@ def require_engine(timeline: Timeline) -> None:
 
 
 def what_runs_again(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
-    """Which iteration is run again, and what its passes add to, where there is more than one."""
-    if len(timeline.iterations) == 1:
-        return
-    side = Side(timeline, iteration.index + 1)
-    kept = [f"{label(timeline, node)} {short(grad, _NUMBER)}" for node, (grad, _) in side.kept.items() if grad]
-    held = f"; .grad before it: {', '.join(kept[:_PLACES])}{' …' * (len(kept) > _PLACES)}" if kept else ""
-    yield f"iteration {iteration.index + 1} of {len(timeline.iterations)} is run again{held}."
+    """What runs again: which iteration and what its passes add to, where there is more than one; what does not."""
+    if len(timeline.iterations) > 1:
+        side = Side(timeline, iteration.index + 1)
+        kept = [f"{label(timeline, node)} {short(grad, _NUMBER)}" for node, (grad, _) in side.kept.items() if grad]
+        held = f"; .grad before it: {', '.join(kept[:_PLACES])}{' …' * (len(kept) > _PLACES)}" if kept else ""
+        yield f"iteration {iteration.index + 1} of {len(timeline.iterations)} is run again{held}."
+    if _takes_numbers_out(timeline, iteration):
+        yield "numbers that the program took out of tensors, as .item() or an index, keep their recorded values."
+
+
+def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
+    """Whether a file of the program that made the iteration's nodes says so anywhere."""
+    infos = map(timeline.info, timeline.nodes_of(iteration))
+    paths = {frame.path for info in infos for frame in info.frames}
+    return any(_TAKING.search(timeline.source(path) or "") for path in paths)
 
 
 def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:

@@ -28,6 +28,7 @@ from gviz.whatif.branch import Branch, Stopped
 from gviz.whatif.change import Change, by_node
 from gviz.whatif.older import LET_GO, Older
 from gviz.whatif.passes import Passes
+from gviz.whatif.positions import Positions
 from gviz.whatif.retelling import Retelling
 
 NOT_STORED = "its value was not stored; record with --values BYTES to keep larger ones"
@@ -57,6 +58,7 @@ class Rerun:
         self._met: set[int] = set()
         self._made_so: set[int] = set()
         self._cut: set[int] = set()
+        self._positions = Positions()
         self._passes = Passes(self)
         self._older = Older(self)
 
@@ -179,7 +181,8 @@ class Rerun:
             self._changed.add(node)
             return None
         if change is not None:
-            array = change.applied(array)
+            recorded, array = array, change.applied(array)
+            self._positions.note(node, recorded, array)
             self._changed.add(node)
             self._made_so.add(node)
         tensor = new_tensor(np.array(array))
@@ -200,7 +203,11 @@ class Rerun:
             self._changed.add(node)
         self.tensors[node] = [None] * len(created.outputs)
         given = [tensor for tensor in inputs if tensor is not None]
-        if len(given) < len(inputs):
+        moved = self._positions.source(created.attrs)
+        if moved:
+            self.stop(node, f"its index may have been taken out of #{moved}, which is another number now")
+            self._changed.add(node)
+        if moved or len(given) < len(inputs):
             if is_in_place(seen) and created.inputs[0][0]:
                 source, nr = created.inputs[0]
                 self.forget(self.timeline.info(source).created.outputs[nr].storage)
@@ -229,6 +236,8 @@ class Rerun:
             outputs[0]._array[...] = change.applied(outputs[0]._array)
             announce.memory_written(self.told.channel, outputs[0], self.told.numbers[node])
         self._hook(node, outputs[0])
+        for made, tensor in zip(created.outputs, outputs, strict=False):
+            self._positions.note(node, None if made.value is None else self.timeline.array(made.value), tensor._array)
         return outputs
 
     def _refreshed(self, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:

@@ -123,3 +123,11 @@ def test_which_iteration_is_run_again_is_said_where_there_are_more(tmp_path):
     gviz("record", "-o", "two.gviz", "two.py", cwd=tmp_path)
     _, out, _ = gviz("whatif", "two.gviz", "x = 5", "--show", "z,x.grad", cwd=tmp_path)
     assert out.splitlines()[0] == "iteration 2 of 2 is run again; .grad before it: #1 x 6."
+
+
+@pytest.mark.parametrize(("taken", "is_said"), [("x.item()", True), ("2.0", False)])
+def test_that_numbers_taken_out_of_tensors_are_not_followed_is_said(tmp_path, taken, is_said):
+    (tmp_path / "taken.py").write_text(PROGRAM.replace("w.sum()", f"w.sum() * {taken}"))
+    gviz("record", "-o", "taken.gviz", "taken.py", cwd=tmp_path)
+    _, out, _ = gviz("whatif", "taken.gviz", "x = 5", cwd=tmp_path)
+    assert ("keep their recorded values" in out.splitlines()[0]) is is_said

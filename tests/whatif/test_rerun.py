@@ -404,3 +404,21 @@ def test_what_a_changed_gradient_goes_into_stops_where_it_cannot_be_run():
     z = node_named(timeline, "z")
     assert z not in branch.numbers
     assert [stop.node for stop in branch.stopped] == [z]
+
+
+@pytest.mark.parametrize("change", ["x = [3, 0.5, 2]", "i = 0"])
+def test_an_index_that_is_another_number_now_stops_the_branch(change):
+    def program():
+        x = torch.tensor([1.0, 3.0, 2.0], requires_grad=True)
+        i = x.argmax()
+        z = x[i] * 2
+        z.backward()
+        return x, i, z
+
+    timeline, branch, _ = after(program, change)
+    i, z = node_named(timeline, "i"), node_named(timeline, "z")
+    assert i in branch.numbers
+    assert z not in branch.numbers
+    assert f"taken out of #{i}" in branch.stopped[0].why
+    timeline, branch, other = after(program, "x = [1, 4, 2]")
+    assert (branch.stopped, value(branch, other, z)) == ((), 8)
