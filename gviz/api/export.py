@@ -73,7 +73,7 @@ def export(
     exporter = kind_of(target)
     if moments and not (exporter.moves or is_series(target)):
         raise GvizError(f"{target} shows one moment", hint="at chooses which one; moments are for many", exit_code=2)
-    refuse(target, force=force)
+    refuse(target, force=force, hint=outputs.AS_ARGUMENT)
     with _timeline(of, params) as timeline:
         n = last_moment(timeline) if at is None else moment_of(timeline, at)
         options = ExportOptions(
@@ -90,7 +90,7 @@ def export(
         for ignored in _ignored(options, exporter):
             options.note(ignored)
         written = list(drawn(timeline, n, target, exporter, options))
-    outputs.write_all(written, force=force)
+    outputs.write_all(written, force=force, hint=outputs.AS_ARGUMENT)
     return [file for file, _ in written]
 
 
@@ -182,12 +182,13 @@ def kind_of(target: str) -> Exporter:
     return exporter
 
 
-def refuse(target: str, *, force: bool, source: Path | None = None) -> None:
+def refuse(target: str, *, force: bool, source: Path | None = None, hint: str = outputs.AS_OPTION) -> None:
     """Raise `GvizError` if a path may not or cannot be written, before anything long begins."""
     if target.endswith(("/", os.sep)) and not Path(target).exists():
         outputs.refuse_folder(Path(target))
     else:
-        outputs.refuse_picture(numbered(target, 1) if is_series(target) else Path(target), source, force=force)
+        first = numbered(target, 1) if is_series(target) else Path(target)
+        outputs.refuse_picture(first, source, force=force, hint=hint)
 
 
 def node_of(timeline: Timeline, place: str | int, n: int) -> int:

@@ -10,11 +10,15 @@ from pathlib import Path
 
 from gviz.errors import GvizError
 
+AS_OPTION = "--force writes over it"
+AS_ARGUMENT = "choose another name, or pass force=True"
+"""What lets an existing file be written over, to whom types a command and to whom writes a program."""
 
-def refuse_picture(path: Path, source: Path | None, *, force: bool) -> None:
+
+def refuse_picture(path: Path, source: Path | None, *, force: bool, hint: str = AS_OPTION) -> None:
     """Raise `GvizError` if no picture of `source` may or can be written at `path`."""
     _refuse_place(path, source)
-    _refuse_existing(path, force=force)
+    _refuse_existing(path, force=force, hint=hint)
 
 
 def refuse_folder(path: Path) -> None:
@@ -23,12 +27,12 @@ def refuse_folder(path: Path) -> None:
         raise GvizError(f"cannot write {path}", why=f"there is no folder {path.absolute().parent}")
 
 
-def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool) -> None:
+def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool, hint: str = AS_OPTION) -> None:
     """Write all files, or none; the folder they lie in is made if it is missing."""
     import tempfile
 
     for path, _ in files:
-        _refuse_existing(path, force=force)
+        _refuse_existing(path, force=force, hint=hint)
     folder = files[0][0].absolute().parent
     made = not folder.exists()
     try:
@@ -51,7 +55,7 @@ def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
 
     _refuse_place(path, program)
     refuse_other_file(path)
-    _refuse_existing(path, force=force)
+    _refuse_existing(path, force=force, hint=AS_OPTION)
 
 
 def identity(path: Path) -> tuple[int, ...]:
@@ -80,6 +84,6 @@ def _refuse_place(path: Path, source: Path | None) -> None:
         raise GvizError(f"{path} is the input itself", hint="choose another name")
 
 
-def _refuse_existing(path: Path, *, force: bool) -> None:
+def _refuse_existing(path: Path, *, force: bool, hint: str) -> None:
     if path.exists() and not force:
-        raise GvizError(f"{path} already exists", hint="--force writes over it")
+        raise GvizError(f"{path} already exists", hint=hint)

@@ -41,7 +41,7 @@ def created(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except FileExistsError:
-        raise GvizError(f"{path} exists already", hint="choose another name, or allow it to be replaced") from None
+        raise GvizError(f"{path} already exists", hint="choose another name, or allow it to be replaced") from None
     except OSError as trouble:
         raise GvizError(f"{path} cannot be written: {trouble.strerror}") from trouble
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)

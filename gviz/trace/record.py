@@ -226,7 +226,7 @@ def record(
         refuse_other_file(where)
         remove_trace(where)
     elif where.exists():
-        raise GvizError(f"{where} exists already", hint="choose another name, or pass force=True")
+        raise GvizError(f"{where} already exists", hint="choose another name, or pass force=True")
     return Recording(
         where, limit=limit, source=source, framework=framework, keep=keep, window=window, bounds=within, until=until
     )

@@ -177,6 +177,7 @@ def test_what_cannot_be_is_said_in_a_line_and_nothing_is_written(timeline, tmp_p
     with pytest.raises(GvizError, match=said) as caught:
         gviz.export(timeline, f"{tmp_path}/{name}", **options)
     assert caught.value.exit_code == code
+    assert "--" not in caught.value.hint
     assert os.listdir(tmp_path) == ["there.svg"]
     assert (tmp_path / "there.svg").read_text() == "mine"
 

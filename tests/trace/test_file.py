@@ -235,7 +235,7 @@ def test_threads_give_one_order_in_which_each_keeps_its_own(tmp_path):
 def test_an_existing_file_is_not_overwritten(tmp_path):
     path = tmp_path / "run.gviz"
     path.write_text("mine")
-    with pytest.raises(GvizError, match="exists already"):
+    with pytest.raises(GvizError, match="already exists"):
         TraceWriter(path, about={}, on_trouble=pytest.fail)
     assert path.read_text() == "mine"
 
