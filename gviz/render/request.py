@@ -17,6 +17,7 @@ from gviz.render.selection import optimizer_steps, shown_nodes
 from gviz.render.structure import Structure, structure
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
+from gviz.trace.navigation import no_event
 from gviz.trace.timeline import Timeline
 
 
@@ -153,7 +154,7 @@ def moment_structure(timeline: Timeline, n: int, options: Options) -> Structure:
 def check_moment(timeline: Timeline, n: int) -> None:
     """Raise `GvizError` if there is nothing to draw at a moment."""
     if not 0 <= n <= len(timeline):
-        raise GvizError(f"there is no event {n}", hint=f"events are numbered 1 to {len(timeline)}", exit_code=2)
+        raise no_event(timeline, str(n))
     if not timeline.nodes:
         raise GvizError("this trace holds no graph", why="the program made no tensors", exit_code=2)
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
 from gviz.trace.timeline import Timeline
 
 Move = Callable[[Timeline, int], int]
+
+
+def no_event(timeline: Timeline, said: str) -> GvizError:
+    """What to raise for an event number that there is not."""
+    return GvizError(f"there is no event {clipped(said, 20)}", hint=f"events go from 0 to {len(timeline)}", exit_code=2)
 
 
 def start(timeline: Timeline, n: int) -> int:

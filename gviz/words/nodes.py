@@ -8,6 +8,7 @@ from collections.abc import Callable
 from gviz import where
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
+from gviz.trace.navigation import no_event
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.words.names import NamedNodes
@@ -88,9 +89,7 @@ def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = 
 def event_number(timeline: Timeline, text: str) -> int:
     """The event number `text` says, if there is such an event."""
     if not re.fullmatch(r"\d{1,18}", text) or int(text) > len(timeline):
-        raise GvizError(
-            f"there is no event {clipped(text, 20)}", hint=f"events go from 0 to {len(timeline)}", exit_code=2
-        )
+        raise no_event(timeline, text)
     return int(text)
 
 

@@ -163,8 +163,9 @@ def test_a_suffix_names_its_exporter():
 
 
 def test_moments_that_do_not_exist_are_refused():
-    with pytest.raises(GvizError, match="there is no event 99"):
+    with pytest.raises(GvizError, match="there is no event 99") as caught:
         export("dot", two_shares(), 99)
+    assert caught.value.hint == "events go from 0 to 29"
     with pytest.raises(GvizError, match="holds no graph"):
         export("dot", Script(), 0)
 
