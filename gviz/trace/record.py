@@ -247,7 +247,7 @@ class _LeftOut(Recording):
         pass
 
 
-def keep(log: MemoryLog, path: Path, framework: str = "gviz.engine") -> None:
+def write(log: MemoryLog, path: Path, framework: str = "gviz.engine") -> None:
     """Write a log that is in memory to a new trace."""
 
     def refuse(trouble: str) -> None:

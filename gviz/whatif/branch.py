@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
-from gviz.trace.record import keep
+from gviz.trace.record import write
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +50,4 @@ class Branch:
 
     def write(self, path: Path) -> None:
         """Write its events to a new trace. GvizError if that cannot be."""
-        keep(self.log, path)
+        write(self.log, path)

@@ -7,7 +7,7 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.trace.log import MemoryLog
-from gviz.trace.record import keep
+from gviz.trace.record import write
 from gviz.trace.timeline import Timeline
 
 
@@ -103,7 +103,7 @@ async def test_what_is_equal_is_shown_too_if_asked_for(timeline):
 
 
 async def test_a_node_that_only_the_other_recording_has(timeline, tmp_path):
-    keep(Timeline(MemoryLog(events_of(loops)))._log, tmp_path / "other.gviz")
+    write(Timeline(MemoryLog(events_of(loops)))._log, tmp_path / "other.gviz")
     app = app_of(timeline)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await compared(pilot, f"compare {tmp_path / 'other.gviz'} 1,2")
