@@ -55,6 +55,10 @@ class Framework:
         """Whether the program has imported it, or still can."""
         return self.imported or (self.package not in sys.modules and find_spec(self.package) is not None)
 
+    def owns(self, model: object) -> bool:
+        """Whether a model is made of its modules."""
+        return any(kind.__module__.partition(".")[0] == self.package for kind in type(model).__mro__)
+
     def missing(self) -> GvizError:
         """What to say where it is asked for and not installed."""
         hint = f"{self.install}, or --engine builtin for gviz's own engine"
@@ -112,7 +116,7 @@ def record(
         last=last, max_size=max_size, until=until, framework=framework or present,
     )  # fmt: skip
     for one in FOREIGN:
-        if one.imported or (one is TORCH and model is not None):
+        if one.imported or one.owns(model):
             made.along_with(partial(one.attached, model=model, wanted=wanted))
         elif one.package not in sys.modules:
             made.along_with(partial(_when_imported, one, wanted))

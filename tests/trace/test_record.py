@@ -5,12 +5,13 @@ import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from types import ModuleType
 
 import pytest
 
 import gviz
 import gviz.engine as torch
-from gviz import emit
+from gviz import emit, frameworks
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace import bindings, file_format, load, places
@@ -170,7 +171,7 @@ def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
     left = [tmp_path / f"run.gviz{suffix}" for suffix in ("-wal", "-shm", "-journal")]
     for beside in left:
         beside.write_text("left by a killed recording")
-    with pytest.raises(GvizError, match="exists already") as caught:
+    with pytest.raises(GvizError, match="already exists") as caught:
         record(path)
     assert caught.value.exit_code == 1
     assert path.read_bytes() == old
@@ -178,6 +179,32 @@ def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
         mark("new")
     assert len(load(path)) == 1
     assert os.listdir(tmp_path) == ["run.gviz"]
+
+
+def test_a_model_brings_in_the_framework_that_it_is_made_of(tmp_path, monkeypatch):
+    heard = []
+
+    class Attached:
+        spent = 0
+
+        def __init__(self, channel, model, wanted):
+            heard.append(model)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *raised):
+            pass
+
+    adapter = ModuleType("othernet_adapter")
+    adapter.Attached = Attached
+    monkeypatch.setitem(sys.modules, adapter.__name__, adapter)
+    other = frameworks.Framework("othernet", "OtherNet", adapter.__name__, "pip install othernet")
+    monkeypatch.setattr(frameworks, "FOREIGN", (other,))
+    model = type("Mine", (type("Module", (), {"__module__": "othernet.nn"}),), {})()
+    with gviz.record(tmp_path / "run.gviz", model=model):
+        pass
+    assert heard == [model]
 
 
 @pytest.mark.parametrize(
