@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from gviz.adapters.wanted import Wanted
 from gviz.events import GradSet, NodeCreated, StorageWritten
 from gviz.trace.storage import value_after
 from tests.adapters.recorded import events_of, of_kind
@@ -257,3 +258,38 @@ def test_parameters_that_are_given_one_memory():
     log = events_of(program)
     held = values_at_the_end(log)
     assert [held[node] for node in parameters(log)] == [[4.0, 4.0], [5.0, 5.0]]
+
+
+@pytest.mark.parametrize("wanted", [None, Wanted(phase="backward")])
+def test_tensors_are_swapped_as_they_are_alone(wanted):
+    def program():
+        one, other = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.zeros(2))
+        (one.sum() + other.sum()).backward()
+        one.data = torch.ones(2)
+        torch.utils.swap_tensors(one, other)
+        after.extend([one.tolist(), other.tolist()])
+        y = (one * 3).sum()
+        y.backward()
+        return one, other, y
+
+    after = []
+    log = events_of(program, wanted)
+    assert after == [[0.0, 0.0], [1.0, 1.0]]
+    assert of_kind(log, NodeCreated)[-1].requires_grad
+
+
+def test_a_module_is_converted_by_swapping():
+    before = torch.__future__.get_swap_module_params_on_conversion()
+
+    def program():
+        layer = torch.nn.Linear(2, 2)
+        layer(torch.ones(2)).sum().backward()
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        try:
+            layer.double()
+        finally:
+            torch.__future__.set_swap_module_params_on_conversion(before)
+        return layer, layer(torch.ones(2, dtype=torch.double))
+
+    created = of_kind(events_of(program), NodeCreated)
+    assert [e.outputs[0].value.dtype for e in created if e.kind == "parameter"] == ["float32"] * 2 + ["float64"] * 2

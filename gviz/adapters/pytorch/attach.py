@@ -148,6 +148,19 @@ def _put_in_parameters(session: Session, leaving: ExitStack) -> None:
     replace(torch.nn.Parameter, "__new__", staticmethod(listened), leaving)
 
 
+def _put_in_swaps(session: Session, leaving: ExitStack) -> None:
+    """PyTorch swaps no tensors that anybody refers to weakly: they are forgotten, and announced anew when used."""
+    swap = torch.utils.swap_tensors
+
+    @wraps(swap)
+    def listened(one: torch.Tensor, other: torch.Tensor) -> None:
+        for tensor in (one, other):
+            session.marks.forget(tensor)
+        swap(one, other)  # type: ignore[no-untyped-call]  # PyTorch has no types here
+
+    replace(torch.utils, "swap_tensors", listened, leaving)
+
+
 def _put_in_modules(session: Session, leaving: ExitStack) -> None:
     is_compiling = torch.compiler.is_compiling  # a constant to Dynamo, which then sees hooks that do nothing
 
@@ -223,6 +236,7 @@ _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "backward passes": _put_in_engine,
     "custom functions": _put_in_functions,
     "module calls": _put_in_modules,
+    "swaps of tensors": _put_in_swaps,
     "where parameters are made": _put_in_parameters,
     "names of parameters": _put_in_names,
     "optimizer steps": _put_in_optimizers,
@@ -230,5 +244,7 @@ _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "operations": _put_in_mode,
 }
 _OF_ALL = set(_PARTS) - {"names of parameters"}
-_OF_BACKWARD = {"backward passes", "where parameters are made", "optimizer steps", "names of parameters"}
+_OF_BACKWARD = {
+    "backward passes", "where parameters are made", "optimizer steps", "names of parameters", "swaps of tensors",
+}  # fmt: skip
 """What is put in where only backward passes are recorded: nothing that is asked at every operation or module call."""

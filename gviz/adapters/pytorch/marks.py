@@ -226,6 +226,16 @@ class Marks:
             self._memories[known.key] = known
         return known
 
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Let go of a tensor as if it had never been seen."""
+        self._known.pop(id(tensor), None)
+        for known in list(self._known.values()):
+            if known.owner is not None and known.owner() is tensor:
+                known.owner = None
+        for memory in list(self._memories.values()):
+            memory.owners = tuple(owner for owner in memory.owners if owner() is not tensor)
+            memory.moved = tuple(moved for moved in memory.moved if moved.tensor() is not tensor)
+
     def take_unnamed(self) -> bool:
         """Whether a graph has ended at a parameter without a name since this was asked last."""
         found, self.has_unnamed = self.has_unnamed, False

@@ -95,7 +95,7 @@ def whole(session: Session, tensor: torch.Tensor) -> Value:
 
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``tensor.data = value``: the tensor's node has another memory from now on, told as a write."""
+    """``tensor.data = value``: its node has another memory from now on, told as a write."""
     tensor: torch.Tensor = args[0]
     with without_overrides():
         known = session.marks.of(tensor)
