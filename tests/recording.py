@@ -6,13 +6,14 @@ from pathlib import Path
 from gviz import emit
 from gviz.events import Event, StackSeen
 from gviz.site import Frame
+from gviz.values import Keep
 
 TESTS = str(Path(__file__).parent)
 
 
-def events_of(program: Callable[[], object], *, limit: int = 1024) -> list[Event]:
+def events_of(program: Callable[[], object], *, limit: int = 1024, keep: Keep = "whole") -> list[Event]:
     log: list[Event] = []
-    channel = emit.Channel(lambda event: log.append(without_runner(event)), limit=limit, read_source=text_of)
+    channel = emit.Channel(lambda event: log.append(without_runner(event)), limit=limit, keep=keep, read_source=text_of)
     with emit.listening(channel):
         kept = program()  # what the program returns stays alive until the recording ends
     del kept

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from gviz.events import Edge
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
 
 
-def planned(timeline: Timeline, n: int, most: int) -> list[int]:
-    """The nodes that come next in the pass that runs at moment `n`, up to `most` of them; none outside of a pass.
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """The nodes that come next; `ends_early` where more come, in an order that is not known."""
 
-    A node is ready when all its contributions have arrived. Of several that are, both engines choose alike.
+    nodes: tuple[int, ...] = ()
+    ends_early: bool = False
+
+
+def planned(timeline: Timeline, n: int, most: int) -> Coming:
+    """What comes next in the pass that runs at moment `n`, up to `most` nodes; nothing outside of a pass.
+
+    A node is ready when all its contributions have arrived. Of several that are, both engines take the newest: of those
+    that were found only after they had been made, it is not known which that is.
     """
     moment = timeline.at(n)
     if not moment.pass_nr or moment.phase is None:
-        return []
+        return Coming()
     nodes = [node for node in timeline.nodes_of(timeline.iteration_at(n)) if timeline.born(node) <= n]
     states = [state for state in moment.states(nodes) if state is not None and state.pass_nr == moment.pass_nr]
     return _order(timeline, {state.node: state for state in states if state.step != "done"}, moment.step, most)
 
 
-def _order(timeline: Timeline, left: dict[int, NodeState], running: int, most: int) -> list[int]:
+def _order(timeline: Timeline, left: dict[int, NodeState], running: int, most: int) -> Coming:
     parts = {node: [part for out in state.outputs for part in out.parts] for node, state in left.items()}
     arrived = {(part.source, part.slot) for some in parts.values() for part in some}
     missing = {node: sum(out.expected for out in state.outputs) - len(parts[node]) for node, state in left.items()}
@@ -39,11 +50,13 @@ def _order(timeline: Timeline, left: dict[int, NodeState], running: int, most: i
                 missing[target[0]] -= 1
                 if not missing[target[0]]:
                     queue.put(target[0])
+        if not queue.is_ordered:
+            return Coming(tuple(order), ends_early=True)
         node = queue.take()
         if not node:
             break
         order.append(node)
-    return order
+    return Coming(tuple(order))
 
 
 class _Queue:
@@ -60,11 +73,34 @@ class _Queue:
         else:
             self._leaves.append(node)
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it is known which is the next: numbers tell the age only of what was seen as it was made."""
+        if self._leaves or len(self._operations) < 2:
+            return True
+        return sum(_was_found(self._timeline, -node) for node in self._operations) == 0
+
     def take(self) -> int:
         """The next one, 0 if there is none."""
         if self._leaves:
             return self._leaves.popleft()
         return -heappop(self._operations) if self._operations else 0
+
+
+def _was_found(timeline: Timeline, node: int) -> bool:
+    """Whether an operation was found behind its result: nobody has seen its numbers, though numbers are kept."""
+    values = [output.value for output in timeline.info(node).created.outputs]
+    return None in values or not (any(map(_is_known, values)) or timeline.once(_keeps_none, 0))
+
+
+def _keeps_none(timeline: Timeline, _: int) -> bool:
+    """Whether of no leaf more is known than its shape."""
+    made = (timeline.info(node).created for node in timeline.nodes)
+    return not any(_is_known(output.value) for one in made if one.kind != "op" for output in one.outputs)
+
+
+def _is_known(value: Value | None) -> bool:
+    return value is not None and not (value.data is None and value.stats is None)
 
 
 def _is_expected(left: dict[int, NodeState], target: Edge) -> bool:

@@ -109,11 +109,13 @@ def _params(session: Session, _: str) -> Iterator[str]:
 def _planned(session: Session, _: str) -> Iterator[str]:
     timeline, n = session.timeline, session.cursor.position
     coming = planned(timeline, n, _MOST_PLANNED)
-    if not coming:
+    if not coming.nodes and not coming.ends_early:
         yield "no backward pass has anything left to run here"
-    for place, node in enumerate(coming, 1):
+    for place, node in enumerate(coming.nodes, 1):
         yield f"  {place:>3}  {label(timeline, node)}"
-    if len(coming) == _MOST_PLANNED:
+    if coming.ends_early:
+        yield "  the rest in an order that is not known: this graph was made before the recording saw it"
+    elif len(coming.nodes) == _MOST_PLANNED:
         yield "  and so on"
 
 

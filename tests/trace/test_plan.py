@@ -6,7 +6,7 @@ import pytest
 
 from gviz.events import BackwardFinished, GradAccumulated, StepStarted
 from gviz.trace.log import MemoryLog
-from gviz.trace.plan import planned
+from gviz.trace.plan import Coming, planned
 from gviz.trace.timeline import Timeline
 from tests.adapters import recorded
 from tests.recording import events_of
@@ -35,8 +35,12 @@ def torch_log(program):
     return recorded.events_of(lambda: program(torch))
 
 
+def engine_bare(program):
+    return events_of(lambda: program(import_module("gviz.engine")), keep="none")
+
+
 @pytest.mark.parametrize("program", [diamond, parts])
-@pytest.mark.parametrize("log_of", [engine_log, pytest.param(torch_log, marks=pytest.mark.torch)])
+@pytest.mark.parametrize("log_of", [engine_log, engine_bare, pytest.param(torch_log, marks=pytest.mark.torch)])
 def test_the_order_that_follows(program, log_of):
     timeline = Timeline(MemoryLog(log_of(program)))
     kinds = StepStarted, GradAccumulated, BackwardFinished
@@ -45,7 +49,7 @@ def test_the_order_that_follows(program, log_of):
     for n in range(1, len(timeline) + 1):
         moment = timeline.at(n)
         if not moment.pass_nr:
-            assert planned(timeline, n, 100) == []
+            assert planned(timeline, n, 100) == Coming()
             continue
         coming = []
         for seq, event in happenings:
@@ -53,7 +57,38 @@ def test_the_order_that_follows(program, log_of):
                 if isinstance(event, BackwardFinished):
                     break
                 coming.append(event.node)
-        assert planned(timeline, n, 100) == coming, (n, moment.event)
-        assert planned(timeline, n, 1) == coming[:1]
+        assert planned(timeline, n, 100) == Coming(tuple(coming)), (n, moment.event)
+        assert planned(timeline, n, 1) == Coming(tuple(coming[:1]))
         tried += 1
     assert tried > 10
+
+
+def engine_late(program):
+    root = program(import_module("gviz.engine"))
+    return events_of(root.backward)
+
+
+def torch_late(program):
+    root = program(pytest.importorskip("torch"))
+    return recorded.events_of(root.backward)
+
+
+def built(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    late = x.exp()
+    return (y.sin() + y * late).sum()
+
+
+@pytest.mark.parametrize("log_of", [engine_late, pytest.param(torch_late, marks=pytest.mark.torch)])
+def test_of_a_graph_found_late_the_order_is_told_as_far_as_it_is_known(log_of):
+    timeline = Timeline(MemoryLog(log_of(built)))
+    happenings = [(seq, event.node) for seq, event in timeline.select((StepStarted, GradAccumulated))]
+    early = 0
+    for n in range(1, len(timeline) + 1):
+        if timeline.at(n).pass_nr:
+            coming = planned(timeline, n, 100)
+            truth = tuple(node for seq, node in happenings if seq > n)
+            assert coming.nodes == (truth[: len(coming.nodes)] if coming.ends_early else truth), n
+            early += coming.ends_early
+    assert early
