@@ -2,7 +2,8 @@
 
 import pytest
 
-from gviz.events import NodeCreated
+from gviz.adapters.wanted import Wanted
+from gviz.events import Named, NodeCreated
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from tests.adapters.recorded import events_of, of_kind, operations
 
@@ -39,5 +40,43 @@ def test_memory_that_was_given_back_is_not_read():
             shown = held * 2
             shown.untyped_storage().resize_(0)
             return shown.detach()
+
+    events_of(program)
+
+
+@pytest.mark.parametrize("wanted", [None, Wanted(phase="backward"), Wanted(module="*Linear")])
+def test_lazy_modules_get_their_names_when_they_have_shapes(wanted):
+    def program():
+        model = torch.nn.Sequential(torch.nn.LazyLinear(2), torch.nn.LazyBatchNorm1d())
+        for _ in range(2):
+            model(torch.ones(4, 3)).sum().backward()
+
+    assert {"0.weight", "0.bias"} <= {event.name for event in of_kind(events_of(program, wanted), Named)}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.eye(3).to_sparse(),
+        lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged),
+        lambda: torch.ones(3, dtype=torch.cfloat).conj(),
+        lambda: torch.ones(3, device="meta"),
+    ],
+    ids=["sparse", "nested", "conj", "meta"],
+)
+def test_odd_tensors_are_written_to_and_given_other_memory(make):
+    def program():
+        x = make().detach().requires_grad_()
+        y = x * 2
+        with torch.no_grad():
+            x.mul_(2)
+            x.data.mul_(2)
+            x.data = make().detach()
+            x.mul_(2)
+        x.grad = x.detach().clone()
+        x.grad.data.mul_(2)
+        x.grad.data = x.grad.data.clone()
+        return x, y
 
     events_of(program)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
@@ -51,9 +52,14 @@ def leave(session: Session, module: torch.nn.Module) -> None:
 
 
 def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> None:
-    """Say each parameter's path in the model, of which `root` is the module at `path`, once per recording."""
+    """Say each parameter's path in the model, of which `root` is the module at `path`, once per recording.
+
+    A lazy one has no shape before the first call, and its name from the next call on.
+    """
     with without_overrides():
         for name, parameter in root.named_parameters(prefix=path):
+            if is_lazy(parameter):
+                continue
             mark = mark_of(session, parameter)
             if not mark.named:
                 mark.named = True
