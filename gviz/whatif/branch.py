@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.record import write
+from gviz.trace.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +52,14 @@ class Branch:
     def write(self, path: Path) -> None:
         """Write its events to a new trace. GvizError if that cannot be."""
         write(self.log, path)
+
+
+def beyond(timeline: Timeline, nodes: Iterable[int]) -> set[int]:
+    """These nodes and everything that gradients reach through them."""
+    stack, found = list(nodes), set[int]()
+    while stack:
+        node = stack.pop()
+        if node not in found and node in timeline:
+            found.add(node)
+            stack += [source for source, _ in timeline.info(node).created.inputs]
+    return found

@@ -26,6 +26,9 @@ class Older:
         """Begin with what an earlier iteration left, as it was before event `n`."""
         info = self._rerun.timeline.info(node)
         state, held = self._rerun.timeline.at(max(n - 1, 0)).state(node), self._held(info, n)
+        if held is not None and dict(info.created.attrs)["grad_of"] in self._rerun.unknown():
+            self._rerun.lose(node)
+            return
         if held is not None:
             self._rerun.compare(node, None if state is None else state.outputs[0].value, held)
             self._rerun.tensors[node] = [held]

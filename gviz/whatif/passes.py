@@ -96,7 +96,7 @@ class Passes:
                     if tensor is not None and tensor.requires_grad and tensor.grad_fn is not None:
                         tensor.retain_grad()
                 case e.HookRan(node=node, value=Value()):
-                    self._rerun.stop(node, "a hook of the program changed its gradient", of_gradient=True)
+                    self._rerun.stop(node, "a hook of the program changed its gradient", of_gradient=True, itself=True)
 
     def _number(self, root: int, recorded: list[e.NodeCreated], made: int) -> None:
         """Number the nodes of the graph that the pass built: they come in the same order again."""

@@ -24,7 +24,7 @@ from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 from gviz.whatif import operations
-from gviz.whatif.branch import Branch, Stopped
+from gviz.whatif.branch import Branch, Stopped, beyond
 from gviz.whatif.change import Change, by_node
 from gviz.whatif.older import LET_GO, Older
 from gviz.whatif.passes import Passes
@@ -58,6 +58,7 @@ class Rerun:
         self._met: set[int] = set()
         self._made_so: set[int] = set()
         self._cut: set[int] = set()
+        self._lost: set[int] = set()
         self._positions = Positions()
         self._passes = Passes(self)
         self._older = Older(self)
@@ -94,11 +95,19 @@ class Rerun:
         outputs = self.tensors[node]
         return outputs[nr] if nr < len(outputs) else None
 
-    def stop(self, node: int, why: str, *, of_gradient: bool = False) -> None:
-        """The branch ends at a node."""
+    def stop(self, node: int, why: str, *, of_gradient: bool = False, itself: bool = False) -> None:
+        """The branch ends at a node; with `itself` the gradient that arrives there is not known either."""
         self.stopped.append(Stopped(node, why, of_gradient))
         if of_gradient:
             self._cut.add(node)
+        if itself:
+            self._lost.add(node)
+
+    def lose(self, node: int) -> None:
+        """A ``.grad`` is not known, as what was to arrive there is not."""
+        self.stop(node, "it is a gradient that is not known")
+        self._changed.add(node)
+        self.tensors[node] = [None]
 
     def depends_on_change(self, nodes: Iterable[int]) -> bool:
         """Whether any of these nodes has another value than in the recording, or may have."""
@@ -116,24 +125,19 @@ class Rerun:
                 raise GvizError(f"{name} cannot be changed in this iteration", why=why, exit_code=2)
         for node in sorted(self._gradients.keys() - self._met):
             if not self.stopped or node not in used:
-                raise GvizError(f"no gradient arrives at {self._name(node)} in this iteration", exit_code=2)
-
-    def _name(self, node: int) -> str:
-        return clipped(self.timeline.info(node).name or f"node #{node}", 40)
+                name = clipped(self.timeline.info(node).name or f"node #{node}", 40)
+                raise GvizError(f"no gradient arrives at {name} in this iteration", exit_code=2)
 
     def unknown(self) -> frozenset[int]:
         """The nodes whose gradients went through something that was not run again."""
-        stack, found = list(self._cut), set[int]()
-        while stack:
-            node = stack.pop()
-            if node not in found and node in self.timeline:
-                found.add(node)
-                stack += [source for source, _ in self.timeline.info(node).created.inputs]
-        return frozenset(found - self._cut)
+        return frozenset(beyond(self.timeline, self._cut) - self._cut | self._lost)
 
     def _enter(self, created: e.NodeCreated) -> None:
         """Make a leaf or constant again."""
         attrs = dict(created.attrs)
+        if attrs.get("grad_of") in self.unknown():
+            self.lose(created.node)
+            return
         tensor = self._passes.captured(created) if "grad_of" not in attrs else self._grad_of(attrs["grad_of"])
         if tensor is not None:
             self.compare(created.node, created.outputs[0].value, tensor)

@@ -422,3 +422,54 @@ def test_an_index_that_is_another_number_now_stops_the_branch(change):
     assert f"taken out of #{i}" in branch.stopped[0].why
     timeline, branch, other = after(program, "x = [1, 4, 2]")
     assert (branch.stopped, value(branch, other, z)) == ((), 8)
+
+
+def test_of_a_stopped_node_the_gradient_that_arrives_is_told_and_nothing_beyond_it():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        v = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = Doubled.apply(w)
+        loss = (y * v).sum()
+        loss.backward()
+        g = w.grad * 1
+        return w, v, y, loss, g
+
+    timeline, branch, other = after(program, "v = [5, 5]")
+    w, y, g = (node_named(timeline, name) for name in "wyg")
+    assert y not in branch.unknown
+    assert grad(branch, other, y).tolist() == [5, 5]
+    assert w in branch.unknown
+    assert g not in branch.numbers
+
+
+def test_what_a_hook_changed_is_not_told():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        w.register_hook(lambda g: g * 2)
+        for _ in range(2):
+            loss = (w * w).sum()
+            loss.backward()
+            g = w.grad * 1
+        return w, loss, g
+
+    timeline, branch, other = after(program, "loss = 1")
+    w, loss, g = (node_named(timeline, name) for name in ("w", "loss", "g"))
+    assert value(branch, other, loss) == 1
+    assert w in branch.unknown
+    assert g not in branch.numbers
+
+
+def test_a_view_of_an_earlier_iteration_is_used_where_its_memory_is_written_to_no_more():
+    def program():
+        a = torch.ones(2, requires_grad=True)
+        c = torch.tensor([3.0, 4.0])
+        v = c[0]
+        c[0] = 7.0
+        a.sum().backward()
+        y = (v * a).sum()
+        y.backward()
+        return a, c, v, y
+
+    timeline, branch, other = after(program, "a = [1, 2]")
+    assert branch.stopped == ()
+    assert value(branch, other, node_named(timeline, "y")) == 21
