@@ -76,7 +76,7 @@ class Rerun:
             case e.BackwardStarted():
                 self._passes.run(n, event)
             case e.GradSet(node=node, output_nr=nr, how=how, value=value):
-                self._set_grad(self.output(node, nr, n), how, value)
+                self._set_grad(node, self.output(node, nr, n), how, value)
             case e.RequiresGradSet(node=node, requires_grad=flag):
                 if (tensor := self.output(node, 0, n)) is not None:
                     tensor.requires_grad_(flag) if tensor.grad_fn is None else tensor.detach_()
@@ -277,11 +277,14 @@ class Rerun:
         self._changed.add(node)
         tensor.register_hook(arrived)
 
-    def _set_grad(self, tensor: Tensor | None, how: str, value: Value | None) -> None:
+    def _set_grad(self, node: int, tensor: Tensor | None, how: str, value: Value | None) -> None:
         """Set ``.grad``; what wrote into its memory is an operation of its own."""
         if tensor is None or how not in LET_GO:
             return
-        tensor.grad = self.grad(value)
+        known = value is None or not self._changed
+        tensor.grad = self.grad(value) if known else None
+        if not known:
+            self.stop(node, "the program assigned to its .grad, and what is not known", itself=True)
 
     def grad(self, value: Value | None) -> Tensor | None:
         array = None if value is None else self.timeline.array(value)

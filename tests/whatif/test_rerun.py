@@ -459,6 +459,22 @@ def test_what_a_hook_changed_is_not_told():
     assert g not in branch.numbers
 
 
+def test_a_gradient_that_was_assigned_is_not_known_in_a_branch():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        loss = (w * w).sum()
+        loss.backward()
+        w.grad = w.grad * 0.5
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+
+    timeline, branch, other = after(program, "loss = 7")
+    w = node_named(timeline, "w")
+    assert any("assigned to its .grad" in stopped.why for stopped in branch.stopped)
+    assert w in branch.unknown
+    assert other.at(len(other)).state(branch.numbers[w]).outputs[0].grad is None
+
+
 def test_a_view_of_an_earlier_iteration_is_used_where_its_memory_is_written_to_no_more():
     def program():
         a = torch.ones(2, requires_grad=True)
