@@ -9,8 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share `recording.py`
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background, and so would be what tests start
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:  # a job in the background, and so would be what tests start
+        signal.signal(number, usual)
 
 
 def _has(module):

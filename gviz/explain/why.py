@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 
+from gviz.errors import GvizError
 from gviz.explain.finding import Finding
 from gviz.explain.kind import question
 from gviz.explain.table import KINDS
@@ -42,7 +44,7 @@ def _with_the_missing(trouble: Trouble, found: Finding) -> Finding:
     timeline, names = trouble.timeline, NamedNodes(trouble.timeline)
     moment = timeline.at(trouble.seq)
     for name in dict.fromkeys(re.findall(r"([A-Za-z_][\w.]*)\.grad\b", trouble.line)):
-        node = names.last(name, trouble.seq) or names.last(name.partition(".")[2], trouble.seq)
+        node = names.last(name, trouble.seq) or _of_a_module(names, name, trouble.seq)
         state = moment.state(node) if node else None
         if state is None or not state.outputs or state.outputs[0].grad is not None:
             continue
@@ -50,3 +52,9 @@ def _with_the_missing(trouble: Trouble, found: Finding) -> Finding:
         text = f"the program failed with {shown(trouble.error)} because {shown(name)}.grad is None"
         return replace(found, text=text, node=node, parts=(replace(missing, fix=""),), fix=missing.fix)
     return found
+
+
+def _of_a_module(names: NamedNodes, name: str, n: int) -> int:
+    with suppress(GvizError):  # several have it: then it is not known which one is meant
+        return names.of_a_module(name, n)
+    return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from contextlib import closing, suppress
 from itertools import chain, count
@@ -68,9 +67,10 @@ def settle(path: Path) -> None:
 
     Nothing happens while somebody else has it open, or the disk is full: it can be read as it is.
     """
-    log = Path(f"{path}-wal")
-    if not log.exists():
+    if not Path(f"{path}-wal").exists():
         return
+    import sqlite3
+
     with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.execute("PRAGMA journal_mode = DELETE").fetchall()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where import split_aspect
 
@@ -23,6 +27,31 @@ class NamedNodes:
         info = self.timeline.info
         may_be = reversed(self._known.get(name, ()))
         return next((node for node in may_be if info(node).name == name and info(node).born <= n), 0)
+
+    def of_a_module(self, text: str, n: int) -> int:
+        """The parameter that the program calls so: ``net.fc.weight`` is the ``fc.weight`` of what it calls ``net``.
+
+        0 if there is none by moment `n`; GvizError if modules share that name, for then it may be any of theirs.
+        """
+        self._grow()
+        module, _, name = text.partition(".")
+        known = {node: self.timeline.info(node) for node in self._known.get(name, ())}
+        fitting = [node for node, info in known.items() if info.name == name and info.created.kind == "parameter"]
+        if len(fitting) > 1:
+            numbers = " and ".join(f"#{node}" for node in fitting[:4])
+            raise GvizError(
+                f"several are called {clipped(name, 40)}",
+                why=f"they are {numbers}",
+                hint=f"ask for #{fitting[0]}",
+                exit_code=2,
+            )
+        said = [node for node in fitting if known[node].born <= n and self._says(known[node], module)]
+        return said[0] if said else 0
+
+    def _says(self, info: NodeInfo, word: str) -> bool:
+        """Whether a word stands in the program, as far as its text is known."""
+        texts = [self.timeline.source(frame.path) for frame in info.frames]
+        return None in texts or not texts or any(re.search(rf"\b{re.escape(word)}\b", text) for text in texts if text)
 
     def near(self, name: str, n: int) -> str:
         """The name most like this one that a node had by moment `n`, empty if none is like it."""

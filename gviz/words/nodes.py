@@ -34,8 +34,8 @@ def last(names: NamedNodes, text: str, n: int) -> int:
     timeline, place = names.timeline, where.place(text)
     node = place.number if place.kind == "node" and place.number in timeline else 0
     node = node or (names.last(text, n) if place.kind == "word" else 0)
-    if not node and place.kind == "word":  # as the program says it: net.fc.weight is the fc.weight of a net
-        node = names.last(text.partition(".")[2], n)
+    if not node and place.kind == "word":
+        node = names.of_a_module(text, n)
     if not node:
         fitting = [node for node in timeline.nodes if place.fits(timeline.info(node))]
         made = [node for node in fitting if timeline.info(node).born <= n]

@@ -70,7 +70,8 @@ def cut_ways():
         ("data", "requires-none", "does not require a gradient"),
         ("m", "cut", "inside no_grad"),
         ("best", "cut", "dtype cannot have a gradient"),
-        ("y", "not-a-leaf", "only leaves keep their gradient"),
+        ("y", "cut", "detach cuts the graph here"),
+        ("z", "not-a-leaf", "only leaves keep their gradient"),
     ],
 )
 def test_a_missing_gradient_has_a_reason_and_a_remedy(name, kind, says):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gviz.events import GradRetained, GradSet
 from gviz.explain.finding import Finding
+from gviz.explain.findings.passes import passes_before
 from gviz.explain.kind import Kind, Question, question
 from gviz.explain.names import innermost, label_at
 from gviz.explain.survey import Survey
@@ -27,6 +28,8 @@ def not_kept(asked: Question) -> Finding | None:
     value = asked.output.incoming
     was = (Finding("incoming", f"its gradient was {grad(value)}", _arrived(asked), asked.node),) if value else ()
     leaf = _leaf_of_this_name(timeline, info)
+    if leaf is None and value is None and passes_before(asked):
+        return None  # keeping it would not help: none has come here
     if leaf is None:
         fix = "retain_grad() on it before backward"
         return Finding("not-a-leaf", text, info.born, asked.node, was, fix, innermost(info))
