@@ -1,11 +1,11 @@
 """What if: z = x*x + sin(2y) again, with another x
 
-Run to the end: z is 16, x.grad is 8. Then type set x = 5, and every number
+Run to the end: z is 16, x.grad is 8. Then type :set x = 5, and every number
 that follows from x stands beside the one it was: z 25, x.grad 10. y.grad is
-not in the list: no path leads from x to it. whatif grad z = 3 changes what
-arrives at z, and all gradients are three times as large; undo takes it back.
-gviz runs the recorded operations again, never this program. After undo,
-set x = -3..3 draws z and x.grad over x: a parabola, and its slope, a line.
+not in the list: no path leads from x to it. :whatif grad z = 3 changes what
+arrives at z, and all gradients are three times as large; :undo takes it back.
+gviz runs the recorded operations again, never this program. After :undo,
+:set x = -3..3 draws z and x.grad over x: a parabola, and its slope, a line.
 """
 
 import math

@@ -40,6 +40,12 @@ def test_old_and_new(timeline):
     ]
 
 
+def test_a_picture_says_that_it_is_of_the_recording(timeline, tmp_path):
+    path = tmp_path / "x.dot"
+    assert said(timeline, "set x = 5", f"export {path}")[-1].endswith("; of the recording, without the what if.")
+    assert "without the what if" not in said(timeline, f"export {path}")[-1]
+
+
 def test_changes_add_up_and_are_taken_back_one_by_one(timeline):
     both = said(timeline, "set x = 5", "whatif grad z = 2")
     assert both[0] == "#1 x                 value 3 -> 5, gradient 6 -> 20"
