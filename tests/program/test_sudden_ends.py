@@ -83,9 +83,13 @@ os.kill(os.getpid(), signal.SIGTERM)
 
 def test_a_forked_child_dies_of_sigterm_and_says_nothing(tmp_path):
     text = """
-import time; child = os.fork()
+import time
+ready, begun = os.pipe()
+child = os.fork()
 if not child:
+    os.write(begun, b"x")
     while True: time.sleep(0.05)
+os.read(ready, 1)  # until then Python forgets the signals of a forked child
 os.kill(child, signal.SIGTERM)
 gviz.mark(str(os.waitpid(child, 0)[1]))
 """
