@@ -26,8 +26,8 @@ def run_recorded(order: Order, argv: Sequence[str]) -> int:
         to.append(process)
         code = _wait(process, Path(order.trace))
     if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
-        end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed; its last moments may be missing"
-        streams.say(f"the program was {end}")
+        end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed"
+        streams.say(f"the program was {end}; its last moments may be missing")
     return 128 - code if code < 0 else code
 
 

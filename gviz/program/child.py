@@ -47,7 +47,6 @@ def main() -> None:
         raise
     atexit.register(_close, recording)
     sudden_end.close_before_exit(recording)
-    sudden_end.flush_before_sigterm(recording)
     _run(what, target, recording)
 
 

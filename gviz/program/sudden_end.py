@@ -1,9 +1,12 @@
-"""What a program that ends without Python's own end would lose of its recording, brought into the file before it."""
+"""What a program that ends without Python's own end would lose of its recording, brought into the file before it.
+
+Signals are left as they are: a handler in Python acts only between two of its instructions, so that a program that is
+stuck in C would not end, and Python forgets the signal that a child gets while it is being forked.
+"""
 
 from __future__ import annotations
 
 import os
-import signal
 from functools import wraps
 from typing import NoReturn
 
@@ -21,16 +24,3 @@ def close_before_exit(recording: Recording) -> None:
         leave(status)
 
     os._exit = close_and_leave
-
-
-def flush_before_sigterm(recording: Recording) -> None:
-    """SIGTERM ends a program at once: flush before it, unless it is ignored. The program may set its own handler."""
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return
-
-    def flush_and_end(number: int, frame: object) -> None:
-        recording.flush()  # in a forked child its copy does nothing
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    signal.signal(signal.SIGTERM, flush_and_end)
