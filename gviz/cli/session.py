@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -14,11 +14,10 @@ import click
 from gviz.api import outputs
 from gviz.cli import what_to_keep
 from gviz.cli.trace_name import TraceName
-from gviz.cli.what_to_keep import WHOLE, Keeping
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.program import pytorch_only
-from gviz.program.order import Engine, Order
+from gviz.program.order import WHOLE, Engine, Keeping, Order
 from gviz.trace import places
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -115,7 +114,7 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
         engine=program.engine,
         as_module=program.as_module,
         keep_source=program.keep_source,
-        **asdict(program.keeping),
+        keeping=program.keeping,
         parent=os.getpid(),
         replace=again or (program.force and program.output is not None),
         live=live,

@@ -1,14 +1,14 @@
-"""How much of a program is recorded: the options, and the settings they make."""
+"""How much of a program is recorded, as options of commands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gviz.program.order import Keeping
+
 if TYPE_CHECKING:
-    from gviz.trace.ending import Until
     from gviz.values import Keep
 
 
@@ -16,31 +16,6 @@ _EVERYTHING = 1 << 30
 _NAMED: dict[str, tuple[Keep, int | None]] = {
     "none": ("none", None), "stats": ("stats", None), "small": ("whole", None), "all": ("whole", _EVERYTHING),
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """What is kept of arrays (whole up to `limit` bytes, None: the recorder's own), between which marks, how much of a
-    long run: its newest parts and bytes, as `gviz.trace.bounds` reads them (empty: all), and of a PyTorch program."""
-
-    keep: Keep = "whole"
-    limit: int | None = None
-    first: str = ""
-    last: str = ""
-    compiled: str = "opaque"
-    phase: str = "all"
-    module: str = ""
-    until: Until = ""
-    newest: str = ""
-    max_size: str = ""
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the beginning of a long run is dropped."""
-        return bool(self.newest or self.max_size)
-
-
-WHOLE = Keeping()
 
 
 class _Values(click.ParamType["tuple[Keep, int | None]"]):

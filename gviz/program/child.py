@@ -33,10 +33,11 @@ def main() -> None:
         if what.engine == "builtin":
             torch_name.install()
         target = runner.find(sys.argv[2:], as_module=what.as_module)
+        kept = what.keeping
         recording = record(
-            what.trace, source=what.keep_source, limit=what.limit, force=what.replace, keep=what.keep,
-            window=Window(what.first, what.last), last=what.newest or None, max_size=what.max_size or None,
-            until=what.until,
+            what.trace, source=what.keep_source, limit=kept.limit, force=what.replace, keep=kept.keep,
+            window=Window(kept.first, kept.last), last=kept.newest or None, max_size=kept.max_size or None,
+            until=kept.until,
         )  # fmt: skip
         recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     except GvizError as error:
@@ -97,7 +98,8 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
         torch_name.install()
         _say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
         return
-    frameworks.follow(recording, phase=what.phase, module=what.module, compiled=what.compiled)
+    kept = what.keeping
+    frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
 
 
 def _say_what_had_no_effect(limits: str) -> None:

@@ -19,24 +19,16 @@ Engine = Literal["auto", "builtin", "torch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """Where the trace goes, which engine ``import torch`` means, whether a module is run.
+class Keeping:
+    """How much of a program is kept.
 
-    `limit` is the size in bytes up to which whole arrays are kept (None: the recorder's own), `keep` asks for less.
-    `first` and `last` are the marks between which is recorded, `newest` and `max_size` bound what is kept of a
-    long run, `until` is what ends it (a nan). `phase`, `module` and `compiled` say what is kept of a PyTorch program.
-    `replace` lets the new trace take the place of one that is there, once everything before the recording has
-    succeeded. `parent` is the process that gives the order: the program ends with it. `live` is the socket of the
-    debugger that holds the program.
-    `graph_breaks`: what a static graph could not hold is noted, too.
+    Of arrays: whole up to `limit` bytes (None: the recorder's own), less if `keep` asks for it. Of time: between the
+    marks `first` and `last`; of a long run the `newest` parts and bytes, as `gviz.trace.bounds` reads them (empty:
+    all); `until` is what ends it (a nan). Of a PyTorch program: `phase`, `module` and `compiled`.
     """
 
-    trace: str
-    engine: Engine = "auto"
-    as_module: bool = False
-    keep_source: bool = True
-    limit: int | None = None
     keep: Keep = "whole"
+    limit: int | None = None
     first: str = ""
     last: str = ""
     compiled: str = "opaque"
@@ -45,6 +37,30 @@ class Order:
     until: Until = ""
     newest: str = ""
     max_size: str = ""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the beginning of a long run is dropped."""
+        return bool(self.newest or self.max_size)
+
+
+WHOLE = Keeping()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Where the trace goes, which engine ``import torch`` means, whether a module is run, how much is kept.
+
+    `replace` lets the new trace take the place of one that is there, once everything before the recording has
+    succeeded. `parent` is the process that gives the order: the program ends with it. `live` is the socket of the
+    debugger that holds the program. `graph_breaks`: what a static graph could not hold is noted, too.
+    """
+
+    trace: str
+    engine: Engine = "auto"
+    as_module: bool = False
+    keep_source: bool = True
+    keeping: Keeping = WHOLE
     replace: bool = False
     parent: int = 0
     live: str = ""
@@ -62,4 +78,5 @@ def command(order: Order, argv: Sequence[str]) -> list[str]:
 
 def parse(text: str) -> Order:
     """An order from its argument."""
-    return Order(**json.loads(text))
+    told = json.loads(text)
+    return Order(**(told | {"keeping": Keeping(**told["keeping"])}))

@@ -9,7 +9,7 @@ from gviz.program.order import Order
 
 def limits(what: Order) -> str:
     """Which of them are given."""
-    given = ("--phase", what.phase != "all"), ("--module", bool(what.module))
+    given = ("--phase", what.keeping.phase != "all"), ("--module", bool(what.keeping.module))
     return " and ".join(option for option, is_given in given if is_given)
 
 
