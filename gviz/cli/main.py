@@ -87,6 +87,9 @@ Examples:
   gviz export train.py -o g.svg a picture of its graph
 
 gviz FILE.gviz means gviz open FILE.gviz, and gviz SCRIPT means gviz run SCRIPT.
+
+Options of gviz stand before SCRIPT; everything behind it is the script's, as with python. Only export has options of
+its own there, up to a --: gviz export train.py -o g.svg -- --lr 0.1
 """
 )  # fmt: skip
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show versions.")

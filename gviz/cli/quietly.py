@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gviz.cli import whose
 from gviz.cli.session import Program, is_trace, record_program
 from gviz.errors import GvizError
 
@@ -25,8 +26,11 @@ def recorded(program: Program) -> Iterator[Timeline]:
     from gviz.trace.timeline import Timeline
 
     with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
-        trace = Path(program.argv[0])
-        if program.as_module or not is_trace(trace):
+        name, *theirs = program.argv
+        trace = Path(name)
+        if not program.as_module and is_trace(trace):
+            whose.refuse_for_trace(name, theirs)
+        else:
             own = program.output or Path(folder) / "program.gviz"
             with _output_on_stderr():
                 trace = record_program(replace(program, output=own)).trace

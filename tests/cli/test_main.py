@@ -68,6 +68,52 @@ def test_errors_are_lines_with_a_hint_and_a_code(tmp_path, arguments, code, word
     assert not [word for word in words if word not in err], err
 
 
+ARGUMENTS = """import sys
+import torch
+x = torch.tensor(2.0, requires_grad=True)
+(x * x).backward()
+print(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    (tmp_path / "train.py").write_text(ARGUMENTS)
+    return tmp_path
+
+
+def test_what_stands_behind_the_script_is_the_scripts(script):
+    _, out, err = gviz("record", "--engine", "builtin", "-o", "a.gviz", "train.py", "--lr", "1", "--", "-o", cwd=script)
+    assert out == "['--lr', '1', '--', '-o']\n"
+    assert "note" not in err
+    behind = ("-o", "a.svg", "--engine", "builtin", "--", "--lr", "1", "--")
+    assert gviz("export", "train.py", *behind, cwd=script)[:2] == (0, "['--lr', '1', '--']\n")
+
+
+def test_an_option_of_gviz_that_the_script_gets_is_told(script):
+    _, _, err = gviz("check", "--engine", "builtin", "train.py", "--format", "json", cwd=script)
+    assert "gviz: note: --format stands behind train.py" in err
+    assert "['--format', 'json']" in err
+    (script / "train.py").write_text(f"{ARGUMENTS}# knows --format\n")
+    assert "note" not in gviz("check", "--engine", "builtin", "train.py", "--format", "json", cwd=script)[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("train.py", "--lr", "1"), "gviz export train.py -o graph.svg -- --lr"),
+        (("train.py", "data.csv"), "gviz export train.py -o graph.svg -- data.csv"),
+        (("a.gviz", "--", "1"), "a trace takes no arguments: 1"),
+    ],
+)
+def test_arguments_in_a_place_where_nobody_takes_them(script, arguments, words):
+    gviz("record", "--engine", "builtin", "-o", "a.gviz", "train.py", cwd=script)
+    code, _, err = gviz("export", *arguments, "-o", "x.svg", cwd=script)
+    assert code == 2
+    assert words in err
+    assert not (script / "x.svg").exists()
+
+
 def test_text_from_outside_is_harmless(tmp_path):
     _, _, err = gviz("show", "a\x1b[31m\u202eb.gviz", cwd=tmp_path)
     assert "\x1b" not in err

@@ -44,7 +44,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     """Look for what is wrong in a trace, or in a script that is run for it: errors, lost gradients, nan, loops.
 
     What may well be meant so is called a suspicion. Exit code 1 if something at least as grave as --fail-on was found,
-    0 if not. What the program prints goes to standard error.
+    0 if not. What the program prints goes to standard error. Options of gviz stand before SCRIPT.
     """
     from gviz.explain.check import LEVELS, check
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from gviz.cli import streams
+from gviz.cli import streams, whose
 from gviz.cli.moment import at_option
 from gviz.cli.picture import print_picture, suffix_of, write_picture
 from gviz.cli.session import Program, engine_option, is_trace, record_program
 from gviz.program.order import Engine
 
 
-class Export(click.Command):
+class Export(whose.OptionsBehind):
     """The command, whose help ends with the formats and styles of pictures."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -29,8 +29,7 @@ class Export(click.Command):
 
 
 @click.command("export", cls=Export)
-@click.argument("source", type=click.Path(path_type=Path), metavar="TRACE|SCRIPT")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]...")
+@click.argument("source", nargs=-1, required=True, callback=whose.refuse_more, metavar="TRACE|SCRIPT")
 @click.option(
     "-o",
     "--output",
@@ -72,27 +71,30 @@ class Export(click.Command):
 @click.option("-f", "--force", is_flag=True, help="Write over existing pictures.")
 @engine_option
 def command(
-    source: Path, arguments: tuple[str, ...], output: str, kind: str, engine: Engine, force: bool, **how: Any
+    source: str, arguments: tuple[str, ...], output: str, kind: str, engine: Engine, force: bool, **how: Any
 ) -> None:
     """Write a picture of the graph at one moment, or one for each.
 
-    A script is run and recorded first. Without --at it is the last moment before the program took its
-    graph down.
+    A script is run and recorded first; what it is to get stands behind --: gviz export train.py -o g.svg -- --lr 0.1.
+    Without --at it is the last moment before the program took its graph down.
     """
     import tempfile
 
     from gviz.api.export import kind_of, refuse
 
+    path = Path(source)
+    if is_trace(path):
+        whose.refuse_for_trace(source, arguments)
     if output == "-":
         suffix_of(kind)
     else:
         kind_of(output)  # before a long recording, not after it
-        refuse(output, force=force, source=source)
+        refuse(output, force=force, source=path)
     with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
-        trace = source
-        if not is_trace(source):
-            own = Path(folder) / f"{source.stem}.gviz"
-            trace = record_program(Program((str(source), *arguments), engine=engine, output=own)).trace
+        trace = path
+        if not is_trace(path):
+            own = Path(folder) / f"{path.stem}.gviz"
+            trace = record_program(Program((source, *arguments), engine=engine, output=own)).trace
         if output == "-":
             print_picture(trace, kind, **how)
             return

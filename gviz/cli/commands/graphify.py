@@ -29,7 +29,8 @@ def command(program: Program, function: str, kind: str) -> int:
     """Run a script and list every place that keeps it from becoming a static graph, and what to write instead.
 
     Tests and loops that depend on data, sizes that depend on data, values that leave the graph: those that this run
-    reached. Exit code 1 if there are any. What the program prints goes to standard error.
+    reached. Exit code 1 if there are any. What the program prints goes to standard error. Options of gviz stand before
+    SCRIPT.
     """
     from gviz.cli import json_form
     from gviz.graphify.breaks import breaks
