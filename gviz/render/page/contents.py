@@ -52,7 +52,7 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
     strings, sources = Strings(), Sources(timeline)
     notes = [held.left_out] if held.left_out else []
     own = replace(options, style="gviz", note=notes.append)
-    graphs, titles = [], {}
+    graphs, titles, drawn = [], {}, set[int]()
     for iteration in held.iterations:
         low = held.low if iteration is held.iterations[0] else iteration.start
         high = held.high if iteration is held.iterations[-1] else iteration.end
@@ -64,11 +64,14 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
         titles.update(
             {place.node: place.title for place in shape.places if place.role not in ("chip", "module", "saved")}
         )
+        drawn.update(node for place in shape.places for node in place.nodes)
         graphs.append(_graph(shape, laid_out, changes, strings) | {"low": low, "high": high, "nr": iteration.index + 1})
     events = _events(timeline, held.low, held.high, strings, sources)
     actors = dict.fromkeys([*titles, *(node for node in events["actors"] if node)])
     nodes = {node: _node(timeline, node, titles.get(node, ""), held.low, held.high, sources) for node in actors}
+    part = bool(options.part.node or options.part.only)
     return {
+        "part": part,
         "title": _program(timeline, held.iterations),
         "count": len(timeline),
         "low": held.low,
@@ -78,7 +81,7 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
         "graphs": graphs,
         "events": events,
         "nodes": nodes,
-        "moves": asdict(moves(timeline, held.low, held.high)),
+        "moves": asdict(moves(timeline, held.low, held.high, drawn if part else None)),
         "marks": sources.marks,
         "files": sources.files(),
         "strings": strings.all(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gviz.trace import navigation
@@ -23,14 +23,15 @@ class Moves:
     reverse_finish: Steps
 
 
-def moves(timeline: Timeline, low: int, high: int) -> Moves:
-    """The ways within moments ``low..high``; who would leave them stops at the border."""
+def moves(timeline: Timeline, low: int, high: int, part: Collection[int] | None = None) -> Moves:
+    """The ways within moments ``low..high``; who would leave them stops at the border. Of a `part`, whole nodes are
+    those that lie in it."""
 
     def within(moments: Iterable[int]) -> list[int]:
         return [n for n in moments if low <= n <= high]
 
     return Moves(
-        within(timeline.node_ends),
+        [n for n in within(timeline.node_ends) if part is None or timeline.at(n).actor in part],
         within(phase.start for phase in timeline.phases),
         within(navigation.stops(timeline)),
         steps((n, min(navigation.finish(timeline, n), high)) for n in range(low, high + 1)),

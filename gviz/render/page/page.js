@@ -6,7 +6,9 @@ const moves = movesOf(page);
 const table = new EventTable(find("events"), page);
 const source = new Source(find("source"), find("file"), page.files);
 const graphs = page.graphs.map(() => null);
-const numbers = Object.keys(page.nodes).map(Number);
+const boxed = new Set(page.graphs.flatMap(({ boxes }) => boxes.flatMap(([node, , , , , , , , ...inside]) => [node, ...inside])));
+const seen = (node) => node && (!page.part || boxed.has(node)); // of a part that was asked for, what lies in it
+const numbers = Object.keys(page.nodes).map(Number).filter(seen);
 
 let now = page.start;
 let selected = 0;
@@ -43,8 +45,8 @@ function go(n) {
 /** The node that acts at a moment, else the one that acted last; 0 before any has. */
 function actorBy(n) {
   let place = n - page.low;
-  while (place > 0 && !page.events.actors[place]) place -= 1;
-  return page.events.actors[place];
+  while (place >= 0 && !seen(page.events.actors[place])) place -= 1;
+  return page.events.actors[place] || 0;
 }
 
 /** Look at a node; the time does not move. */

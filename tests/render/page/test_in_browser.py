@@ -8,6 +8,7 @@ from render.logs import LOGS, Script, recurrent, two_shares
 from gviz import events as e
 from gviz.explain.happening import happening
 from gviz.render.exporters import ExportOptions, exporter_for
+from gviz.render.request import Part
 from gviz.render.scene import scene, structure
 from gviz.trace import navigation
 
@@ -126,6 +127,23 @@ def test_keys_lead_where_they_lead_in_the_terminal(visit, log):
             page.press(key)
             assert page.now == move(timeline, start), (key, start)
     assert page.errors() == []
+
+
+def test_the_page_of_a_part_looks_at_the_nodes_of_that_part_alone(visit):
+    timeline = two_shares().timeline
+    node = next(node for node in timeline.nodes if timeline.info(node).created.kind == "op")
+    page = visit(timeline, part=Part(node=node, ancestors=True))
+    drawn = {int(box.get_attribute("data-node")) for box in page.all("g.box")}
+    titles = [page.browser.execute_script("return document.querySelector('g.selected text').textContent")]
+    assert node in drawn < set(timeline.nodes)
+    for _ in range(len(timeline.node_ends)):
+        page.press("N")
+        titles.append(page.text("#panel h3"))
+        assert page.all("g.box.selected") or page.now == 0
+    assert len(set(titles) - {"No node yet"}) <= len(drawn) + 1
+    for _ in timeline.nodes:
+        page.press("j")
+        assert page.all("g.box.selected")
 
 
 def test_t_follows_the_selected_node(visit):
