@@ -14,9 +14,11 @@ from gviz import where
 from gviz.api import outputs
 from gviz.api.moments import moment_of
 from gviz.errors import GvizError, refuse_unknown
+from gviz.render.call_names import fitting_calls
+from gviz.render.calls import graph_of
 from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
 from gviz.render.options import DENSITIES, TENSORS, Density, Options, Tensors
-from gviz.render.request import Part, called, check_moment
+from gviz.render.request import Part, check_moment
 from gviz.render.selection import shown_nodes
 from gviz.render.series import frames, pass_moments
 from gviz.render.theme import Direction
@@ -129,7 +131,8 @@ def _part(timeline: Timeline, n: int, part: Part, node: str) -> Part:
     if not node:
         return part
     infos = _drawn(timeline, n)
-    if not around and all(info.name != node for info in infos) and any(_made_in(info, node) for info in infos):
+    named = around or any(info.name == node for info in infos)
+    if not named and fitting_calls(graph_of(timeline, infos), [node], within=True):
         return replace(part, only=(*part.only, node))
     return replace(part, node=node_of(timeline, node, n), radius=part.radius or int(not part.ancestors))
 
@@ -137,12 +140,6 @@ def _part(timeline: Timeline, n: int, part: Part, node: str) -> Part:
 def _drawn(timeline: Timeline, n: int) -> Sequence[NodeInfo]:
     """The nodes in the picture of a moment, in order of creation."""
     return [*shown_nodes(timeline, timeline.iteration_at(n), optimizer=False)[0].values()]
-
-
-def _made_in(info: NodeInfo, pattern: str) -> bool:
-    """Whether a node was made in a module that fits, or in one within it."""
-    parts = info.scope.split(".")
-    return any(called(".".join(parts[:end]), [pattern], within=True) for end in range(1, len(parts) + 1))
 
 
 def drawn(

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModuleCall:
-    """One call of a module: the number of its scope, the module's path (``Net.blocks.0``) and class.
+    """One call of a module: the number of its scope, the module's path (``Net.blocks.0``) and class, and which of the
+    `of` calls of the module in the graph it is, from 1.
 
     What a backward pass made counts as called by it, and what an optimizer computed as called by its step: `scope` is
     then less than 0.
@@ -22,6 +23,8 @@ class ModuleCall:
     scope: int
     path: str
     kind: str
+    nr: int = 1
+    of: int = 1
 
     @property
     def of_module(self) -> bool:
@@ -29,19 +32,22 @@ class ModuleCall:
         return self.scope > 0
 
 
+Closed = frozenset[str | int]
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is asked for. `closed`: paths of modules of which every call is one box.
+    """What is asked for. `closed`: paths of modules of which every call is one box, and scopes of single calls.
 
     With a `focus`, only the nodes within `radius` lines of it (0: however far), of its `ancestors` if asked; with
-    paths of modules in `inside`, only what was made in their calls, and what that uses.
+    scopes of calls in `inside`, only what was made in them, and what that uses.
     """
 
-    closed: frozenset[str] = frozenset()
+    closed: Closed = frozenset()
     focus: int = 0
     ancestors: bool = False
     radius: int = 0
-    inside: frozenset[str] = frozenset()
+    inside: frozenset[int] = frozenset()
 
 
 ALL = Filter()
@@ -102,9 +108,9 @@ def fold(graph: CallGraph, wanted: Filter) -> Folded:
     return Folded(tuple(node for node in kept if node not in hidden), tuple(groups))
 
 
-def closed_call(calls: Sequence[ModuleCall], closed: Collection[str]) -> ModuleCall | None:
+def closed_call(calls: Sequence[ModuleCall], closed: Collection[str | int]) -> ModuleCall | None:
     """The outermost of the calls that is closed."""
-    return next((call for call in calls if call.path in closed), None)
+    return next((call for call in calls if call.path in closed or call.scope in closed), None)
 
 
 def around(graph: CallGraph, node: int) -> tuple[ModuleCall, ...]:
@@ -121,17 +127,23 @@ def shared(chains: Iterable[tuple[ModuleCall, ...]]) -> tuple[ModuleCall, ...]:
     return tuple(calls[0] for calls in zip(*of_program, strict=False) if len({call.path for call in calls}) == 1)
 
 
+def calls_of(graph: CallGraph) -> list[ModuleCall]:
+    """Every call that a node lies in, in the order of the nodes."""
+    innermost = {calls[-1].scope: calls for node in graph.nodes if (calls := graph.calls.get(node))}
+    return [*{call.scope: call for calls in innermost.values() for call in calls}.values()]
+
+
 def modules(graph: CallGraph) -> dict[str, str]:
     """The path of every module that was called, in the order of the calls, and its class."""
-    return {call.path: call.kind for node in graph.nodes for call in graph.calls.get(node, ())}
+    return {call.path: call.kind for call in calls_of(graph)}
 
 
-def closed_below(graph: CallGraph, depth: int) -> frozenset[str]:
+def closed_below(graph: CallGraph, depth: int) -> Closed:
     """The modules to close so that calls are open to a depth; with depth 0 all are closed."""
     return frozenset(call.path for calls in graph.calls.values() for call in calls[depth:])
 
 
-def closed_to_fit(graph: CallGraph, most: int, already: frozenset[str] = frozenset()) -> frozenset[str]:
+def closed_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> Closed:
     """The modules to close so that there are at most so many boxes, as few as possible; all of them if that fails.
 
     Those that are closed `already` are among them.
@@ -146,7 +158,7 @@ def closed_to_fit(graph: CallGraph, most: int, already: frozenset[str] = frozens
     return closed_below(graph, 0)
 
 
-def boxes(graph: CallGraph, closed: frozenset[str]) -> int:
+def boxes(graph: CallGraph, closed: Closed) -> int:
     """How many boxes there are when some modules are closed."""
     folded = fold(graph, Filter(closed))
     return len(folded.shown) + len(folded.groups)
@@ -179,10 +191,10 @@ def asked_for(graph: CallGraph, wanted: Filter) -> dict[int, None]:
     return dict.fromkeys(node for node in graph.nodes if node in near)
 
 
-def _inside(graph: CallGraph, paths: frozenset[str]) -> Iterator[int]:
-    """The nodes made in calls of some modules, and their inputs."""
+def _inside(graph: CallGraph, scopes: frozenset[int]) -> Iterator[int]:
+    """The nodes made in some calls, and their inputs."""
     for node in graph.nodes:
-        if any(call.path in paths for call in graph.calls.get(node, ())):
+        if any(call.scope in scopes for call in graph.calls.get(node, ())):
             yield node
             yield from graph.inputs.get(node, ())
 

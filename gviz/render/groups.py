@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import hypot
 
@@ -13,6 +13,8 @@ from gviz.render.row import Row
 from gviz.render.rows import Now
 from gviz.render.states import State, has_failed
 from gviz.trace.state import NodeState
+from gviz.trace.timeline import Timeline
+from gviz.values import Value, capture
 
 
 def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
@@ -22,12 +24,11 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     state = now.states[place.node]
     made = sum(now.states[node] is not None for node in group.inner)
     some = f"{made} of " if 0 < made < len(group.inner) else ""
-    rows = (
-        Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"),
-        _gives(place, state),
-        _gradient(group, now),
-    )
-    return rows[: place.height - 1]
+    rows = [Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"), _gives(place, state)]
+    if group.call.of > 1:
+        rows.append(_adds(group, now))
+    rows.append(_gradient(group, now))
+    return tuple(rows[: place.height - 1])
 
 
 def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) -> float | None:
@@ -80,8 +81,39 @@ def _gives(place: Outline, state: NodeState | None) -> Row:
     return Row(short(value, place.width - 6), "bad" if bad_text(value) else "value", "gives")
 
 
+def _adds(group: Group, now: Now) -> Row:
+    """The length of what this one call has sent to the parameters, in the latest pass that reached them."""
+    sent: dict[int, list[Value]] = {}
+    for source, user, slot in _uses(group, now.timeline):
+        part = now.contribution(source, 0, user, slot)
+        if part is not None:
+            sent.setdefault(source, []).append(part.value)
+    lengths = [_length(parts[0]) if len(parts) == 1 else _length_of_sum(parts) for parts in sent.values()]
+    known = [length for length in lengths if length is not None]
+    if not known:
+        return Row(NO_VALUE, "muted", "adds")
+    return Row(f"|g| {number(hypot(*known))}", "sum", "adds")
+
+
+def _uses(group: Group, timeline: Timeline) -> Iterator[tuple[int, int, int]]:
+    """Where the nodes of a call use its parameters: parameter, user and input."""
+    parameters = frozenset(group.parameters)
+    for user in group.inner:
+        for slot, (source, _) in enumerate(timeline.info(user).created.inputs):
+            if source in parameters:
+                yield source, user, slot
+
+
+def _length_of_sum(parts: Sequence[Value]) -> float | None:
+    """The length of a sum, None where the elements of some part were not stored."""
+    arrays = [array for part in parts if (array := part.array()) is not None]
+    return norm(capture(sum(arrays[1:], arrays[0]))) if len(arrays) == len(parts) else None
+
+
 def _gradient(group: Group, now: Now) -> Row:
+    """The length of the parameters' ``.grad``, to which every call of the module has added."""
     length = gradient_norm(group.parameters, now.states)
-    return Row(
-        f"|g| {number(length)}" if length is not None else "None", "grad" if length is not None else "muted", ".grad"
-    )
+    if length is None:
+        return Row("None", "muted", ".grad")
+    every = f", all {group.call.of} calls" if group.call.of > 1 else ""
+    return Row(f"|g| {number(length)}{every}", "grad", ".grad")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.render.call_names import named_calls
 from gviz.render.calls import graph_of
-from gviz.render.fold import ALL, CallGraph, Filter, asked_for, closed_below, closed_to_fit, fold, modules
+from gviz.render.fold import ALL, CallGraph, Closed, Filter, asked_for, closed_below, closed_to_fit, fold
 from gviz.render.options import Options
 from gviz.render.scene import Scene, scene
 from gviz.render.selection import optimizer_steps, shown_nodes
@@ -34,7 +34,8 @@ NAMED = 1500
 @dataclass(frozen=True, slots=True)
 class Part:
     """Which part of a graph is drawn: modules that fit a pattern of `closed` as one box each, calls open to a `depth`;
-    only what lies within `radius` lines of a node (0: all of its `ancestors`), or in modules that fit `only`."""
+    only what lies within `radius` lines of a node (0: all of its `ancestors`), or in modules that fit `only`. Patterns
+    are those of `call_names`."""
 
     closed: tuple[str, ...] = ()
     depth: int | None = None
@@ -81,7 +82,7 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
     if part.node and part.node not in infos:
         raise _not_drawn(timeline, part.node, n)
     graph = graph_of(timeline, infos.values(), optimizer_steps(timeline, iteration) if words.optimizer else ())
-    wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, _named(graph, part.only, within=True))
+    wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, within=True))
     asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
     words = replace(words, wanted=replace(wanted, closed=_closed(asked, options)))
     folded = fold(graph, words.wanted)
@@ -100,37 +101,18 @@ def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
     return GvizError(f"node #{node} is not in the graph of event {n}", hint=where, exit_code=2)
 
 
-def _closed(graph: CallGraph, options: ExportOptions) -> frozenset[str]:
+def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
     """The modules to close. What was asked for is kept to; otherwise as many as make the graph readable."""
     part = options.part
     if part.closed or part.depth is not None:
         below = closed_below(graph, part.depth) if part.depth is not None else frozenset()
-        return below | _named(graph, part.closed)
+        return below | named_calls(graph, part.closed)
     closed = closed_to_fit(graph, VISIBLE)
     if closed:
         boxes = fold(graph, Filter(closed))
         count = len(boxes.shown) + len(boxes.groups)
         options.note(f"{len(graph.nodes):,} nodes: modules closed, {count:,} boxes left; --depth opens them")
     return closed
-
-
-def _named(graph: CallGraph, patterns: tuple[str, ...], *, within: bool = False) -> frozenset[str]:
-    """The modules that fit some patterns; ``block.*`` is also what was made `within` the block itself."""
-    found = frozenset(path for path in modules(graph) if called(path, patterns, within=within))
-    if patterns and not found:
-        names = ", ".join(list(modules(graph))[:6]) or "none: nothing here was made in a module"
-        raise GvizError(f"no module fits {' '.join(patterns)}", hint=f"modules: {names}", exit_code=2)
-    return found
-
-
-def called(path: str, patterns: Iterable[str], *, within: bool = False) -> bool:
-    """Whether a module's path fits one of the patterns."""
-    return any(_fits(path, one) or (within and _fits(f"{path}.", one)) for one in patterns)
-
-
-def _fits(path: str, pattern: str) -> bool:
-    """Whether a module's path fits, with or without what all paths begin with."""
-    return fnmatchcase(path, pattern) or fnmatchcase(path.partition(".")[2], pattern)
 
 
 def asked_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:

@@ -89,7 +89,8 @@ class Rooms:
         grads = self.backward and bool(group.parameters)
         width = max(len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
         gives = group.call.path != OPTIMIZER  # it changes parameters, and makes nothing
-        return Outline(key, last.node, "module", text, width, 2 + gives + grads, group=group)
+        adds = grads and group.call.of > 1
+        return Outline(key, last.node, "module", text, width, 2 + gives + grads + adds, group=group)
 
     def _role(self, info: NodeInfo) -> Role:
         if info.created.kind == "op":
@@ -133,10 +134,12 @@ def node_title(info: NodeInfo, options: Options) -> str:
 
 
 def module_title(call: ModuleCall) -> str:
-    """A closed module above its box: ``[+] blocks.0 Block``, without what all paths begin with."""
+    """A closed module above its box: ``[+] blocks.0 Block``, without what all paths begin with; of several calls of a
+    module the fifth is ``[+] cell:5 Cell``."""
     path = call.path.partition(".")[2] or call.path
     kind = f" {call.kind}" if call.kind and call.kind != path else ""
-    return f"[+] {clipped(path, MAX_TITLE)}{clipped(kind, MAX_TITLE)}"
+    nr = f":{call.nr}" if call.of > 1 and call.of_module else ""
+    return f"[+] {clipped(path, MAX_TITLE)}{nr}{clipped(kind, MAX_TITLE)}"
 
 
 def value_lines(value: Value | None, options: Options) -> int:

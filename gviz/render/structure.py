@@ -55,7 +55,8 @@ def structure(
     infos, own = shown_nodes(timeline, iteration, part, optimizer=options.optimizer)
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
-    graph = graph_of(timeline, infos.values(), optimizer_steps(timeline, iteration) if options.optimizer else ())
+    steps = optimizer_steps(timeline, iteration) if options.optimizer else ()
+    graph = graph_of(timeline, infos.values(), steps, whole=part is None)
     folded = fold(graph, options.wanted)
     roots, backward = _roots(timeline, iteration, own)
     boxes = _boxes(folded, infos, own, options)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.render.calls import OPTIMIZER, graph_of
-from gviz.render.fold import CallGraph, Filter, Folded, around, boxes, closed_to_fit, fold, modules
+from gviz.render.fold import CallGraph, Closed, Filter, Folded, around, boxes, closed_to_fit, fold, modules
 from gviz.render.selection import Extent, extent, optimizer_steps, shown_nodes
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
@@ -41,7 +41,7 @@ class Folds:
         self._wanted = Filter(frozenset({OPTIMIZER}))
         self._seen: set[int] = set()
         self._graph: _Known | None = None
-        self._folded: tuple[CallGraph, frozenset[str], dict[int, int]] | None = None
+        self._folded: tuple[CallGraph, Closed, dict[int, int]] | None = None
 
     def wanted(self, iteration: Iteration) -> Filter:
         """What is asked for in an iteration."""
@@ -155,8 +155,8 @@ class Folds:
             self._folded = graph, closed, inside
         return self._folded[2]
 
-    def _close(self, paths: frozenset[str]) -> None:
-        self._wanted = replace(self._wanted, closed=self._wanted.closed | paths)
+    def _close(self, closed: Closed) -> None:
+        self._wanted = replace(self._wanted, closed=self._wanted.closed | closed)
 
     def _iteration_of(self, node: int) -> Iteration:
         born = self.timeline.info(node).born if node else 0

@@ -1,14 +1,17 @@
 """Folding: which nodes have a box of their own, and which a closed module call stands for."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.numbers import number
+from gviz.errors import GvizError
+from gviz.numbers import NO_VALUE, number
+from gviz.render.call_names import fitting_calls, named_calls
 from gviz.render.calls import graph_of
-from gviz.render.fold import CallGraph, Filter, ModuleCall, closed_below, closed_to_fit, fold, modules
+from gviz.render.fold import CallGraph, Filter, ModuleCall, calls_of, closed_below, closed_to_fit, fold, modules
 from gviz.render.scene import Options, scene, structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -41,8 +44,8 @@ def test_a_closed_module_takes_its_parameters_along_but_not_the_data():
 
 
 def test_a_module_alone_has_what_it_made_and_what_comes_into_it():
-    assert fold(GRAPH, Filter(inside=frozenset({"Net.fc2"}))).shown == (2, 5, 6, 7)
-    assert fold(GRAPH, Filter(inside=frozenset({"Net"}))).shown == (1, 2, 3, 4, 5, 6, 7)
+    assert fold(GRAPH, Filter(inside=frozenset({FC2.scope}))).shown == (2, 5, 6, 7)
+    assert fold(GRAPH, Filter(inside=frozenset({NET.scope}))).shown == (1, 2, 3, 4, 5, 6, 7)
 
 
 def test_the_outermost_closed_module_counts():
@@ -189,6 +192,71 @@ def test_a_closed_module_follows_the_clock():
     assert "1 of 2 nodes" in {
         folded_scene(timeline, n, *closed).boxes[1].rows[0].text.split(",")[0] for n in range(len(timeline))
     }
+
+
+class Twice(torch.nn.Module):
+    """One layer called three times, of which the loss uses two."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        once = self.cell(x)
+        self.cell(once)
+        return self.cell(torch.tanh(once))
+
+
+def three_calls():
+    def program():
+        torch.manual_seed(0)
+        Twice()(torch.randn(2, 3)).sum().backward()
+
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def test_each_call_of_a_module_tells_what_it_adds_to_the_gradient_that_all_share():
+    timeline = three_calls()
+    n = timeline.phases[1].end
+    boxes = [box for box in folded_scene(timeline, n, "Twice.cell").boxes if box.role == "module"]
+    assert [box.title for box in boxes] == ["[+] cell:1 Linear", "[+] cell:2 Linear", "[+] cell:3 Linear"]
+    adds, total = (
+        [next(row.text for row in box.rows if row.label == name) for box in boxes] for name in ("adds", ".grad")
+    )
+    parameters = [node for node in timeline.nodes if timeline.info(node).created.kind == "parameter"]
+    arrived = [timeline.at(n).state(node).outputs[0].parts for node in parameters]  # that of the last call first
+    first, last = (np.sqrt(sum((parts[at].value.array() ** 2).sum() for parts in arrived)) for at in (1, 0))
+    assert adds == [f"|g| {number(first)}", NO_VALUE, f"|g| {number(last)}"]
+    assert set(total) == {f"|g| {number(lengths_of(timeline, n, ('cell.weight', 'cell.bias')))}, all 3 calls"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "calls"),
+    [
+        ("cell", (1, 2, 3)),
+        ("Twice.cell", (1, 2, 3)),
+        ("Linear", (1, 2, 3)),
+        ("cell:2", (2,)),
+        ("Lin*:3", (3,)),
+        ("cell:4", ()),
+        ("no", ()),
+    ],
+)
+def test_modules_are_named_by_path_class_and_call(pattern, calls):
+    timeline = three_calls()
+    graph = graph_of(timeline, map(timeline.info, timeline.nodes))
+    scopes = {call.scope: call.nr for call in calls_of(graph)}
+    assert tuple(sorted(scopes[scope] for scope in fitting_calls(graph, [pattern]))) == calls
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"), [("cell:4", "Twice.cell was called 3 times"), ("no", "classes: Twice, Linear")]
+)
+def test_a_module_that_is_not_there_is_answered_by_those_that_are(pattern, hint):
+    timeline = three_calls()
+    with pytest.raises(GvizError) as caught:
+        named_calls(graph_of(timeline, map(timeline.info, timeline.nodes)), [pattern])
+    assert hint in caught.value.hint
 
 
 def test_one_line_stands_for_all_uses_within_a_closed_module():
