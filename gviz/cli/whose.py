@@ -51,7 +51,8 @@ class OptionsBehind(click.Command):
         try:
             rest = super().parse_args(ctx, args[:end])
         except click.NoSuchOption as error:
-            raise _misplaced(args[0], error.option_name, error.format_message()) from error
+            script = next((one for one in args if Path(one).is_file()), "SCRIPT")
+            raise _misplaced(script, error.option_name, error.format_message()) from error
         ctx.params["arguments"] = theirs
         return rest
 

@@ -108,7 +108,7 @@ def test_an_option_of_gviz_that_the_script_gets_is_told(script):
 )
 def test_arguments_in_a_place_where_nobody_takes_them(script, arguments, words):
     gviz("record", "--engine", "builtin", "-o", "a.gviz", "train.py", cwd=script)
-    code, _, err = gviz("export", *arguments, "-o", "x.svg", cwd=script)
+    code, _, err = gviz("export", "-o", "x.svg", *arguments, cwd=script)
     assert code == 2
     assert words in err
     assert not (script / "x.svg").exists()
