@@ -238,8 +238,8 @@ class TraceWriter:
             connection.execute("BEGIN")
             self._write_told()
             events = self._events.put(taken, self._count, self._ring)
-            self._count += len(events)
-            self._trim()
+            self._trim(self._count + len(events))
+        self._count += len(events)
         self._heavy = self._chunks.used
         self._look_for_nonfinite(events)
 
@@ -247,9 +247,9 @@ class TraceWriter:
         while self._told:
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", self._told.popitem())
 
-    def _trim(self, *, exactly: bool = False) -> None:
+    def _trim(self, end: int, *, exactly: bool = False) -> None:
         if self._ring is not None:
-            self._chunks.drop(self._ring.trim(self._count, exactly=exactly))
+            self._chunks.drop(self._ring.trim(end, exactly=exactly))
 
     def _look_for_nonfinite(self, events: list[Event]) -> None:
         """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""
@@ -263,7 +263,7 @@ class TraceWriter:
         if self._ring is not None:
             with self._connection as connection:
                 connection.execute("BEGIN")
-                self._trim(exactly=True)
+                self._trim(self._count, exactly=True)
         with open_trace(self.path) as log:
             index = Index()
             index.extend(log)
@@ -284,7 +284,8 @@ class TraceWriter:
         if not self.dead:
             self.dead = True
             self._pending.clear()
-            self._on_trouble(f"{file_format.in_words(trouble)}; the trace holds the {self._count} events before")
+            held = "the" if self._ring is None else "the last of the"
+            self._on_trouble(f"{file_format.in_words(trouble)}; the trace holds {held} {self._count:,} events before")
 
 
 def _nothing() -> None:

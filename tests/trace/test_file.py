@@ -327,6 +327,7 @@ def test_a_full_disk_detaches_the_recorder_and_lets_the_program_go_on(tmp_path):
     with open_trace(path) as log:
         assert log.event(1) == e.Marked("before")
         assert not log.finished
+        assert f"the trace holds the {len(log):,} events before" in done.stderr
 
 
 def test_a_value_names_only_its_own_chunks(tmp_path):
