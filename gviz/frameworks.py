@@ -21,14 +21,13 @@ from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace import record as recording
 from gviz.trace.ending import Until
-from gviz.trace.record import Recording
+from gviz.trace.kept import Kept
+from gviz.trace.record import OWN, Recording, Within
 from gviz.trace.window import ALL, Window
 from gviz.values import Keep
 
 if TYPE_CHECKING:
     import torch
-
-OWN = "gviz.engine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def record(
     last: int | str | None = None,
     max_size: int | str | None = None,
     until: Until = "",
-) -> Recording:
+) -> Recording | Within:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
     Arrays are kept whole up to `limit` bytes (1024 without one), larger ones as statistics; `keep` asks for less.
@@ -111,10 +110,8 @@ def record(
     if wanted.is_limited and not any(one.possible for one in FOREIGN):
         raise GvizError("phase and module are for PyTorch", why="gviz's own engine is recorded whole", exit_code=2)
     present = next((one.package for one in FOREIGN if one.imported), OWN)
-    made = recording.record(
-        path, limit=limit, source=source, force=force, keep=keep, window=window,
-        last=last, max_size=max_size, until=until, framework=framework or present,
-    )  # fmt: skip
+    kept = Kept(limit, keep, source, window, last, max_size, until)
+    made = recording.record(path, kept, force=force, framework=framework or present)
     for one in FOREIGN:
         if one.imported or one.owns(model):
             made.along_with(partial(one.attached, model=model, wanted=wanted))
@@ -125,7 +122,7 @@ def record(
 
 def attach(
     model: torch.nn.Module | None = None, path: str | os.PathLike[str] | None = None, **options: Any
-) -> Recording:
+) -> Recording | Within:
     """Record from here to the end of the program, or to ``close()`` of what this returns; options as for `record`."""
     return record(path, model=model, **options).__enter__()
 

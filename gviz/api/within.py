@@ -17,7 +17,7 @@ from gviz import emit, frameworks
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
 from gviz.trace import record as recording
-from gviz.trace.record import Recording
+from gviz.trace.record import Recording, Within
 
 
 def breakpoint(*_: Any, **__: Any) -> None:
@@ -42,7 +42,7 @@ class debug:  # it is used as a function: with gviz.debug(): …
     """
 
     def __enter__(self) -> None:
-        self._made: Recording | None = None
+        self._made: Recording | Within | None = None
         self._own = False
         if not _held("breakpoint"):
             self._made = _active()
@@ -104,7 +104,7 @@ def _held(why: Why) -> bool:
     return current is not None and bool(current.stop_here(why))
 
 
-def _show(made: Recording) -> None:
+def _show(made: Recording | Within) -> None:
     """Open the viewer on a recording as far as it is, without recording the viewer."""
     from gviz.api.show import show
 

@@ -20,7 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from gviz.explain.finding import Finding
-    from gviz.trace.record import Recording
+    from gviz.trace.record import Recording, Within
     from gviz.trace.timeline import Timeline
     from gviz.where import Aspect
 
@@ -40,7 +40,7 @@ class TestRecording:
 
         self.path = folder / "test.gviz"
         self.explanation = ""
-        self._recording: Recording | None = record(self.path, limit=KEPT_BYTES)
+        self._recording: Recording | Within | None = record(self.path, limit=KEPT_BYTES)
         self._recording.__enter__()
 
     def assert_finite(self, *tensors: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import sys
 from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ from gviz import frameworks
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.program import order, parent, pytorch_only, runner, sudden_end, torch_name
-from gviz.trace.record import Recording, record  # now, while the program's own folder is not on the path yet
+from gviz.trace.kept import Kept
+from gviz.trace.record import Recording, recording_to  # now, while the program's own folder is not on the path yet
 from gviz.trace.window import Window
 
 if TYPE_CHECKING:
@@ -33,12 +35,7 @@ def main() -> None:
         if what.engine == "builtin":
             torch_name.install()
         target = runner.find(sys.argv[2:], as_module=what.as_module)
-        kept = what.keeping
-        recording = record(
-            what.trace, source=what.keep_source, limit=kept.limit, force=what.replace, keep=kept.keep,
-            window=Window(kept.first, kept.last), last=kept.newest or None, max_size=kept.max_size or None,
-            until=kept.until,
-        )  # fmt: skip
+        recording = recording_to(Path(what.trace), _kept(what), force=what.replace)
         recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     except GvizError as error:
         _say(*error.lines())
@@ -49,6 +46,12 @@ def main() -> None:
     atexit.register(_close, recording)
     sudden_end.close_before_exit(recording)
     _run(what, target, recording)
+
+
+def _kept(what: order.Order) -> Kept:
+    kept = what.keeping
+    window, last, size = Window(kept.first, kept.last), kept.newest or None, kept.max_size or None
+    return Kept(kept.limit, kept.keep, what.keep_source, window, last, size, kept.until)
 
 
 def _under_control(address: str) -> Debuggee:

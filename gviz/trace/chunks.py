@@ -35,7 +35,7 @@ class Chunks:
             self._connection.execute("DELETE FROM chunk WHERE hash = ?", (name,))
             self._known.discard(name)
 
-    def keep(self, value: Value) -> Value:
+    def put(self, value: Value) -> Value:
         """The value, if it is large with its elements in chunks."""
         array = value.array()
         if array is None or value.data is None or len(value.data) <= INLINE_BYTES:

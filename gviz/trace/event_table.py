@@ -42,7 +42,7 @@ class EventTable:
                 length, rows, bodies = 0, [], []
             body = encode(event)
             if len(body) > INLINE_BYTES:
-                body = encode(with_values(event, self._chunks.keep))
+                body = encode(with_values(event, self._chunks.put))
             events.append(event)
             bodies.append(body)
             node, output_nr, pass_nr = subject(event)

@@ -14,25 +14,26 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import get_args
 
 from gviz import emit
 from gviz.emit import Channel, Listener
-from gviz.errors import GvizError, refuse_unknown
+from gviz.errors import GvizError
 from gviz.events import Failed, Marked
 from gviz.plain_text import shown
 from gviz.trace import file_format, shortening
 from gviz.trace.bindings import LARGEST_SOURCE
-from gviz.trace.bounds import UNBOUNDED, Bounds, bounds
 from gviz.trace.capture import overhearing, overhearing_warnings
-from gviz.trace.ending import Ending, Until
+from gviz.trace.ending import Ending
+from gviz.trace.kept import EVERYTHING, Kept
 from gviz.trace.log import MemoryLog
 from gviz.trace.places import new_trace, refuse_other_file, remove_trace
 from gviz.trace.raised import message, printed, raised_at
-from gviz.trace.window import ALL, Window, begin_at, end_at
+from gviz.trace.window import begin_at, end_at
 from gviz.trace.writer import TraceWriter, utc_now
-from gviz.values import Keep
 from gviz.version import __version__
+
+OWN = "gviz.engine"
+"""What a trace names as its framework unless told otherwise."""
 
 latest: Recording | None = None
 """The recording that this process has begun last; it may be over."""
@@ -47,27 +48,11 @@ class Recording:
     An exception that leaves the block is said as `Failed` and goes on its way. After a fork only the parent records.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        limit: int | None,
-        source: bool,
-        framework: str,
-        keep: Keep = "whole",
-        window: Window = ALL,
-        bounds: Bounds = UNBOUNDED,
-        until: Until = "",
-    ) -> None:
+    def __init__(self, path: Path, kept: Kept = EVERYTHING, framework: str = OWN) -> None:
         self.path = path
-        self._until = until
-        self._keep: Keep = keep
-        self._window = window
-        self._bounds = bounds
-        self._beside: list[Callable[[Recording], AbstractContextManager[object]]] = []
         self.framework = framework
-        self._limit = limit
-        self._read_source = read_source if source else None
+        self._kept = kept
+        self._beside: list[Callable[[Recording], AbstractContextManager[object]]] = []
         self._through: Callable[[TraceWriter], Listener] = _straight
         self._writer: TraceWriter | None = None
         self._open = ExitStack()
@@ -76,14 +61,14 @@ class Recording:
     def __enter__(self) -> Recording:
         global latest
         emit.refuse_second()  # before there is a file
+        kept, limit = self._kept, emit.limit_of(self._kept.keep, self._kept.limit)
         writer = self._writer = TraceWriter(
-            self.path, about=_about(self.framework), on_trouble=self._detached, bounds=self._bounds,
-            limit=emit.limit_of(self._keep, self._limit),
-            ending=Ending(self._until, self._ended) if self._until else None,
+            self.path, about=_about(self.framework), on_trouble=self._detached, bounds=kept.bounds, limit=limit,
+            ending=Ending(kept.until, self._ended) if kept.until else None,
         )  # fmt: skip
         self.channel = Channel(
-            self._through(writer), limit=self._limit, keep=self._keep, handed_over=shortening.LARGEST,
-            read_source=self._read_source,
+            self._through(writer), limit=kept.limit, keep=kept.keep, handed_over=shortening.LARGEST,
+            read_source=read_source if kept.source else None,
         )  # fmt: skip
         atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`
         with ExitStack() as begun:
@@ -99,7 +84,7 @@ class Recording:
         self._open.enter_context(overhearing(self.channel))
         for listen in self._beside:
             self._joined.enter_context(listen(self))
-        self._open.enter_context(self._window.watched(self.channel))
+        self._open.enter_context(self._kept.window.watched(self.channel))
 
     def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Recording:
         """Enter a context of whoever listens to another framework, when the recording begins, until it ends."""
@@ -193,61 +178,70 @@ def _straight(writer: TraceWriter) -> Listener:
     return writer.say
 
 
-def record(
-    path: str | os.PathLike[str] | None = None,
-    *,
-    limit: int | None = None,
-    source: bool = True,
-    force: bool = False,
-    framework: str = "gviz.engine",
-    keep: Keep = "whole",
-    window: Window = ALL,
-    last: int | str | None = None,
-    max_size: int | str | None = None,
-    until: Until = "",
-) -> Recording:
-    """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
-
-    Arrays are kept whole up to `limit` bytes (1024 without one), larger ones as statistics; `keep` asks for less.
-    `source` keeps the text of the program's files in the trace. An existing file is refused with GvizError unless
-    `force`. Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than
-    `max_size` bytes (``"500M"``) of the newest. With `until` (``"nan"``, ``"inf"``) it ends with the first event that
-    holds one.
-    """
-    within = bounds(last, max_size)
-    refuse_unknown("keep", keep, get_args(Keep))
-    refuse_unknown("until", until, get_args(Until))
-    if limit is not None and limit < 0:
-        raise GvizError(f"limit cannot be {limit}", hint="it is a number of bytes", exit_code=2)
-    if _program is not None and emit.channel is _program.channel:
-        return _LeftOut(_program)
-    where = new_trace(sys.argv[0]) if path is None else Path(path)
-    if force:
-        refuse_other_file(where)
-        remove_trace(where)
-    elif where.exists():
-        raise GvizError(f"{where} already exists", hint="choose another name, or pass force=True")
-    return Recording(
-        where, limit=limit, source=source, framework=framework, keep=keep, window=window, bounds=within, until=until
-    )
-
-
-class _LeftOut(Recording):
-    """What a program gets for a recording of its own while all of it is being recorded: does nothing."""
+class Within:
+    """What a program gets for a recording of its own while all of it is being recorded: a stretch of that one."""
 
     def __init__(self, outer: Recording) -> None:
-        super().__init__(outer.path, limit=0, source=False, framework=outer.framework)
+        self._outer = outer
         text = f"gviz: already recording to {shown(str(outer.path))}; this inner recording is left out"
         print(text, file=sys.__stderr__, flush=True)
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Within:
         return self
 
     def __exit__(self, *raised: object) -> None:
         pass
 
+    def __len__(self) -> int:
+        """The number of events of the whole program that have reached the file."""
+        return len(self._outer)
 
-def write(log: MemoryLog, path: Path, framework: str = "gviz.engine") -> None:
+    @property
+    def path(self) -> Path:
+        """The trace of the whole program."""
+        return self._outer.path
+
+    @property
+    def active(self) -> bool:
+        """Whether the program is still recorded."""
+        return self._outer.active
+
+    def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Within:
+        """Nobody else listens: the recording of the program has its listeners."""
+        return self
+
+    def flush(self) -> None:
+        """Bring everything said so far into the file."""
+        self._outer.flush()
+
+    def close(self) -> None:
+        """The recording of the program goes on."""
+
+
+def record(
+    path: str | os.PathLike[str] | None = None, kept: Kept = EVERYTHING, *, force: bool = False, framework: str = OWN
+) -> Recording | Within:
+    """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
+
+    An existing file is refused with GvizError unless `force`. It listens to gviz's own engine alone: `gviz.record` is
+    the function for users.
+    """
+    if _program is not None and emit.channel is _program.channel:
+        return Within(_program)
+    return recording_to(new_trace(sys.argv[0]) if path is None else Path(path), kept, force=force, framework=framework)
+
+
+def recording_to(path: Path, kept: Kept, *, force: bool, framework: str = OWN) -> Recording:
+    """A recording that has not begun; GvizError if there is a file already, unless it is to be replaced by `force`."""
+    if force:
+        refuse_other_file(path)
+        remove_trace(path)
+    elif path.exists():
+        raise GvizError(f"{path} already exists", hint="choose another name, or pass force=True")
+    return Recording(path, kept, framework)
+
+
+def write(log: MemoryLog, path: Path, framework: str = OWN) -> None:
     """Write a log that is in memory to a new trace."""
 
     def refuse(trouble: str) -> None:

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import gviz.engine
 from gviz.trace import load
+from gviz.trace.kept import Kept
 from gviz.trace.record import record
 
 HERE = Path(__file__).parent
@@ -29,7 +30,11 @@ def recorded(folder, name, engine="builtin"):
     with TemporaryDirectory() as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trace = Path(temporary) / "program.gviz"
-        with suppress(RuntimeError, TypeError), record(trace, limit=1 << 16) as recording, ENGINES[engine](recording):
+        with (
+            suppress(RuntimeError, TypeError),
+            record(trace, Kept(limit=1 << 16)) as recording,
+            ENGINES[engine](recording),
+        ):
             kept = runpy.run_path(path)
         del kept
         return load(trace)

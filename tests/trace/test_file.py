@@ -302,8 +302,9 @@ FULL = """
 import resource, sys
 import numpy as np
 from gviz import emit, events as e
+from gviz.trace.kept import Kept
 from gviz.trace.record import mark, record
-with record(sys.argv[1], limit=1 << 20) as recording:
+with record(sys.argv[1], Kept(limit=1 << 20)) as recording:
     mark("before")
     recording.flush()
     resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))

@@ -15,6 +15,7 @@ from gviz import emit, frameworks
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace import bindings, file_format, load, places
+from gviz.trace.kept import Kept
 from gviz.trace.record import mark, read_source, record
 
 ROOT = Path(__file__).parents[2]
@@ -253,7 +254,7 @@ def test_two_recordings_at_once_are_refused_and_the_first_goes_on(tmp_path):
 
 
 def test_without_source_the_text_stays_out(tmp_path):
-    with record(tmp_path / "run.gviz", source=False):
+    with record(tmp_path / "run.gviz", Kept(source=False)):
         torch.zeros(2)
     timeline = load(tmp_path / "run.gviz")
     assert timeline.info(1).frames[0].path == __file__
@@ -277,7 +278,7 @@ def test_the_limit_decides_whether_large_arrays_are_kept(tmp_path):
         (1, 0, False),
     ):
         path = tmp_path / f"{limit}.gviz"
-        with record(path, limit=limit):
+        with record(path, Kept(limit=limit)):
             torch.zeros(size)
         timeline = load(path)
         value = timeline.at(1).state(1).outputs[0].value
@@ -335,6 +336,10 @@ def test_a_recording_within_a_recorded_program_is_left_out(tmp_path, monkeypatch
     outer.begin_program()
     with record(tmp_path / "inner.gviz", force=True) as inner:
         mark("heard once")
+        inner.flush()
+        assert inner.active
+        assert len(inner) == 1
+        inner.close()
     assert inner.path == outer.path
     mark("still heard")
     outer.__exit__(None, None, None)
@@ -381,7 +386,7 @@ def test_a_full_disk_does_not_keep_a_program_from_running(tmp_path, monkeypatch,
 def test_a_statement_that_was_cut_off_names_nothing(tmp_path, statement, names):
     script = tmp_path / "program.py"
     script.write_text(f"y = torch.tensor([1.0, float('inf')], requires_grad=True)\n{statement}\nz = 1\n")
-    with record(tmp_path / "run.gviz", until="nan"):
+    with record(tmp_path / "run.gviz", Kept(until="nan")):
         exec(compile(script.read_text(), str(script), "exec"), {"torch": torch})
     timeline = load(tmp_path / "run.gviz")
     assert [timeline.info(node).name for node in timeline.nodes] == names
