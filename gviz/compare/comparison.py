@@ -117,15 +117,8 @@ def _values(
 
 def _kept(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Difference]:
     """Whether a pass adds to another ``.grad`` on either side, as where ``zero_grad`` was forgotten on one."""
-    (x, seq_x), (y, seq_y) = a.kept.get(pair[0], (None, 0)), b.kept.get(pair[1], (None, 0))
-    if x is None and y is None:
-        return
-    gap = None
-    if x is not None and y is not None and x.shape == y.shape:
-        gap = distance(a.timeline, x, b.timeline, y, allowed)
-        if gap is None:
-            return
-    yield Difference("kept", pair, 0, (seq_x, seq_y), (x, y), gap)
+    x, y = a.kept.get(pair[0], (None, 0)), b.kept.get(pair[1], (None, 0))
+    yield from _gradient("kept", pair, 0, (a, b), (x, y), allowed)
 
 
 def _gradients(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Difference]:
@@ -134,15 +127,27 @@ def _gradients(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Dif
     if left is None or right is None:
         return
     for nr in range(min(len(left.outputs), len(right.outputs))):
-        (x, seq_x), (y, seq_y) = gradient(left, nr), gradient(right, nr)
-        if x is None and y is None:
-            continue
-        gap = None
-        if x is not None and y is not None and x.shape == y.shape:
-            gap = distance(a.timeline, x, b.timeline, y, allowed)
-            if gap is None:
-                continue
-        yield Difference("gradient", pair, nr, (seq_x, seq_y), (x, y), gap)
+        yield from _gradient("gradient", pair, nr, (a, b), (gradient(left, nr), gradient(right, nr)), allowed)
+
+
+def _gradient(
+    kind: Kind,
+    pair: Pair,
+    nr: int,
+    sides: tuple[Side, Side],
+    found: tuple[tuple[Value | None, int], tuple[Value | None, int]],
+    allowed: Tolerance,
+) -> Iterator[Difference]:
+    """Whether two gradients differ, each with the event that made it: in number, in shape, or by being there."""
+    (x, seq_x), (y, seq_y) = found
+    if x is None and y is None:
+        return
+    gap = None
+    if x is not None and y is not None and x.shape == y.shape:
+        gap = distance(sides[0].timeline, x, sides[1].timeline, y, allowed)
+        if gap is None:
+            return
+    yield Difference(kind, pair, nr, (seq_x, seq_y), (x, y), gap)
 
 
 def gradient(state: NodeState, nr: int) -> tuple[Value | None, int]:

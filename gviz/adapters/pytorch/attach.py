@@ -55,7 +55,7 @@ class Attached:
             for name, loss in private.missing.items():
                 self._say_missing(loss, f"torch.{name}")
             regions.put_in(self.session, leaving)
-            leaving.enter_context(warned.at_the_programs_line())
+            warned.put_in(leaving)
             if self._model is not None and not self.session.is_partial:
                 modules.name_parameters(self.session, self._model)
             self._open = leaving.pop_all()

@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from gviz.adapters.pytorch.regions import replace
 
 _HERE = str(Path(__file__).parent)
 _MODULE = re.escape(__package__ or "")
 
 
-@contextmanager
-def at_the_programs_line() -> Iterator[None]:
+def put_in(leaving: ExitStack) -> None:
     """Hand on what would be shown for a line of this package to the frame that called it."""
     before = warnings.showwarning
 
@@ -35,14 +35,13 @@ def at_the_programs_line() -> Iterator[None]:
 
     warnings.filterwarnings("always", module=_MODULE)
     ours = warnings.filters[0]
-    warnings.showwarning = show
-    try:
-        yield
-    finally:
-        if warnings.showwarning is show:
-            warnings.showwarning = before
+    replace(warnings, "showwarning", show, leaving)
+
+    def put_back() -> None:
         if ours in warnings.filters:
             warnings.filters.remove(ours)  # type: ignore[attr-defined]  # a list, whatever its type says
+
+    leaving.callback(put_back)
 
 
 def _caller() -> FrameType | None:
