@@ -19,9 +19,9 @@ from gviz.explain.check import check
 from gviz.explain.why import why
 from gviz.site import Frame
 from gviz.trace import load
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
+from gviz.trace.file.writer import TraceWriter
 from gviz.trace.timeline import Timeline
-from gviz.trace.writer import TraceWriter
 from gviz.values import capture
 
 EVENTS = 1_000_000

@@ -13,7 +13,7 @@ import gviz.engine as torch
 from benchmarks.table import Row, duration, missing
 from gviz.render.exporters import ExportOptions, exporter_for
 from gviz.trace import load
-from gviz.trace.record import record
+from gviz.trace.recording.record import record
 from gviz.trace.timeline import Timeline
 
 SEEKS = """

@@ -36,7 +36,7 @@ def rows() -> Iterator[Row]:
 
 
 def _recorded(program: Program, path: Path) -> float:
-    from gviz.trace.record import record
+    from gviz.trace.recording.record import record
 
     with record(path) as recording:
 

@@ -50,7 +50,7 @@ def _cpu_seconds(command: Sequence[str]) -> float:
 
 def _record(path: Path) -> None:
     import gviz.engine as torch
-    from gviz.trace.record import record
+    from gviz.trace.recording.record import record
 
     with record(path):
         x = torch.tensor(3.0, requires_grad=True)

@@ -16,7 +16,7 @@ from gviz.cli import lessons
 from gviz.cli.picture import write_picture
 from gviz.cli.session import Program, record_program
 from gviz.events import GradFlowed
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 from gviz.tui.app import DebuggerApp
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gviz.frameworks import attach as attach
     from gviz.frameworks import record as record
     from gviz.trace import load as load
-    from gviz.trace.record import mark as mark
+    from gviz.trace.recording.record import mark as mark
 
 _HOMES = {
     "attach": "gviz.frameworks",
@@ -34,7 +34,7 @@ _HOMES = {
     "export": "gviz.api.export",
     "load": "gviz.trace",
     "make_dot": "gviz.api.make_dot",
-    "mark": "gviz.trace.record",
+    "mark": "gviz.trace.recording.record",
     "post_mortem": "gviz.api.within",
     "record": "gviz.frameworks",
     "show": "gviz.api.show",

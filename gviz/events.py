@@ -10,8 +10,8 @@ Rules of this file:
 
 A new event is a class here, last in `KINDS`, that declares in `changes` what of a node is something else after it.
 Codec, checks, breakpoints and the lists by which a timeline searches follow from its fields and from that. What remains
-is to say what it does (a case in `gviz.trace.replay`, and in `gviz.trace.node_state` for something new), what a reader
-is told (`gviz.explain.happening`) and where it is said; ``tests/trace/test_vocabulary.py`` names what is missing.
+is to say what it does (a case in `gviz.trace.replay`, for something new one in `gviz.trace.index.node_state`), what a
+reader is told (`gviz.explain.happening`) and where it is said; ``tests/trace/test_vocabulary.py`` names the missing.
 
 Numbers: nodes, storages, ops, stacks, scopes and passes are counted from 1 within a recording, in the order in which
 they are first spoken of; 0 means "none". A **node** is anything that gets a box: a leaf, a constant, or one operation

@@ -19,11 +19,11 @@ from gviz.adapters.on_import import when_imported
 from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.trace import record as recording
-from gviz.trace.ending import Until
+from gviz.trace.file.ending import Until
 from gviz.trace.kept import Kept
-from gviz.trace.record import OWN, Recording, Within
-from gviz.trace.window import ALL, Window
+from gviz.trace.recording import record as recording
+from gviz.trace.recording.record import OWN, Recording, Within
+from gviz.trace.recording.window import ALL, Window
 from gviz.values import Keep
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ def test_lessons_are_listed_in_order():
 
 def test_the_queries_answer(tmp_path):
     connection = sqlite3.connect(":memory:")
-    connection.executescript((ROOT / "gviz/trace/schema.sql").read_text())
+    connection.executescript((ROOT / "gviz/trace/file/schema.sql").read_text())
     queries = re.findall(r'sqlite3 train.gviz "(.*)"', PAGES["recording.md"])
     assert len(queries) == 3
     for query in queries:

@@ -221,7 +221,7 @@ def _timeline(of: Drawable, params: Params) -> Iterator[Timeline]:
     if isinstance(of, Timeline):
         yield of
     elif isinstance(of, str | os.PathLike):
-        from gviz.trace.reader import open_trace
+        from gviz.trace.file.reader import open_trace
 
         with open_trace(Path(of)) as log:
             yield Timeline(log)

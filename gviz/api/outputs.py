@@ -51,7 +51,7 @@ def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool, hint: str = A
 
 def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
     """Raise `GvizError` if no trace may be written at `path`: over a file that is not a trace not even by force."""
-    from gviz.trace.places import refuse_other_file
+    from gviz.trace.file.places import refuse_other_file
 
     _refuse_place(path, program)
     refuse_other_file(path)

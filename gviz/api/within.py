@@ -16,8 +16,8 @@ from typing import Any
 from gviz import emit, frameworks
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
-from gviz.trace import record as recording
-from gviz.trace.record import Recording, Within
+from gviz.trace.recording import record as recording
+from gviz.trace.recording.record import Recording, Within
 
 
 def breakpoint(*_: Any, **__: Any) -> None:

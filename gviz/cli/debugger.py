@@ -27,7 +27,7 @@ def debug(
 
     The rest is as for `open_debugger`.
     """
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.tui.opening import open_debugger
     from gviz.words.moments import event_at
@@ -43,7 +43,7 @@ def debug(
 
 def walk(trace: Path) -> None:
     """Go through a lesson from node to node to the end, line by line, asking for nothing."""
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.tui import plain
 

@@ -13,11 +13,11 @@ from gviz.api import outputs
 from gviz.cli import streams
 from gviz.cli.session import Program, order
 from gviz.program.order import command
-from gviz.trace import places
+from gviz.trace.file import places
 
 if TYPE_CHECKING:
     from gviz.live.session import ControlledProgram, Report
-    from gviz.trace.reader import Trace
+    from gviz.trace.file.reader import Trace
     from gviz.tui.live import Started
 
 
@@ -35,7 +35,7 @@ class Launcher:
         """Start it, and wait until it is about to begin; leaves with its exit code if it never is."""
         from gviz.live.protocol import Ready
         from gviz.live.session import ControlledProgram, Ended, exit_code
-        from gviz.trace.reader import open_trace
+        from gviz.trace.file.reader import open_trace
         from gviz.trace.timeline import Timeline
         from gviz.tui.live import Started
 
@@ -66,7 +66,7 @@ class Launcher:
 
         What it `printed` goes to the terminal, unless that has seen it.
         """
-        from gviz.trace.file_format import fold
+        from gviz.trace.file.format import fold
 
         for _, log in self._runs:
             log.close()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @contextmanager
 def recorded(program: Program) -> Iterator[Timeline]:
     """The timeline of a trace, or of a run of the program, whose trace is not kept unless it has an `output`."""
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
     with tempfile.TemporaryDirectory(prefix="gviz-") as folder:

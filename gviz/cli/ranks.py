@@ -32,7 +32,7 @@ def recordings(folder: Path) -> list[Path]:
 def compare(paths: Sequence[Path]) -> Path:
     """Print the ranks beside each other, and where they stop agreeing; the one to look at."""
     from gviz.compare.ranks import agreements
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
     with ExitStack() as files:

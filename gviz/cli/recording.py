@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gviz.cli import streams
 from gviz.program.order import Order, command
-from gviz.trace.places import trace_size
+from gviz.trace.file.places import trace_size
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 

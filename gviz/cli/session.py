@@ -18,7 +18,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.program import pytorch_only
 from gviz.program.order import WHOLE, Engine, Keeping, Order
-from gviz.trace import places
+from gviz.trace.file import places
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -128,7 +128,7 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
 
 def is_trace(path: Path) -> bool:
     """Whether a file is a trace: by its name, for what is named so is never run; else by its header."""
-    from gviz.trace.file_format import MAGIC
+    from gviz.trace.file.format import MAGIC
 
     if path.suffix == SUFFIX:
         return True

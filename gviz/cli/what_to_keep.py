@@ -34,7 +34,7 @@ class _Values(click.ParamType["tuple[Keep, int | None]"]):
 def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:
     """Refuse what no bound can be read from."""
     if text:
-        from gviz.trace.bounds import bounds
+        from gviz.trace.file.bounds import bounds
 
         bounds(**{"last" if param.name == "newest" else "max_size": text})
     return text

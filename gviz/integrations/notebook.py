@@ -182,7 +182,7 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
     """Run a cell, record it, and show a player of what happened: ``%%gviz [-o TRACE] [--at EVENT]``."""
     from IPython.display import display
 
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
     asked = _asked(line)

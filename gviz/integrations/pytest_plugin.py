@@ -20,7 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from gviz.explain.finding import Finding
-    from gviz.trace.record import Recording, Within
+    from gviz.trace.recording.record import Recording, Within
     from gviz.trace.timeline import Timeline
     from gviz.where import Aspect
 

@@ -25,8 +25,8 @@ from gviz import site
 from gviz.emit import Listener
 from gviz.live.gate import Gate
 from gviz.live.protocol import Connection, End, Go, Held, Left, LetGo, Pause, Ready, Released, Why, Wish
-from gviz.trace.record import Recording
-from gviz.trace.writer import TraceWriter
+from gviz.trace.file.writer import TraceWriter
+from gviz.trace.recording.record import Recording
 
 SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_POKES = 0.05

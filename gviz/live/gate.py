@@ -20,7 +20,7 @@ from gviz.live.chances import Chance, Test, may_be_nonfinite
 from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.live.protocol import Why, Wish
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
-from gviz.trace.context import CONTEXT, Context
+from gviz.trace.index.context import CONTEXT, Context
 from gviz.trace.outline import WHOLE_NODE
 from gviz.trace.phases import DECIDING, Chapters
 

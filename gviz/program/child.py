@@ -18,8 +18,11 @@ from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.program import order, parent, pytorch_only, runner, sudden_end, torch_name
 from gviz.trace.kept import Kept
-from gviz.trace.record import Recording, recording_to  # now, while the program's own folder is not on the path yet
-from gviz.trace.window import Window
+from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
+    Recording,
+    recording_to,
+)
+from gviz.trace.recording.window import Window
 
 if TYPE_CHECKING:
     from gviz.live.debuggee import Debuggee

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from gviz.trace.ending import Until
+    from gviz.trace.file.ending import Until
     from gviz.values import Keep
 
 
@@ -23,7 +23,7 @@ class Keeping:
     """How much of a program is kept.
 
     Of arrays: whole up to `limit` bytes (None: the recorder's own), less if `keep` asks for it. Of time: between the
-    marks `first` and `last`; of a long run the `newest` parts and bytes, as `gviz.trace.bounds` reads them (empty:
+    marks `first` and `last`; of a long run the `newest` parts and bytes, as `gviz.trace.file.bounds` reads them (empty:
     all); `until` is what ends it (a nan). Of a PyTorch program: `phase`, `module` and `compiled`.
     """
 

@@ -10,7 +10,7 @@ import os
 from functools import wraps
 from typing import NoReturn
 
-from gviz.trace.record import Recording
+from gviz.trace.recording.record import Recording
 
 
 def close_before_exit(recording: Recording) -> None:

@@ -14,7 +14,7 @@ def load(path: str | os.PathLike[str]) -> Timeline:
 
     Raises GvizError if it cannot be read. The file stays open as long as the timeline is used.
     """
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
     return Timeline(open_trace(path))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import get_args
 
 from gviz.errors import GvizError, refuse_unknown
-from gviz.trace.bounds import Bounds, bounds
-from gviz.trace.ending import Until
-from gviz.trace.window import ALL, Window
+from gviz.trace.file.bounds import Bounds, bounds
+from gviz.trace.file.ending import Until
+from gviz.trace.recording.window import ALL, Window
 from gviz.values import Keep
 
 

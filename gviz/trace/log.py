@@ -86,7 +86,7 @@ class EventLog(Protocol):
         ...
 
     def index(self) -> Mapping[str, Array] | None:
-        """The columns of a `gviz.trace.index.Index` over the whole log, if it keeps one."""
+        """The columns of a `gviz.trace.index.columns.Index` over the whole log, if it keeps one."""
         ...
 
     def refresh(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gviz.events import Event, Failed, GradFlowed
-from gviz.trace.node_state import NodeStates
+from gviz.trace.index.node_state import NodeStates
 from gviz.trace.state import NodeState, Phase
 
 

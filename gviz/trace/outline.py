@@ -10,11 +10,11 @@ import numpy as np
 
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.index import Index
+from gviz.trace.index.columns import Index
+from gviz.trace.index.references import References
 from gviz.trace.log import E, EventLog, expect
 from gviz.trace.nonfinite import first_nonfinite
 from gviz.trace.phases import PHASE_KINDS
-from gviz.trace.references import References
 from gviz.trace.state import Iteration, Phase
 
 WHOLE_NODE: frozenset[type[e.Event]] = frozenset((e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed))

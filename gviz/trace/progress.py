@@ -7,9 +7,9 @@ from operator import eq
 from typing import overload
 
 from gviz import events as e
+from gviz.trace.index.references import References
 from gviz.trace.log import EventLog, damaged, expect
 from gviz.trace.passes import Reach, replacement, seed_of
-from gviz.trace.references import References
 from gviz.trace.state import Contribution, Step
 from gviz.values import Array, Value
 

@@ -15,14 +15,14 @@ from gviz import events as e
 from gviz.display import Played
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
-from gviz.trace.index import Index, nodes_of_keys
-from gviz.trace.kept_index import restored
+from gviz.trace.index.columns import Index, nodes_of_keys
+from gviz.trace.index.kept import restored
+from gviz.trace.index.node_state import NodeStates
+from gviz.trace.index.references import References
 from gviz.trace.log import Columns, Dropped, EventLog, damaged, expect
 from gviz.trace.moment import Moment
 from gviz.trace.names import Names
-from gviz.trace.node_state import NodeStates
 from gviz.trace.outline import Outline
-from gviz.trace.references import References
 from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo
 from gviz.values import Array, Value
 

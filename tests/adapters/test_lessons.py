@@ -10,7 +10,7 @@ import pytest
 
 from gviz.cli.lessons import lessons
 from gviz.events import BackwardFinished, GradAccumulated, GradSet, NodeCreated, StepStarted, StorageWritten
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -10,7 +10,7 @@ import pytest
 
 from gviz.cli.lessons import find
 from gviz.events import GradAccumulated, GradSet
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gviz
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

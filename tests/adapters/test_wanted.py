@@ -16,7 +16,7 @@ from gviz.events import (
     StepStarted,
     StorageWritten,
 )
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 from tests.adapters.recorded import events_of, named, of_kind, operations
 
 torch = pytest.importorskip("torch")

@@ -56,7 +56,7 @@ def test_by_itself_the_program_records_from_there_and_shows_it(tmp_path):
 
 
 def test_without_a_recording_there_is_no_post_mortem(tmp_path, monkeypatch):
-    monkeypatch.setattr("gviz.trace.record.latest", None)
+    monkeypatch.setattr("gviz.trace.recording.record.latest", None)
     with pytest.raises(GvizError, match="nothing was recorded"):
         package.post_mortem()
 

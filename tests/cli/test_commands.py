@@ -72,7 +72,7 @@ def test_without_output_the_trace_goes_to_the_cache_and_open_finds_it(folder, tm
 
 
 def test_the_cache_keeps_the_newest(folder, tmp_path, monkeypatch):
-    from gviz.trace import places
+    from gviz.trace.file import places
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for _ in range(places.KEPT + 5):

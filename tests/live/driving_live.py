@@ -7,7 +7,7 @@ from pathlib import Path
 from gviz.live.protocol import Held, Wish
 from gviz.live.session import ControlledProgram, Ended, Written
 from gviz.program.order import Order, command
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 
 PATIENCE = 40

@@ -13,7 +13,7 @@ from driving_live import PATIENCE, Driver, is_gone
 
 from gviz.live.protocol import Wish
 from gviz.live.session import Ended
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gviz.events import Marked
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 
 ROOT = Path(__file__).parents[2]
 BEGIN = "import gviz, os, signal\ngviz.mark('here')\n"

@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace import load
-from gviz.trace import writer as writer_module
-from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS
 from gviz.trace.codec import KIND_NUMBERS, decode, encode, subject
-from gviz.trace.ending import Ending
+from gviz.trace.file import writer as writer_module
+from gviz.trace.file.batch import LARGEST_BODIES, MOST_EVENTS
+from gviz.trace.file.ending import Ending
+from gviz.trace.file.reader import open_trace
+from gviz.trace.file.writer import TraceWriter
 from gviz.trace.log import MemoryLog
-from gviz.trace.reader import open_trace
 from gviz.trace.timeline import Timeline
-from gviz.trace.writer import TraceWriter
 from gviz.values import Value, capture
 
 
@@ -243,7 +243,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
 CHILD = """
 import sys, os
 from gviz import events as e
-from gviz.trace.writer import TraceWriter
+from gviz.trace.file.writer import TraceWriter
 writer = TraceWriter(sys.argv[1], about={}, on_trouble=print)
 n = 0
 while True:
@@ -274,7 +274,7 @@ def test_a_killed_recording_holds_everything_that_was_flushed(tmp_path, lines):
 
 FORK = """
 import os, sys
-from gviz.trace.record import mark, record
+from gviz.trace.recording.record import mark, record
 with record(sys.argv[1]) as recording:
     mark("before")
     child = os.fork()
@@ -303,7 +303,7 @@ import resource, sys
 import numpy as np
 from gviz import emit, events as e
 from gviz.trace.kept import Kept
-from gviz.trace.record import mark, record
+from gviz.trace.recording.record import mark, record
 with record(sys.argv[1], Kept(limit=1 << 20)) as recording:
     mark("before")
     recording.flush()

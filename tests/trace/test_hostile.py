@@ -14,12 +14,14 @@ from histories import ACTIONS, tell
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace import connection, file_format, load
+from gviz.trace import load
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
+from gviz.trace.file import connection
+from gviz.trace.file import format as file_format
+from gviz.trace.file.reader import open_trace
+from gviz.trace.file.writer import TraceWriter
 from gviz.trace.log import MemoryLog
-from gviz.trace.reader import open_trace
 from gviz.trace.timeline import Timeline
-from gviz.trace.writer import TraceWriter
 from gviz.values import Value
 
 
@@ -386,7 +388,7 @@ def test_a_trace_copied_without_its_log_opens_with_what_it_has(tmp_path):
 AS_NOBODY = """
 import os, sys
 from gviz.errors import GvizError
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 if os.geteuid() == 0:
     os.setuid(65534)
 try:

@@ -10,7 +10,7 @@ import pytest
 
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.reader import open_trace
+from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 STORM = """
 import random, signal, sys
 import gviz.engine as torch
-from gviz.trace.record import record
+from gviz.trace.recording.record import record
 
 class Stop(Exception): pass
 
@@ -45,7 +45,7 @@ print(made, stopped)
 CTRL_C = """
 import os, signal, sys, threading
 import gviz.engine as torch
-from gviz.trace.record import record
+from gviz.trace.recording.record import record
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 x = torch.tensor(1.0, requires_grad=True)

@@ -5,10 +5,10 @@ import pytest
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.trace.index import digest
-from gviz.trace.kept_index import restored
-from gviz.trace.reader import open_trace
-from gviz.trace.record import record
+from gviz.trace.file.reader import open_trace
+from gviz.trace.index.columns import digest
+from gviz.trace.index.kept import restored
+from gviz.trace.recording.record import record
 
 
 @pytest.fixture

@@ -14,9 +14,11 @@ import gviz.engine as torch
 from gviz import emit, frameworks
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace import bindings, file_format, load, places
+from gviz.trace import bindings, load
+from gviz.trace.file import format as file_format
+from gviz.trace.file import places
 from gviz.trace.kept import Kept
-from gviz.trace.record import mark, read_source, record
+from gviz.trace.recording.record import mark, read_source, record
 
 ROOT = Path(__file__).parents[2]
 
@@ -297,7 +299,7 @@ def test_without_a_path_a_trace_goes_to_the_cache_folder(tmp_path):
         (cache / f"old-{n}.gviz").touch()
         os.utime(cache / f"old-{n}.gviz", (n, n))
     (cache / "old-0.gviz-journal").touch()
-    program = "from gviz.trace.record import record\nwith record() as r: pass\nprint(r.path)"
+    program = "from gviz.trace.recording.record import record\nwith record() as r: pass\nprint(r.path)"
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
@@ -330,7 +332,7 @@ def test_a_program_may_do_without_its_output(tmp_path, monkeypatch):
 
 
 def test_a_recording_within_a_recorded_program_is_left_out(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr("gviz.trace.record._program", None)
+    monkeypatch.setattr("gviz.trace.recording.record._program", None)
     monkeypatch.setattr(sys, "__stderr__", sys.stderr)
     outer = record(tmp_path / "outer.gviz")
     outer.begin_program()
@@ -352,7 +354,7 @@ def test_a_recording_within_a_recorded_program_is_left_out(tmp_path, monkeypatch
 def test_a_limit_on_the_size_of_files_ends_the_recording_alone(tmp_path):
     program = """
 import resource, sys
-from gviz.trace.record import mark, record
+from gviz.trace.recording.record import mark, record
 with record(sys.argv[1]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
     for n in range(20_000):

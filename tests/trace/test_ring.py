@@ -17,10 +17,10 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.engine import nn
 from gviz.errors import GvizError
-from gviz.trace.alive import MATTERING, Alive
-from gviz.trace.bounds import Bounds, bounds
+from gviz.trace.file.alive import MATTERING, Alive
+from gviz.trace.file.bounds import Bounds, bounds
+from gviz.trace.file.places import trace_size
 from gviz.trace.log import MemoryLog
-from gviz.trace.places import trace_size
 from gviz.trace.timeline import Timeline
 
 ROOT = Path(__file__).parents[2]

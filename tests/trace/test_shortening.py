@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gviz.events import GradAccumulated, StepStarted
-from gviz.trace.shortening import shorten
+from gviz.trace.file.shortening import shorten
 from gviz.values import Value, decode, statistics
 
 NUMBERS = st.one_of(

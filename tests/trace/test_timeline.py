@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace.changes import ChangeList
+from gviz.trace.index.changes import ChangeList
 from gviz.trace.log import MemoryLog
 from gviz.trace.passes import seed_of
 from gviz.trace.replay import replay
@@ -38,7 +38,7 @@ def test_every_moment_of_the_timeline_is_what_replay_says(events):
 def test_so_is_every_moment_backwards_whoever_else_may_go_back_at_the_same_time(events):
     log = MemoryLog(events)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gviz.trace.node_state.NodeStates._is_alone", lambda *moments: False)
+        patch.setattr("gviz.trace.index.node_state.NodeStates._is_alone", lambda *moments: False)
         timeline = Timeline(log)
         for n in reversed(range(len(log) + 1)):
             states = replay(log, n)
@@ -358,7 +358,7 @@ def test_the_first_nan_is_found_wherever_it_is():
 
 
 def test_a_full_memory_of_answers_keeps_those_that_are_asked_for(shared_leaf, monkeypatch):
-    monkeypatch.setattr("gviz.trace.node_state._KEPT_STATES", 2)
+    monkeypatch.setattr("gviz.trace.index.node_state._KEPT_STATES", 2)
     timeline = Timeline(shared_leaf)
     for n in range(len(timeline) + 1):
         states = replay(shared_leaf, n)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gviz import events as e
-from gviz.trace import index
-from gviz.trace.alive import MATTERING
 from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.file.alive import MATTERING
+from gviz.trace.index import columns as index
 
 PACKAGE = Path(e.__file__).parent
 SAID = [kind for kind in e.KINDS if kind not in e.DEFINITIONS]

@@ -50,7 +50,7 @@ def command(
     from gviz.compare.closeness import EXACT, Tolerance
     from gviz.compare.comparison import compared
     from gviz.compare.side import Side
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
     with ExitStack() as files:

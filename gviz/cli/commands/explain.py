@@ -22,7 +22,7 @@ def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: s
     PLACE is a node as #4, a name, an operation or demo.py:4, of its nodes the last one made; `error` asks why the
     program failed, `alive` which graphs are alive. Without PLACE: why it failed, or what else is wrong.
     """
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
     with open_trace(trace) as log:

@@ -13,7 +13,7 @@ from gviz.cli.settings import GlobalOptions
 from gviz.cli.versions import versions
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.trace import places
+from gviz.trace.file import places
 from gviz.tui import terminal
 
 SCHEMA = 1

@@ -12,7 +12,7 @@ from gviz.cli.moment import at_option
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.errors import GvizError
-from gviz.trace import places
+from gviz.trace.file import places
 
 
 @click.command("open")
@@ -34,7 +34,7 @@ def command(settings: GlobalOptions, trace: Path | None, other: Path | None, at:
         path = ranks.compare(ranks.recordings(path))
     lines = opening.over_a_recording
     if other is not None:
-        from gviz.trace.reader import open_trace
+        from gviz.trace.file.reader import open_trace
 
         with open_trace(other):  # what is no trace is told before anything opens
             lines = (*lines, f"compare {other}")

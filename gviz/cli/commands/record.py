@@ -13,7 +13,7 @@ import click
 from gviz.cli import shell, streams, trace_name
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
 from gviz.errors import GvizError
-from gviz.trace.places import trace_size
+from gviz.trace.file.places import trace_size
 
 
 @click.command("record", context_settings=SCRIPT_CONTEXT)
@@ -42,7 +42,7 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
 def _report(trace: Path) -> None:
     """Say on stderr what was written, and how to look at it."""
     from gviz.numbers import bytes_text
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
 
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"

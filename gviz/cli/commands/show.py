@@ -28,7 +28,7 @@ def command(trace: Path, page: str, place: str | None, at: str | None, kind: str
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(trace)} node 4", exit_code=2)
     from gviz.cli import json_form, pages
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.words.moments import event_at
     from gviz.words.nodes import node_at

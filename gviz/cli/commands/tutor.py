@@ -27,7 +27,7 @@ def command(settings: GlobalOptions) -> None:
 
 def _teach(trace: Path, title: str, settings: GlobalOptions) -> None:
     from gviz import tui
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.tui import plain, terminal
 

@@ -52,7 +52,7 @@ def command(
     CHANGE is "x = 5", "w[0, 1] = 0", "grad z = 2", and at most one a range "x = -3..3", which draws curves. Every
     operation and pass of one iteration is run again, the last one unless --at says another.
     """
-    from gviz.trace.reader import open_trace
+    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.tui.sweeping import named
     from gviz.whatif.sweep import swept

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from gviz.errors import GvizError
 from gviz.events import COUNTS
 from gviz.plain_text import shown
-from gviz.trace.batch import MOST_EVENTS, Batch, Row
-from gviz.trace.connection import Connection, damaged
+from gviz.trace.file.batch import MOST_EVENTS, Batch, Row
+from gviz.trace.file.connection import Connection, damaged
 
 _KEPT_BATCHES = 80
 

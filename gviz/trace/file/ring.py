@@ -11,11 +11,11 @@ from itertools import chain, starmap
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.numbers import bytes_text
-from gviz.trace import file_format
-from gviz.trace.alive import MATTERING, Alive
-from gviz.trace.batch import Batch
-from gviz.trace.bounds import Bounds
 from gviz.trace.codec import KIND_NUMBERS, decode, values
+from gviz.trace.file import format as file_format
+from gviz.trace.file.alive import MATTERING, Alive
+from gviz.trace.file.batch import Batch
+from gviz.trace.file.bounds import Bounds
 from gviz.trace.phases import DECIDING, Chapters
 
 Put = Callable[[list[e.Event], int, int], None]

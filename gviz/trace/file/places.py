@@ -44,7 +44,7 @@ def remove_trace(path: Path) -> None:
 
 def refuse_other_file(path: Path) -> None:
     """Raise `GvizError` if there is a file that is not a trace, so that nobody writes a trace over it."""
-    from gviz.trace.file_format import APPLICATION_ID, MAGIC  # brings numpy, which the folder of traces does not need
+    from gviz.trace.file.format import APPLICATION_ID, MAGIC  # brings numpy, which the folder of traces does not need
 
     try:
         with path.open("rb") as file:

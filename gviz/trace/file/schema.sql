@@ -59,7 +59,7 @@ CREATE TABLE chunk (    -- elements of large arrays, each piece once, however of
 );
 
 CREATE TABLE index_column ( -- columns for fast seeking, written at a clean close; can be rebuilt from the events
-    name TEXT PRIMARY KEY,      -- as in gviz/trace/index.py
+    name TEXT PRIMARY KEY,      -- as in gviz/trace/index/columns.py
     dtype TEXT NOT NULL,        -- of numpy: |u1, <u2, <u4 or <u8
     bytes BLOB NOT NULL         -- the elements
 );

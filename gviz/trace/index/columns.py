@@ -11,9 +11,9 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Edge
-from gviz.trace.changes import ChangeList
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.context import CONTEXT, Context
+from gviz.trace.index.changes import ChangeList
+from gviz.trace.index.context import CONTEXT, Context
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.passes import Carriers
 from gviz.trace.phases import DECIDING, Chapters

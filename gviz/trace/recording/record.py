@@ -20,16 +20,17 @@ from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
 from gviz.plain_text import shown
-from gviz.trace import file_format, shortening
 from gviz.trace.bindings import LARGEST_SOURCE
-from gviz.trace.capture import overhearing, overhearing_warnings
-from gviz.trace.ending import Ending
+from gviz.trace.file import format as file_format
+from gviz.trace.file import shortening
+from gviz.trace.file.ending import Ending
+from gviz.trace.file.places import new_trace, refuse_other_file, remove_trace
+from gviz.trace.file.writer import TraceWriter, utc_now
 from gviz.trace.kept import EVERYTHING, Kept
 from gviz.trace.log import MemoryLog
-from gviz.trace.places import new_trace, refuse_other_file, remove_trace
-from gviz.trace.raised import message, printed, raised_at
-from gviz.trace.window import begin_at, end_at
-from gviz.trace.writer import TraceWriter, utc_now
+from gviz.trace.recording.capture import overhearing, overhearing_warnings
+from gviz.trace.recording.raised import message, printed, raised_at
+from gviz.trace.recording.window import begin_at, end_at
 from gviz.version import __version__
 
 OWN = "gviz.engine"

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from gviz.trace.file_format import CHUNK_BYTES, HASH_BYTES
+from gviz.trace.file.format import CHUNK_BYTES, HASH_BYTES
 from gviz.values import INLINE_BYTES, Value, statistics
 
 

@@ -9,17 +9,17 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Output
-from gviz.trace.abandoned import Abandoned
-from gviz.trace.changes import EMPTY
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.index import Index, output_key
+from gviz.trace.index.abandoned import Abandoned
+from gviz.trace.index.changes import EMPTY
+from gviz.trace.index.columns import Index, output_key
+from gviz.trace.index.references import References
+from gviz.trace.index.sweep import swept
 from gviz.trace.log import EventLog, expect
 from gviz.trace.passes import Reach, grad_left, standing
 from gviz.trace.progress import Arrivals, Progress, pass_of
-from gviz.trace.references import References
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.storage import value_after
-from gviz.trace.sweep import swept
 from gviz.values import Value
 
 Stamp = tuple[int, int, tuple[int, ...], int, tuple[int, ...]]

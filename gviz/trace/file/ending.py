@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from gviz.trace.event_table import Said
+from gviz.trace.file.event_table import Said
 from gviz.trace.nonfinite import first_place
 
 Until = Literal["", "nan", "inf"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gviz import events as e
 from gviz.events import Edge
-from gviz.trace.index import Index
+from gviz.trace.index.columns import Index
 from gviz.trace.log import EventLog, damaged, expect
 
 _ANY = -1

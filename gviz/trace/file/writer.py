@@ -18,18 +18,18 @@ from queue import Empty, SimpleQueue
 from threading import get_ident
 
 from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
-from gviz.trace import file_format
-from gviz.trace.batch import MOST_EVENTS, Batch
-from gviz.trace.bounds import UNBOUNDED, Bounds
-from gviz.trace.chunks import Chunks
 from gviz.trace.codec import KIND_NUMBERS, decode
-from gviz.trace.ending import Ending
-from gviz.trace.event_table import EventTable, Said
+from gviz.trace.file import format as file_format
+from gviz.trace.file.batch import MOST_EVENTS, Batch
+from gviz.trace.file.bounds import UNBOUNDED, Bounds
+from gviz.trace.file.chunks import Chunks
+from gviz.trace.file.ending import Ending
+from gviz.trace.file.event_table import EventTable, Said
+from gviz.trace.file.request import Request
+from gviz.trace.file.ring import Ring
+from gviz.trace.file.shortening import shorten
+from gviz.trace.file.witness import Witness
 from gviz.trace.nonfinite import first_nonfinite, first_place
-from gviz.trace.request import Request
-from gviz.trace.ring import Ring
-from gviz.trace.shortening import shorten
-from gviz.trace.witness import Witness
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
@@ -257,8 +257,8 @@ class TraceWriter:
             self._first_bad = self._count - len(events) + place
 
     def _finish(self) -> None:
-        from gviz.trace.index import Index
-        from gviz.trace.reader import open_trace
+        from gviz.trace.file.reader import open_trace
+        from gviz.trace.index.columns import Index
 
         if self._ring is not None:
             with self._connection as connection:

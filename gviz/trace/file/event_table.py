@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Iterable
 
 from gviz.events import Event
-from gviz.trace.batch import LARGEST_BODIES, MOST_EVENTS, RowFields, encode_rows
-from gviz.trace.chunks import Chunks
 from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, encode, subject, with_values
-from gviz.trace.ring import Ring
+from gviz.trace.file.batch import LARGEST_BODIES, MOST_EVENTS, RowFields, encode_rows
+from gviz.trace.file.chunks import Chunks
+from gviz.trace.file.ring import Ring
 from gviz.values import INLINE_BYTES
 
 Said = tuple[Event, int, int]

@@ -14,11 +14,11 @@ import numpy as np
 
 from gviz.events import KINDS, Event, OpSeen, SourceSeen, StackSeen
 from gviz.site import Frame
-from gviz.trace import file_format
-from gviz.trace.batch import Batch, Row
-from gviz.trace.batches import Batches
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
-from gviz.trace.connection import Connection, damaged
+from gviz.trace.file import format as file_format
+from gviz.trace.file.batch import Batch, Row
+from gviz.trace.file.batches import Batches
+from gviz.trace.file.connection import Connection, damaged
 from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped
 from gviz.values import ITEM_SIZES, Array, Value
 from gviz.values import decode as decode_array

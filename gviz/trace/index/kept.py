@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gviz.trace.changes import ChangeList, Run
-from gviz.trace.index import LISTS, TABLES, Index, digest
+from gviz.trace.index.changes import ChangeList, Run
+from gviz.trace.index.columns import LISTS, TABLES, Index, digest
 from gviz.trace.phases import PHASE_KINDS
 from gviz.values import Array
 
