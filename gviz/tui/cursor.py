@@ -10,9 +10,9 @@ from gviz.events import Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui import stopping
-from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.commands import stopping
+from gviz.tui.commands.asking import Asker
 from gviz.tui.found import hits_of
 from gviz.where import stop
 from gviz.words import nodes

@@ -20,10 +20,10 @@ from gviz.plain_text import clipped
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.command import Command
-from gviz.tui.commands import BY_NAME
+from gviz.tui.commands.saving import lasting
+from gviz.tui.commands.table import BY_NAME
 from gviz.tui.cursor import Arrival, Cursor
-from gviz.tui.saving import lasting
+from gviz.tui.language.command import Command
 
 REFRESH_SECONDS = 0.05
 QUIET_SECONDS = 0.5

@@ -12,14 +12,14 @@ from gviz.live.protocol import Mode
 from gviz.live.session import Ended, Report, Written
 from gviz.plain_text import shown
 from gviz.tui import plain
-from gviz.tui.command import Command
-from gviz.tui.command_lines import echoed, typed
-from gviz.tui.completing import completions
+from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
+from gviz.tui.language.command import Command
+from gviz.tui.language.command_lines import echoed, typed
+from gviz.tui.language.completing import completions
+from gviz.tui.language.reading import Reader
 from gviz.tui.live import Launch, Live, code_of, kept
-from gviz.tui.live_acts import ACTS, carried_out
-from gviz.tui.reading import Reader
 from gviz.tui.session import Session
 
 SIZE = (80, 24)

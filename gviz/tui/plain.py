@@ -18,16 +18,17 @@ from gviz.explain.happening import sentence
 from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
-from gviz.tui import lines, stopping
-from gviz.tui.command import Asked, Command, FrontEnd, Look, Said
-from gviz.tui.command_lines import echoed, typed
-from gviz.tui.completing import completions
+from gviz.tui import lines
+from gviz.tui.commands import stopping
 from gviz.tui.cursor import HELD, Arrival, Cursor, start_of
 from gviz.tui.drawing.beside import differences, title
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
-from gviz.tui.parsing import spec_of
-from gviz.tui.reading import Reader
+from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Said
+from gviz.tui.language.command_lines import echoed, typed
+from gviz.tui.language.completing import completions
+from gviz.tui.language.parsing import spec_of
+from gviz.tui.language.reading import Reader
 from gviz.tui.session import Session
 from gviz.tui.tutor import Noticed, Tutor
 

@@ -16,8 +16,8 @@ from gviz.render import exporters, picture
 from gviz.render.exporters import EXPORTERS, Exporter, ExportOptions, exporter_for, last_moment, moment_scene
 from gviz.render.scene import Options
 from gviz.render.text import text
+from gviz.tui.language.parsing import help_for
 from gviz.tui.lines import plain
-from gviz.tui.parsing import help_for
 
 BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}
 BEGINNINGS = {

@@ -10,7 +10,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.asking import Asker
+from gviz.tui.commands.asking import Asker
 from gviz.tui.screens.sheet import Sheet, SheetScreen
 from gviz.tui.widgets.node import NodePanel
 from gviz.words.expressions import evaluated

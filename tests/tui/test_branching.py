@@ -8,7 +8,7 @@ import gviz.engine as torch
 from gviz.trace import load
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui import sweeping
+from gviz.tui.commands import sweeping
 from gviz.tui.screens.sheet import Sheet
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel

@@ -14,11 +14,11 @@ from gviz.events import GradAccumulated
 from gviz.trace import navigation
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui import stopping
-from gviz.tui.asking import Asker
 from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.commands import stopping
+from gviz.tui.commands.asking import Asker
 from gviz.tui.cursor import Cursor
-from gviz.tui.parsing import parse
+from gviz.tui.language.parsing import parse
 from gviz.tui.plain import debug
 from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.widgets.rows import KeysRow

@@ -1,10 +1,10 @@
 import pytest
 
 from gviz.errors import GvizError
-from gviz.tui.command import Command
-from gviz.tui.commands import SPECS
+from gviz.tui.commands.table import SPECS
+from gviz.tui.language.command import Command
+from gviz.tui.language.parsing import help_for, parse
 from gviz.tui.lines import plain
-from gviz.tui.parsing import help_for, parse
 
 
 @pytest.mark.parametrize(

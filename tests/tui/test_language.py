@@ -8,12 +8,12 @@ from stories import demo, failed, iterations
 
 from gviz.errors import GvizError
 from gviz.tui import keymaps
-from gviz.tui.command import Look, Said
-from gviz.tui.commands import SPECS
+from gviz.tui.commands.saving import session_lines
+from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config, read
-from gviz.tui.parsing import parse, spec_of
+from gviz.tui.language.command import Look, Said
+from gviz.tui.language.parsing import parse, spec_of
 from gviz.tui.plain import debug
-from gviz.tui.saving import session_lines
 from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.sheet import QuestionScreen
 from gviz.tui.widgets.rows import KeysRow

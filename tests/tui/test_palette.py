@@ -6,10 +6,10 @@ from stories import demo
 from textual.command import CommandPalette
 from textual.widgets import Input
 
-from gviz.tui.commands import SPECS
-from gviz.tui.completing import completions
+from gviz.tui.commands.table import SPECS
 from gviz.tui.keymaps import keys_of
-from gviz.tui.parsing import parse
+from gviz.tui.language.completing import completions
+from gviz.tui.language.parsing import parse
 from gviz.tui.screens.palette import entries
 
 

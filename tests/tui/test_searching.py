@@ -6,7 +6,7 @@ from stories import iterations
 
 from gviz.trace import stops
 from gviz.tui import plain
-from gviz.tui.command import Command
+from gviz.tui.language.command import Command
 from gviz.tui.screens import searching
 
 

@@ -54,7 +54,7 @@ def command(
     """
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.tui.sweeping import named
+    from gviz.tui.commands.sweeping import named
     from gviz.whatif.sweep import swept
     from gviz.words.moments import event_at
 
@@ -80,7 +80,7 @@ def _branch(
     output: Path | None,
     force: bool,
 ) -> None:
-    from gviz.tui.branching import branch_of, differences, meanings, stops, what_runs_again
+    from gviz.tui.commands.branching import branch_of, differences, meanings, stops, what_runs_again
 
     branch = branch_of(timeline, iteration, changes)
     told = (what_runs_again(timeline, iteration), meanings(timeline, iteration, changes), stops(timeline, branch))
@@ -110,7 +110,7 @@ def _refuse_suffix(output: Path, *, is_range: bool) -> None:
 
 
 def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequence[str]) -> Iterator[str]:
-    from gviz.tui.asking import Asker
+    from gviz.tui.commands.asking import Asker
 
     width = max(map(len, shows))
     before = [Asker(timeline).evaluated(text, iteration.end) for text in shows]
@@ -122,7 +122,7 @@ def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequ
 def _in_branch(text: str, branch: Branch) -> str:
     """An expression in a branch; if that had to stop somewhere it may not be known."""
     from gviz.trace.timeline import Timeline
-    from gviz.tui.asking import Asker
+    from gviz.tui.commands.asking import Asker
 
     other = Timeline(branch.log)
     try:
@@ -145,7 +145,7 @@ def _sweep(
     settings: GlobalOptions,
 ) -> None:
     from gviz.render.curve import svg_curves, text_curve
-    from gviz.tui.sweeping import curves
+    from gviz.tui.commands.sweeping import curves
     from gviz.whatif.sweep import swept
 
     if len(ranges) != 1 or not shows:

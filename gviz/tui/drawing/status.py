@@ -7,7 +7,7 @@ from gviz.explain.names import label, phase_words
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands import BY_NAME
+from gviz.tui.commands.table import BY_NAME
 from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, line

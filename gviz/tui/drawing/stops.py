@@ -6,9 +6,9 @@ from itertools import takewhile
 
 from gviz.plain_text import shown
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.commands.stopping import described
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, line, wrapped
-from gviz.tui.stopping import described
 
 COUNTED = 100_000
 """Hits are counted as they go by up to this event; beyond it that takes longer than a key may."""

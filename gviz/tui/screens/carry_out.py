@@ -11,11 +11,11 @@ from rich.cells import cell_len
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.tui.arrangement import PANELS
-from gviz.tui.command import Asked, Command, FrontEnd, Look, Said
-from gviz.tui.comparing import Compared
+from gviz.tui.commands.comparing import Compared
+from gviz.tui.commands.looking import wrapped_lines
 from gviz.tui.cursor import Arrival
-from gviz.tui.looking import wrapped_lines
-from gviz.tui.parsing import spec_of
+from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Said
+from gviz.tui.language.parsing import spec_of
 from gviz.tui.widgets.node import NodePanel
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from gviz.render import comparison as text_of
 from gviz.trace.moment import Moment
 from gviz.tui import lines
-from gviz.tui.comparing import Compared
+from gviz.tui.commands.comparing import Compared
 from gviz.tui.drawing.paired import BESIDE, pair_lines
 from gviz.tui.lines import Line
 from gviz.tui.messages import RowActed

@@ -8,8 +8,8 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from gviz.trace.timeline import Timeline
-from gviz.tui.command import Command
 from gviz.tui.cursor import Arrival, Cursor
+from gviz.tui.language.command import Command
 from gviz.tui.messages import NodePointed, Seek
 from gviz.tui.session import Session
 

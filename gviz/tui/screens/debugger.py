@@ -12,14 +12,14 @@ from textual.reactive import reactive
 
 from gviz.errors import GvizError
 from gviz.trace.timeline import Timeline
-from gviz.tui.command import Command, Said
+from gviz.tui.commands.looking import wrapped_lines
 from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival, Cursor
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.language.command import Command, Said
+from gviz.tui.language.parsing import spec_of
+from gviz.tui.language.reading import Reader
 from gviz.tui.lines import Line, line
-from gviz.tui.looking import wrapped_lines
-from gviz.tui.parsing import spec_of
-from gviz.tui.reading import Reader
 from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.carry_out import carry_out, say

@@ -15,14 +15,14 @@ from textual.timer import Timer
 
 from gviz.live.protocol import Mode
 from gviz.live.session import Ended, Report
-from gviz.tui.command import Command
+from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
+from gviz.tui.language.command import Command
+from gviz.tui.language.parsing import parse
 from gviz.tui.live import Launch, Live, kept
-from gviz.tui.live_acts import ACTS, carried_out
-from gviz.tui.parsing import parse
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.widgets.output import OutputPanel
 

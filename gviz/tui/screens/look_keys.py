@@ -14,15 +14,15 @@ from textual.screen import Screen
 from gviz.explain.names import label
 from gviz.render.fold import ALL, Filter
 from gviz.trace.moment import Moment
-from gviz.tui import folding
 from gviz.tui.breakpoints import Breakpoint
-from gviz.tui.command import Command
-from gviz.tui.comparing import Compared
+from gviz.tui.commands import folding
+from gviz.tui.commands.comparing import Compared
 from gviz.tui.drawing.keys import help_page
 from gviz.tui.drawing.passes import pass_rows
+from gviz.tui.language.command import Command
+from gviz.tui.language.parsing import spec_of
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed, RowActed
-from gviz.tui.parsing import spec_of
 from gviz.tui.screens.chooser import ChooserScreen
 from gviz.tui.screens.compared import ComparedScreen
 from gviz.tui.screens.cursor_keys import CursorKeys

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from gviz.tui.commands import SPECS
+from gviz.tui.commands.table import SPECS
 from gviz.tui.keymaps import ACTS, KEYMAPS, Keys, first
 from gviz.tui.themes import SHORT
 

@@ -8,11 +8,11 @@ from functools import partial
 from textual import events
 from textual.reactive import reactive
 
-from gviz.tui.command import Command
-from gviz.tui.completing import completions
+from gviz.tui.commands.export import usual_name
 from gviz.tui.drawing.keys import offered
-from gviz.tui.export import usual_name
 from gviz.tui.keymaps import Keys, first
+from gviz.tui.language.command import Command
+from gviz.tui.language.completing import completions
 from gviz.tui.messages import Typed
 from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.bindings import keymap

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from gviz.tui import stopping
-from gviz.tui.command import Command
+from gviz.tui.commands import stopping
+from gviz.tui.language.command import Command
 
 if TYPE_CHECKING:
     from gviz.tui.screens.debugger import DebuggerScreen

@@ -8,8 +8,8 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from gviz.tui.command import Command
 from gviz.tui.cursor import Arrival
+from gviz.tui.language.command import Command
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.tutor import Noticed, Tutor
 

@@ -10,7 +10,7 @@ from textual.reactive import reactive
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
-from gviz.tui.asking import Asker
+from gviz.tui.commands.asking import Asker
 from gviz.tui.drawing.node import Subject, node_lines
 from gviz.tui.drawing.tensor import node_tensors
 from gviz.tui.drawing.watched import watch_lines

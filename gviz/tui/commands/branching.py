@@ -19,8 +19,8 @@ from gviz.plain_text import shown
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
-from gviz.tui.asking import Asker
-from gviz.tui.command import Look, Said
+from gviz.tui.commands.asking import Asker
+from gviz.tui.language.command import Look, Said
 from gviz.tui.lines import Line, fitted
 from gviz.tui.session import Session
 
@@ -44,7 +44,7 @@ def what_if(session: Session, text: str) -> Look | Said:
     From then on every moment of the iteration shows both numbers, until all is taken back. A range draws curves.
     """
     if ".." in text.partition("=")[2]:
-        from gviz.tui.sweeping import sweep  # it draws with what stands here
+        from gviz.tui.commands.sweeping import sweep  # it draws with what stands here
 
         return sweep(session, text, _changes(session))
     changes = (*_changes(session), text) if text else _changes(session)

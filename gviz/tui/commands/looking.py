@@ -13,8 +13,8 @@ from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
 from gviz.explain.names import label
 from gviz.plain_text import shown
-from gviz.tui import asking, lines
-from gviz.tui.command import Command, Look, Said
+from gviz.tui import lines
+from gviz.tui.commands import asking
 from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.explanation import explanation_lines
 from gviz.tui.drawing.node import Subject, frame_text, node_lines
@@ -25,6 +25,7 @@ from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.drawing.tensor import tensor_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import key_lines
+from gviz.tui.language.command import Command, Look, Said
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.places import source_place
 from gviz.tui.session import Session

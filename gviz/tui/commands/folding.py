@@ -6,8 +6,8 @@ from functools import partial
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
-from gviz.tui.command import Look, Said
 from gviz.tui.drawing.modules import module_lines
+from gviz.tui.language.command import Look, Said
 from gviz.tui.session import Session
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
-from gviz.tui.command import Asked, Command, Reply, Said, Script
 from gviz.tui.cursor import Arrival
-from gviz.tui.parsing import parse, spec_of
+from gviz.tui.language.command import Asked, Command, Reply, Said, Script
+from gviz.tui.language.parsing import parse, spec_of
 
 MOST = 10_000
 """Lines that one typed line may lead to, through scripts and the commands of breakpoints."""

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
-from gviz.tui.command import Command, Look, Said, Spec
-from gviz.tui.commands import BY_NAME, GROUPS, SPECS
+from gviz.tui.commands.table import BY_NAME, GROUPS, SPECS
 from gviz.tui.drawing.words import words_page
+from gviz.tui.language.command import Command, Look, Said, Spec
 from gviz.tui.lines import Line, line, wrapped
 
 _CAPITALS = {

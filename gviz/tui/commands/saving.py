@@ -10,7 +10,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint
-from gviz.tui.command import Asked, Said, Script
+from gviz.tui.language.command import Asked, Said, Script
 from gviz.tui.session import Session, program_name
 from gviz.where import Stop, stop
 

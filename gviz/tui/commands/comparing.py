@@ -13,7 +13,7 @@ from gviz.errors import GvizError
 from gviz.render import comparison as text_of
 from gviz.trace import load
 from gviz.tui import lines
-from gviz.tui.command import Look
+from gviz.tui.language.command import Look
 from gviz.tui.lines import Line
 from gviz.tui.session import Session
 

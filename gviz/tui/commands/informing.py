@@ -11,7 +11,7 @@ from gviz.explain.names import label
 from gviz.numbers import kind_text, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.plan import planned
-from gviz.tui import asking, stopping
+from gviz.tui.commands import asking, stopping
 from gviz.tui.session import Session
 
 ROWS = 200

@@ -9,8 +9,8 @@ from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import number
 from gviz.plain_text import shown
-from gviz.tui.branching import require_engine
-from gviz.tui.command import Look
+from gviz.tui.commands.branching import require_engine
+from gviz.tui.language.command import Look
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
 

@@ -14,9 +14,9 @@ from gviz.render.curve import text_curve
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
-from gviz.tui.asking import Asker
-from gviz.tui.branching import branch_of, meanings, require_engine, stops, what_runs_again
-from gviz.tui.command import Look
+from gviz.tui.commands.asking import Asker
+from gviz.tui.commands.branching import branch_of, meanings, require_engine, stops, what_runs_again
+from gviz.tui.language.command import Look
 from gviz.tui.lines import Line
 from gviz.tui.session import Session
 

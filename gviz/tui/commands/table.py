@@ -13,7 +13,8 @@ from typing import NoReturn
 from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui import (
+from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.commands import (
     asking,
     branching,
     comparing,
@@ -26,11 +27,10 @@ from gviz.tui import (
     saving,
     stopping,
 )
-from gviz.tui.asking import Asker
-from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.command import Asked, Command, FrontEnd, Look, Run, Said, Script, Spec
+from gviz.tui.commands.asking import Asker
 from gviz.tui.cursor import Arrival, Cursor, Move
 from gviz.tui.folds import Folds
+from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Run, Said, Script, Spec
 from gviz.tui.session import Session
 from gviz.words.vocabulary import A_MOMENT
 
@@ -89,7 +89,7 @@ def _commands(session: Session, command: Command) -> Said:
 
 
 def _help(session: Session, command: Command) -> Look | Said:
-    from gviz.tui import parsing  # it reads this table
+    from gviz.tui.language import parsing  # it reads this table
 
     return parsing.help_for(command.argument)
 
@@ -99,7 +99,7 @@ def _of_a_program(session: Session, command: Command) -> NoReturn:
 
 
 def _export(session: Session, command: Command) -> Said:
-    from gviz.tui.export import export
+    from gviz.tui.commands.export import export
 
     if command.argument.endswith(branching.SUFFIX):
         return branching.export(session, command.argument)

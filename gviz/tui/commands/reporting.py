@@ -7,7 +7,7 @@ import shutil
 from gviz.crash import write_asked_for
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
-from gviz.tui.command import Said
+from gviz.tui.language.command import Said
 from gviz.tui.session import Session
 
 

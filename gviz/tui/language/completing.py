@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from gviz.errors import GvizError
 from gviz.explain.table import findable
-from gviz.tui import parsing
-from gviz.tui.command_lines import WORD_ENDS
-from gviz.tui.commands import SPECS
-from gviz.tui.copying import OF_NODE
-from gviz.tui.informing import PAGES
+from gviz.tui.commands.copying import OF_NODE
+from gviz.tui.commands.informing import PAGES
+from gviz.tui.commands.table import SPECS
+from gviz.tui.language import parsing
+from gviz.tui.language.command_lines import WORD_ENDS
 from gviz.tui.session import Session
 from gviz.tui.settings import SETTINGS
 from gviz.where import EVENTS

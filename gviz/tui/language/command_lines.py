@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from gviz.plain_text import shown
-from gviz.tui.reading import Reader
+from gviz.tui.language.reading import Reader
 
 PROMPT = "(gviz) "
 WORD_ENDS = " (,"

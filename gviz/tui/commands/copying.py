@@ -11,8 +11,8 @@ from gviz.explain.names import label, label_at
 from gviz.numbers import grad, short
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import OutputState
-from gviz.tui.asking import MOST_ELEMENTS
-from gviz.tui.command import FrontEnd
+from gviz.tui.commands.asking import MOST_ELEMENTS
+from gviz.tui.language.command import FrontEnd
 from gviz.tui.session import Session
 from gviz.values import Value
 from gviz.words.expressions import evaluated
