@@ -14,13 +14,13 @@ from gviz import where
 from gviz.api import outputs
 from gviz.api.moments import moment_of
 from gviz.errors import GvizError, refuse_unknown
+from gviz.render.boxes.calls import graph_of
+from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tensors
+from gviz.render.boxes.selection import shown_nodes
 from gviz.render.call_names import fitting_calls
-from gviz.render.calls import graph_of
 from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
-from gviz.render.options import DENSITIES, TENSORS, Density, Options, Tensors
+from gviz.render.forms.series import frames, pass_moments
 from gviz.render.request import Part, check_moment
-from gviz.render.selection import shown_nodes
-from gviz.render.series import frames, pass_moments
 from gviz.render.theme import Direction
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline

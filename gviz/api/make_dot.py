@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gviz.api.moments import moment_of
-from gviz.render.dot import digraph
 from gviz.render.exporters import last_moment, moment_scene
-from gviz.render.graph import Digraph
+from gviz.render.graphviz.dot import digraph
+from gviz.render.graphviz.graph import Digraph
 from gviz.render.scene import Options
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -69,7 +69,7 @@ def _bundle(timeline: Timeline, text: str) -> dict[str, str]:
 
 def _picture(timeline: Timeline) -> str:
     """The last moment as SVG; empty where there is nothing to draw, too much, or nothing to draw with."""
-    from gviz.render import svg
+    from gviz.render.forms import svg
     from gviz.render.request import ExportOptions, last_moment
 
     if not timeline.nodes:
@@ -86,8 +86,8 @@ def _picture(timeline: Timeline) -> str:
 
 def _fitting(timeline: Timeline, n: int, options: ExportOptions) -> ExportOptions | None:
     """The options with modules closed until the picture is small enough; None if it never is."""
-    from gviz.render.calls import graph_of
-    from gviz.render.fold import Filter, closed_to_fit
+    from gviz.render.boxes.calls import graph_of
+    from gviz.render.boxes.fold import Filter, closed_to_fit
     from gviz.render.request import moment_structure
 
     infos = [timeline.info(node) for node in timeline.nodes_of(timeline.iteration_at(n))]
@@ -98,7 +98,7 @@ def _fitting(timeline: Timeline, n: int, options: ExportOptions) -> ExportOption
 
 def recording_text(timeline: Timeline) -> str:
     """A recording in a line, and what there is at its end, if that is not much."""
-    from gviz.render import text
+    from gviz.render.forms import text
     from gviz.render.request import ExportOptions, last_moment
 
     passes = sum(phase.kind == "backward" for phase in timeline.phases)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.render.fold import CallGraph, ModuleCall, calls_of, modules
+from gviz.render.boxes.fold import CallGraph, ModuleCall, calls_of, modules
 
 NUMBERED = re.compile(r"(.+):(\d+)")
 SOME = 6

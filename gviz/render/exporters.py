@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from gviz.errors import GvizError
-from gviz.render import animation, as_json, dot, gif, mermaid, page, raster, svg, text
-from gviz.render.drawing import Picture
+from gviz.render import page
+from gviz.render.forms import animation, as_json, gif, mermaid, raster, svg, text
+from gviz.render.graphviz import dot
+from gviz.render.graphviz.drawing import Picture
 from gviz.render.request import ExportOptions, last_moment, moment_scene
 from gviz.trace.timeline import Timeline
 

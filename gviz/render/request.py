@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.render.boxes.calls import graph_of
+from gviz.render.boxes.fold import ALL, CallGraph, Closed, Filter, asked_for, closed_below, closed_to_fit, fold
+from gviz.render.boxes.options import Options
+from gviz.render.boxes.selection import optimizer_steps, shown_nodes
+from gviz.render.boxes.structure import Structure, structure
 from gviz.render.call_names import named_calls
-from gviz.render.calls import graph_of
-from gviz.render.fold import ALL, CallGraph, Closed, Filter, asked_for, closed_below, closed_to_fit, fold
-from gviz.render.options import Options
 from gviz.render.scene import Scene, scene
-from gviz.render.selection import optimizer_steps, shown_nodes
-from gviz.render.structure import Structure, structure
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
 from gviz.trace.navigation import no_event

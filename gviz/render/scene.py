@@ -15,17 +15,17 @@ from gviz.explain.kinds import as_at, as_in
 from gviz.explain.names import op_title, phase_words, title
 from gviz.numbers import full, share
 from gviz.plain_text import shown
-from gviz.render.beside import rows_beside
-from gviz.render.details import source_line
-from gviz.render.groups import group_rows, group_states
-from gviz.render.links import Link, LinkKind
-from gviz.render.options import Options
-from gviz.render.remarks import remark
-from gviz.render.room import Outline, Role, module_key, module_title
-from gviz.render.row import Row, Style
-from gviz.render.rows import Now, chip_rows, node_rows, saved_rows
-from gviz.render.states import State, group_word, states_of, status
-from gviz.render.structure import Structure, structure
+from gviz.render.boxes.beside import rows_beside
+from gviz.render.boxes.details import source_line
+from gviz.render.boxes.groups import group_rows, group_states
+from gviz.render.boxes.links import Link, LinkKind
+from gviz.render.boxes.options import Options
+from gviz.render.boxes.remarks import remark
+from gviz.render.boxes.room import Outline, Role, module_key, module_title
+from gviz.render.boxes.row import Row, Style
+from gviz.render.boxes.rows import Now, chip_rows, node_rows, saved_rows
+from gviz.render.boxes.states import State, group_word, states_of, status
+from gviz.render.boxes.structure import Structure, structure
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline

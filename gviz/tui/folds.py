@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
-from gviz.render.calls import OPTIMIZER, graph_of
-from gviz.render.fold import CallGraph, Closed, Filter, Folded, around, boxes, closed_to_fit, fold, modules
-from gviz.render.selection import Extent, extent, optimizer_steps, shown_nodes
+from gviz.render.boxes.calls import OPTIMIZER, graph_of
+from gviz.render.boxes.fold import CallGraph, Closed, Filter, Folded, around, boxes, closed_to_fit, fold, modules
+from gviz.render.boxes.selection import Extent, extent, optimizer_steps, shown_nodes
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 

@@ -13,7 +13,7 @@ from render.logs import two_shares
 import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.render import series
+from gviz.render.forms import series
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.explain.arithmetic import shares
-from gviz.render.structure import structure
+from gviz.render.boxes.structure import structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 

@@ -4,8 +4,8 @@ from recording import events_of
 from tui.test_drawing import panel, tape_rows
 
 import gviz.engine as torch
+from gviz.render.boxes.structure import Options, structure
 from gviz.render.scene import caption, scene
-from gviz.render.structure import Options, structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 

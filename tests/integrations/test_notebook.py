@@ -9,7 +9,7 @@ import pytest
 import gviz
 import gviz.engine as torch
 from gviz.integrations import notebook
-from gviz.render.graph import Digraph
+from gviz.render.graphviz.graph import Digraph
 
 SVG = "image/svg+xml"
 
@@ -71,7 +71,7 @@ def test_without_graphviz_there_is_text(timeline, monkeypatch):
     def refuse(*_, **__):
         raise gviz.errors.GvizError("pictures need pygraphviz")
 
-    monkeypatch.setattr("gviz.render.svg.render", refuse)
+    monkeypatch.setattr("gviz.render.forms.svg.render", refuse)
     assert timeline._repr_mimebundle_().keys() == {"text/plain"}
 
 

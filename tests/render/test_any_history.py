@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from render.pictures import boxes_and_lines
 
 from gviz import events as e
-from gviz.render.dot import dot
+from gviz.render.forms.text import text
+from gviz.render.graphviz.dot import dot
 from gviz.render.scene import Options, scene, structure
-from gviz.render.text import text
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 

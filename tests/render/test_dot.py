@@ -5,9 +5,9 @@ from render import golden
 from render.logs import LOGS, recurrent, two_shares
 from render.pictures import boxes_and_lines, read
 
-from gviz.render.dot import digraph, dot
-from gviz.render.legend import legend
-from gviz.render.placing import placing
+from gviz.render.graphviz.dot import digraph, dot
+from gviz.render.graphviz.legend import legend
+from gviz.render.graphviz.placing import placing
 from gviz.render.scene import scene, structure
 from gviz.render.theme import DARK, LIGHT
 

@@ -3,8 +3,8 @@
 import pytest
 
 from gviz.errors import GvizError
-from gviz.render import drawing
-from gviz.render.drawing import TooSlowError, complaints, draw, has_font
+from gviz.render.graphviz import drawing
+from gviz.render.graphviz.drawing import TooSlowError, complaints, draw, has_font
 
 
 @pytest.mark.parametrize(("kind", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])

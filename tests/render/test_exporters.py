@@ -12,10 +12,11 @@ from render.pictures import groups, words
 from gviz import events as e
 from gviz.cli.commands.export import command as export_command
 from gviz.errors import GvizError
-from gviz.render import exporters, picture
+from gviz.render import exporters
 from gviz.render.exporters import EXPORTERS, Exporter, ExportOptions, exporter_for, last_moment, moment_scene
+from gviz.render.forms.text import text
+from gviz.render.graphviz import picture
 from gviz.render.scene import Options
-from gviz.render.text import text
 from gviz.tui.language.parsing import help_for
 from gviz.tui.lines import plain
 

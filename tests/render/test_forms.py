@@ -14,12 +14,12 @@ from render.pictures import groups
 import gviz.engine as torch
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.render import animation, as_json, gif, mermaid, svg
+from gviz.render.boxes.options import Options
+from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
 from gviz.render.exporters import ExportOptions, exporter_for, moment_scene
-from gviz.render.options import Options
+from gviz.render.forms import animation, as_json, gif, mermaid, svg
+from gviz.render.forms.series import pass_moments
 from gviz.render.request import Part, drawing
-from gviz.render.series import pass_moments
-from gviz.render.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values import capture

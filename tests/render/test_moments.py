@@ -4,9 +4,9 @@ import pytest
 from render.logs import LOGS, Script, two_shares
 from rich.cells import cell_len
 
+from gviz.render.boxes.structure import structure
 from gviz.render.cells.moments import Moments, laid_out, look
 from gviz.render.scene import scene
-from gviz.render.structure import structure
 from gviz.tui.glyphs import ASCII
 
 

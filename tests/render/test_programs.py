@@ -5,8 +5,8 @@ from recording import events_of
 from render import golden
 
 import gviz.engine as torch
-from gviz.render.dot import dot
 from gviz.render.exporters import last_moment, moment_scene
+from gviz.render.graphviz.dot import dot
 from gviz.render.scene import Options
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -7,8 +7,8 @@ from stories import late
 
 from gviz import events as e
 from gviz.explain.happening import sentence
+from gviz.render.forms.text import text
 from gviz.render.scene import Options, scene, structure
-from gviz.render.text import text
 
 
 def at(script, n=None, **options):

@@ -6,8 +6,8 @@ import pytest
 from render.logs import two_shares
 
 from gviz.errors import GvizError
+from gviz.render.boxes.options import Options
 from gviz.render.exporters import EXPORTERS, ExportOptions
-from gviz.render.options import Options
 from gviz.render.styles import GVIZ, STYLES, style_named
 from gviz.render.theme import stylesheet
 

@@ -6,10 +6,10 @@ import pytest
 from render.measured import area, nodes, overlapping, span
 from samples.lessons import LESSONS, recording
 
-from gviz.render import animation
+from gviz.render.forms import animation
 from gviz.render.exporters import ExportOptions, exporter_for, last_moment
-from gviz.render.options import Options
-from gviz.render.series import frames, pass_moments
+from gviz.render.boxes.options import Options
+from gviz.render.forms.series import frames, pass_moments
 from gviz.render.styles import STYLES
 
 SVG = "{http://www.w3.org/2000/svg}"

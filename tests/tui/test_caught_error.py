@@ -7,7 +7,7 @@ from driving import app_of, transcript
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.render.options import Options
+from gviz.render.boxes.options import Options
 from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.render.calls import OPTIMIZER
+from gviz.render.boxes.calls import OPTIMIZER
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui import folds as folds_module

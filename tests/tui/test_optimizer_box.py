@@ -6,8 +6,8 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.engine import nn
-from gviz.render.calls import OPTIMIZER
-from gviz.render.structure import structure
+from gviz.render.boxes.calls import OPTIMIZER
+from gviz.render.boxes.structure import structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 import gviz.engine as torch
-from gviz.render.calls import OPTIMIZER
+from gviz.render.boxes.calls import OPTIMIZER
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import PANELS, TABS

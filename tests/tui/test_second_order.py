@@ -5,10 +5,10 @@ from driving import app_of
 from recording import events_of
 
 import gviz.engine as torch
+from gviz.render.boxes.structure import structure
 from gviz.render.cells.box import ASCII_HEAVY, HEAVY, border
 from gviz.render.cells.moments import face
 from gviz.render.scene import scene
-from gviz.render.structure import structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 

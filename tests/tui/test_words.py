@@ -10,9 +10,9 @@ from stories import demo, failed, iterations, late
 
 import gviz.engine as torch
 from gviz.explain.names import UNTRACKED
-from gviz.render.options import Options
+from gviz.render.boxes.options import Options
+from gviz.render.boxes.states import MEANINGS, WORDS
 from gviz.render.request import moment_scene
-from gviz.render.states import MEANINGS, WORDS
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.keys import help_page

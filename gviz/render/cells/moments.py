@@ -8,14 +8,14 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from gviz.events import NodeCreated
+from gviz.render.boxes.links import Link
+from gviz.render.boxes.structure import Structure
 from gviz.render.cells.canvas import Canvas
 from gviz.render.cells.look import Appearance, EdgeState, Face, Line
 from gviz.render.layout import Box as Room
 from gviz.render.layout import Edge, Key, Layout, layout
-from gviz.render.links import Link
 from gviz.render.scene import Box, Scene, States, scene
 from gviz.render.scene import Edge as Drawn
-from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 

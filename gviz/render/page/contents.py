@@ -11,15 +11,15 @@ from typing import Any
 from gviz.explain.happening import happening
 from gviz.explain.names import phase_words, title
 from gviz.plain_text import shown
+from gviz.render.boxes.room import Outline
+from gviz.render.boxes.structure import Structure
 from gviz.render.page.cells import Cell, Change, Changes, line_key
 from gviz.render.page.extent import extent
 from gviz.render.page.geometry import Geometry, geometry
 from gviz.render.page.moves import moves, steps
 from gviz.render.page.sources import Sources
 from gviz.render.request import ExportOptions, drawing
-from gviz.render.room import Outline
 from gviz.render.scene import scene, structure
-from gviz.render.structure import Structure
 from gviz.trace.moment import Moment
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gviz.render.dot import EASY_NODES, LABELLED_EDGES, OPS, STRAIGHT
-from gviz.render.drawing import TooSlowError, draw
-from gviz.render.flow import flow
-from gviz.render.picture import LAYOUT_BOXES
-from gviz.render.placing import INCH, placing
+from gviz.render.graphviz.dot import EASY_NODES, LABELLED_EDGES, OPS, STRAIGHT
+from gviz.render.graphviz.drawing import TooSlowError, draw
+from gviz.render.graphviz.flow import flow
+from gviz.render.graphviz.picture import LAYOUT_BOXES
+from gviz.render.graphviz.placing import INCH, placing
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Direction

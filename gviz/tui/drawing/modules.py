@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gviz.numbers import count_text, number
 from gviz.plain_text import clipped
-from gviz.render.modules import Module, gradient_of, module_tree
+from gviz.render.boxes.modules import Module, gradient_of, module_tree
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds

@@ -13,7 +13,7 @@ from gviz.explain.accumulation import accumulation
 from gviz.explain.kinds import as_at
 from gviz.explain.names import called, constant_value
 from gviz.numbers import bad_text, fitting, grad, share, short
-from gviz.render.states import has_failed, is_gone
+from gviz.render.boxes.states import has_failed, is_gone
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline

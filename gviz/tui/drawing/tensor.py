@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gviz.numbers import full, number
-from gviz.render.tensors import DARKEST, NOT_A_NUMBER, heat
+from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, heat
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.render.states import MEANINGS
+from gviz.render.boxes.states import MEANINGS
 from gviz.tui.lines import Line, line, wrapped
 from gviz.words.vocabulary import MOMENTS
 

@@ -12,7 +12,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from gviz.explain.names import label
-from gviz.render.fold import ALL, Filter
+from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.commands import folding

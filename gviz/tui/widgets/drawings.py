@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gviz.render.boxes.fold import Filter
+from gviz.render.boxes.options import Options
+from gviz.render.boxes.selection import PART, Parts
+from gviz.render.boxes.structure import Form, form, structure
 from gviz.render.cells.moments import Moments
-from gviz.render.fold import Filter
-from gviz.render.options import Options
-from gviz.render.selection import PART, Parts
-from gviz.render.structure import Form, form, structure
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds

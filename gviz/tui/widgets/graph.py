@@ -12,7 +12,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from gviz.events import GradFlowed
-from gviz.render.fold import ALL, Filter
+from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline

@@ -8,7 +8,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
-from gviz.render.fold import ALL, Filter
+from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.tui.drawing.modules import module_rows
 from gviz.tui.drawing.stack import frame_rows

@@ -1,0 +1,42 @@
+"""The rows of a box with what they would be in another course of events beside them: ``9 → 25``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from gviz.numbers import fitting
+from gviz.render.boxes.room import Outline
+from gviz.render.boxes.row import Row
+from gviz.render.boxes.rows import Now
+
+Rows = Callable[[Outline, Now], tuple[Row, ...]]
+
+UNKNOWN = "?"
+_LABEL = 5
+"""Characters of a usual label."""
+
+
+def rows_beside(rows: Rows, place: Outline, now: Now) -> tuple[Row, ...]:
+    """The rows of a place, as they are and, where the other course has another number, as they would be."""
+    if now.other is None:
+        return rows(place, now)
+    calm = replace(now, moment=replace(now.moment, event=None), other=None)  # sums, and not what is added just now
+    there = replace(calm, states=now.other)
+    is_unknown = now.states[place.node] is not None and now.other[place.node] is None
+    narrow = replace(place, width=(place.width + _LABEL - 2) // 2)
+    forms = [(rows(room, calm), rows(room, there)) for room in (place, narrow)]
+    return tuple(
+        _row(pairs, place.width, is_unknown=is_unknown)
+        for pairs in zip(*[zip(old, new, strict=False) for old, new in forms], strict=False)
+    )
+
+
+def _row(forms: tuple[tuple[Row, Row], ...], width: int, *, is_unknown: bool) -> Row:
+    """One row from its forms, the wider first."""
+    old, new = forms[0]
+    if new.text == old.text:
+        return old
+    after = [UNKNOWN if is_unknown else there.text for _, there in forms]
+    texts = [*[f"{here.text} → {text}" for (here, _), text in zip(forms, after, strict=True)], f"→ {after[-1]}"]
+    return replace(old, text=fitting(texts, width - len(old.label) - 1), style="bad" if new.style == "bad" else "sum")

@@ -1,0 +1,103 @@
+"""What a box says in full: dtype and shape, saved tensors, local derivatives, and the line of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gviz.explain.arithmetic import Share, shares
+from gviz.explain.substitute import attribute_word
+from gviz.numbers import bytes_text, dtype_text, shape_text, short
+from gviz.plain_text import clipped, shown
+from gviz.render.boxes.options import Options
+from gviz.render.boxes.row import Row
+from gviz.site import source_lines
+from gviz.trace.moment import Moment
+from gviz.trace.state import NodeInfo, NodeState
+from gviz.trace.timeline import Timeline
+
+DETAIL_WIDTH = 44
+"""Characters for a line of the program and for a derivative with its numbers."""
+MAX_RULES = 3
+"""An op with more inputs shows so many derivatives."""
+
+
+def detail_count(info: NodeInfo, options: Options) -> int:
+    """How many rows `detail_rows` has at most, the same at any moment; none but in full labels."""
+    if options.density != "full":
+        return 0
+    return _has_type(info) + len(_attributes(info, options)) + _keeps(info) + _rule_count(info) + bool(info.frames)
+
+
+def detail_width(info: NodeInfo, options: Options) -> int:
+    """The characters that `detail_rows` need."""
+    if not detail_count(info, options):
+        return 0
+    return max([DETAIL_WIDTH, *(len(row.label) + 1 + len(row.text) for row in _attributes(info, options))])
+
+
+def detail_rows(
+    timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | None, options: Options
+) -> Iterator[Row]:
+    """The rows below value and gradient."""
+    if _has_type(info):
+        yield Row(_type(info), "muted", "type")
+    yield from _attributes(info, options)
+    if _keeps(info):
+        freed = " (freed)" if state is not None and state.saved == "freed" else ""
+        yield Row(clipped(", ".join(info.op.saved), DETAIL_WIDTH - 14) + freed, "saved", "saved")
+    if _rule_count(info):
+        for share in shares(timeline, moment, info.node)[:MAX_RULES]:
+            yield _derivative(share)
+    if info.frames:
+        yield Row(clipped(source_line(timeline, info), DETAIL_WIDTH), "muted")
+
+
+def source_line(timeline: Timeline, info: NodeInfo) -> str:
+    """The line of the program that made a node: ``demo.py:4  b = x * a``."""
+    frame = info.frames[0]
+    name = shown(frame.path.rpartition("/")[2].rpartition("\\")[2])
+    lines = source_lines(timeline.source(frame.path) or "")
+    code = shown(lines[frame.line - 1].strip()) if 0 < frame.line <= len(lines) else ""
+    return f"{name}:{frame.line}  {code}".rstrip()
+
+
+def _attributes(info: NodeInfo, options: Options) -> list[Row]:
+    if info.created.kind != "op" or not options.attr_chars:
+        return []
+    return [
+        Row(clipped(attribute_word(value), options.attr_chars), "text", clipped(name, DETAIL_WIDTH // 2))
+        for name, value in info.created.attrs
+    ]
+
+
+def _derivative(share: Share) -> Row:
+    """``∂x  g · w = 1 · -2``: the rule, and once it has run the numbers in it."""
+    label = clipped(f"∂{share.operand.name or share.operand.parameter}", 12)
+    if share.missing or not share.rule:
+        return Row(clipped(share.missing, DETAIL_WIDTH - len(label) - 1), "muted", label)
+    forms = [share.rule]
+    if share.part is not None:
+        sent = short(share.part).removeprefix("! ")
+        forms = [f"{share.rule} = {share.numbers} = {sent}", f"{share.rule} = {sent}", *forms]
+    room = DETAIL_WIDTH - len(label) - 1
+    return Row(next((form for form in forms if len(form) <= room), clipped(forms[-1], room)), "grad", label)
+
+
+def _has_type(info: NodeInfo) -> bool:
+    return bool(info.created.outputs) and info.created.outputs[0].value is not None
+
+
+def _type(info: NodeInfo) -> str:
+    value = info.created.outputs[0].value
+    assert value is not None  # `_has_type` was asked
+    return f"{shape_text(value.shape)} {dtype_text(value.dtype)}  {bytes_text(value.nbytes)}"
+
+
+def _keeps(info: NodeInfo) -> bool:
+    return info.created.kind == "op" and bool(info.op.saved) and not info.created.untracked
+
+
+def _rule_count(info: NodeInfo) -> int:
+    if info.created.kind != "op" or info.created.untracked or not info.op.rules:
+        return 0
+    return min(len(info.created.inputs), MAX_RULES)

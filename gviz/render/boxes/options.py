@@ -1,0 +1,47 @@
+"""What of a graph is drawn, and how much each box says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from gviz.render.boxes.fold import ALL, Filter
+
+Density = Literal["min", "short", "full"]
+"""The name alone; also state, value and gradient; also dtype, saved tensors, local derivatives and the source line."""
+
+Tensors = Literal["line", "grid", "heat", "histogram"]
+"""A tensor in one line; a small one as a grid of numbers; with a thumbnail of its values below the line."""
+
+Titles = Literal["both", "name", "backward"]
+"""What stands above a box: name and operation; the name alone; the operation as PyTorch calls its backward node."""
+
+DENSITIES: tuple[Density, ...] = get_args(Density)
+TENSORS: tuple[Tensors, ...] = get_args(Tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What of an iteration is drawn. A leaf used more than once is split into one chip per use in graphs above
+    `split_above` nodes: one box with many lines is what makes large pictures unreadable, and slow. What an optimizer
+    computes to update the parameters is drawn only with `optimizer`, the tensors kept for backward as boxes of their
+    own only with `saved`. `wanted` closes modules or asks for a part;
+    with `clusters` each open module has a frame around it. `decimals` writes every scalar with so many
+    digits after the point. Without a `tensors` form, the density decides.
+    """
+
+    split_above: int = 12
+    optimizer: bool = False
+    density: Density = "short"
+    tensors: Tensors | None = None
+    saved: bool = False
+    wanted: Filter = ALL
+    clusters: bool = False
+    decimals: int | None = None
+    titles: Titles = "both"
+    attr_chars: int = 0
+
+    @property
+    def form(self) -> Tensors:
+        """How tensors are shown."""
+        return self.tensors or ("grid" if self.density == "full" else "line")

@@ -1,0 +1,182 @@
+"""The room that a box needs at any moment, in characters and rows, so that stepping never moves one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gviz.explain.names import MAX_TITLE, called, constant_value, title
+from gviz.numbers import FEW, short
+from gviz.plain_text import clipped, shown
+from gviz.render.boxes.calls import OPTIMIZER
+from gviz.render.boxes.details import detail_count, detail_width
+from gviz.render.boxes.fold import Group, ModuleCall
+from gviz.render.boxes.links import box_key, chip_key
+from gviz.render.boxes.options import Options
+from gviz.render.boxes.remarks import remark
+from gviz.render.boxes.tensors import CELL, THUMBNAIL_LINES, grid_shape
+from gviz.trace.state import Iteration, NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module", "saved"]
+
+STATUS_ROOM = 14
+"""Characters beside the title, for the mark of the current node and the state as a word."""
+
+MAX_OUTPUTS = 4
+"""An op with more outputs shows so many and says how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A box to be placed: its title, and the room it needs at any moment, in characters and rows (title included).
+
+    A chip stands for `node` where `user` uses it as input `slot`, and a box for a saved tensor is its number `slot`;
+    for all other boxes both are 0. A leaf that a pass can reach has room for what is `incoming`. The box
+    of a closed module stands for its `group`, and `node` is the last that the module made.
+    `within` are the open module calls around a box, the outermost first.
+    """
+
+    key: str
+    node: int
+    role: Role
+    title: str
+    width: int
+    height: int
+    user: int = 0
+    slot: int = 0
+    incoming: bool = False
+    group: Group | None = None
+    within: tuple[ModuleCall, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """All nodes that the box stands for."""
+        return (self.node,) if self.group is None else (*self.group.inner, *self.group.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """Makes the places of nodes' own boxes; knows which are `roots`, and whether a pass runs `backward`."""
+
+    timeline: Timeline
+    iteration: Iteration
+    options: Options
+    roots: frozenset[int]
+    backward: bool
+
+    def of(self, info: NodeInfo) -> Outline:
+        """The place of a node's own box."""
+        role, text = self._role(info), node_title(info, self.options)
+        if self.options.density == "min":
+            text = constant_value(info) or text
+            return Outline(box_key(info.node), info.node, role, text, len(text), 1)
+        number = constant_value(info) if role == "constant" else ""
+        if number:
+            return Outline(box_key(info.node), info.node, role, number, len(number), 1)
+        width = len(text) + STATUS_ROOM * (role != "constant")
+        width = max(width, self._value_width(info, role))
+        incoming = role in ("leaf", "parameter") and self.backward
+        height = self._height(info, role)
+        return Outline(box_key(info.node), info.node, role, text, width, height, incoming=incoming)
+
+    def module(self, last: NodeInfo, group: Group) -> Outline:
+        """The place of a closed module: how much is in it, what it made last, and the gradient of its parameters."""
+        text, key = module_title(group.call), module_key(group.call)
+        if self.options.density == "min":
+            return Outline(key, last.node, "module", text, len(text), 1, group=group)
+        grads = self.backward and bool(group.parameters)
+        width = max(len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
+        gives = group.call.path != OPTIMIZER  # it changes parameters, and makes nothing
+        adds = grads and group.call.of > 1
+        return Outline(key, last.node, "module", text, width, 2 + gives + grads + adds, group=group)
+
+    def _role(self, info: NodeInfo) -> Role:
+        if info.created.kind == "op":
+            return "root" if info.node in self.roots else "op"
+        return info.created.kind if info.created.requires_grad else "constant"
+
+    def _height(self, info: NodeInfo, role: Role) -> int:
+        shown_outputs = info.created.outputs[:MAX_OUTPUTS]
+        lines = sum(value_lines(output.value, self.options) for output in shown_outputs)
+        thumbnails = sum(thumbnail_lines(output.value, self.options) for output in shown_outputs)
+        details = detail_count(info, self.options)
+        if role == "constant":
+            return 1 + max(lines, 1) + thumbnails + details
+        leaf = role in ("leaf", "parameter")
+        grads = lines if leaf or (info.created.requires_grad and not info.created.untracked) else 0
+        twice = lines if leaf and self.backward else 0
+        said = bool(remark(self.timeline, info, self.iteration))
+        return 1 + lines + thumbnails + grads + twice + said + details
+
+    def _value_width(self, info: NodeInfo, role: Role) -> int:
+        """Room for ``value`` and the widest value, and for ``incoming -6 (1 of 2)`` of a leaf."""
+        values = [output.value for output in info.created.outputs]
+        large = any(value is not None and value.size > FEW for value in values)
+        known = max((len(short(value)) for value in values), default=0)
+        least = {"op": 20, "constant": 0}.get(info.created.kind, 26)
+        width = max(least, min(len("value v1 ") + known, 30), 30 if large else 0)
+        if role == "constant":
+            width = min(width, 30) if values else 0
+        grids = [grid_shape(value.shape) for value in values if value is not None and self.options.form == "grid"]
+        widest = max((shape[1] for shape in grids if shape), default=0)
+        return max(width, len("incoming ") + widest * CELL if widest else 0, detail_width(info, self.options))
+
+
+def node_title(info: NodeInfo, options: Options) -> str:
+    """What stands above a node's rows: ``b = Mul #4``, in the least density without the number."""
+    if options.titles == "backward" and info.created.kind == "op" and info.op.grad_fn:
+        return clipped(info.op.grad_fn, MAX_TITLE)
+    if options.titles == "name":
+        return clipped(info.name or f"#{info.node}", MAX_TITLE)
+    return clipped(called(info), MAX_TITLE) if options.density == "min" else title(info)
+
+
+def module_title(call: ModuleCall) -> str:
+    """A closed module above its box: ``[+] blocks.0 Block``, without what all paths begin with; of several calls of a
+    module the fifth is ``[+] cell:5 Cell``."""
+    path = call.path.partition(".")[2] or call.path
+    kind = f" {call.kind}" if call.kind and call.kind != path else ""
+    nr = f":{call.nr}" if call.of > 1 and call.of_module else ""
+    return f"[+] {clipped(path, MAX_TITLE)}{nr}{clipped(kind, MAX_TITLE)}"
+
+
+def value_lines(value: Value | None, options: Options) -> int:
+    """How many rows a value takes."""
+    shape = grid_shape(value.shape) if value is not None and options.form == "grid" else None
+    return shape[0] if shape else 1
+
+
+def thumbnail_lines(value: Value | None, options: Options) -> int:
+    """How many rows the picture of a value with more than a few elements takes: one if the trace does not hold it."""
+    if options.form not in ("heat", "histogram") or value is None or value.size <= FEW:
+        return 0
+    return THUMBNAIL_LINES if value.data is not None or value.blob is not None else 1
+
+
+def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint: bool = False) -> Outline:
+    """The place of one use of a shared leaf; a `joint` one stands for several in a closed module, and has no rows."""
+    name = clipped(info.title, MAX_TITLE - 8)
+    if options.density == "min" or joint:
+        return Outline(chip_key(info.node, user, slot), info.node, "chip", name, len(name), 1, user, slot)
+    text = f"{name} #{info.node}"
+    height = 3 if info.created.requires_grad else 1
+    width = max(len(text), 16 if height > 1 else 1)
+    return Outline(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
+
+
+def saved_place(info: NodeInfo, slot: int) -> Outline:
+    """The place of a tensor that an operation keeps for backward."""
+    text = f"saved: {shown(info.op.saved[slot])}"
+    return Outline(saved_key(info.node, slot), info.node, "saved", text, max(len(text), 20), 2, info.node, slot)
+
+
+def module_key(call: ModuleCall) -> str:
+    """The key of the box of a closed module call."""
+    return f"m{call.scope}"
+
+
+def saved_key(node: int, slot: int) -> str:
+    """The key of the box for one saved tensor."""
+    return f"n{node}.saved{slot}"

@@ -1,0 +1,158 @@
+"""Which boxes and lines the graph of one iteration has. Independent of the moment: stepping never moves a box."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gviz.events import BackwardStarted
+from gviz.explain.kinds import as_in
+from gviz.render.boxes.calls import OPTIMIZER, graph_of
+from gviz.render.boxes.clusters import within
+from gviz.render.boxes.fold import Folded, fold
+from gviz.render.boxes.links import Boxes, Link, Output, box_key, links, merged, other_ways
+from gviz.render.boxes.options import Options
+from gviz.render.boxes.room import Outline, Rooms, chip_place, module_key, saved_key, saved_place
+from gviz.render.boxes.selection import PART, Extent, extent, optimizer_steps, phases_in, shown_nodes
+from gviz.trace.state import Iteration, NodeInfo
+from gviz.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The boxes in order of creation and the lines of one iteration. `levels` is the length of the longest path."""
+
+    iteration: int
+    places: tuple[Outline, ...]
+    links: tuple[Link, ...]
+    levels: int
+    options: Options = field(default_factory=Options)
+
+
+Form = tuple[Extent, int, int, str]
+"""What `structure` depends on: as long as it is the same, a recording that grows keeps its boxes and lines."""
+
+
+def form(timeline: Timeline, iteration: Iteration) -> Form:
+    """The nodes of an iteration, how many passes it has, and what has been named last: names come after their nodes."""
+    shown, named = extent(timeline, iteration), timeline.last_naming
+    newest = timeline.info(shown[0][-1]).name if shown[0] else ""
+    return shown, len(phases_in(timeline, iteration, "backward")), named if named >= iteration.start else 0, newest
+
+
+WORD = re.compile(r"\w+")
+CLUSTERED = 300
+"""Up to so many boxes, those of one module call are drawn together."""
+
+
+def structure(
+    timeline: Timeline, iteration: Iteration, options: Options | None = None, part: Sequence[int] | None = None
+) -> Structure:
+    """The graph of an iteration, or of a part of it: its own nodes, and the older ones they use, without inputs."""
+    options = options or Options()
+    infos, own = shown_nodes(timeline, iteration, part, optimizer=options.optimizer)
+    infos = as_in(timeline, iteration, infos)
+    own = [infos[info.node] for info in own]
+    steps = optimizer_steps(timeline, iteration) if options.optimizer else ()
+    graph = graph_of(timeline, infos.values(), steps, whole=part is None)
+    folded = fold(graph, options.wanted)
+    roots, backward = _roots(timeline, iteration, own)
+    boxes = _boxes(folded, infos, own, options)
+    rooms = Rooms(timeline, iteration, options, frozenset(roots), backward)
+    places = [rooms.of(infos[node]) for node in folded.shown]
+    places = _with_modules(places, [rooms.module(infos[group.inner[-1]], group) for group in folded.groups])
+    joint = set(boxes.shared.values())
+    places += [chip_place(infos[node], *use, options, joint=use in joint) for use, node in boxes.chips.items()]
+    lines = list(links(timeline, infos, own, boxes, backward=backward))
+    # Only writes into views send gradients where no data went; in a part of a large graph no others are looked for,
+    # because a parameter may have a hundred thousand contributions to look through.
+    small = part is None and len(own) <= PART
+    if backward and (small or any(info.op.grad_fn == "CopySlices" for info in own)):
+        lines += other_ways(timeline, iteration, infos, boxes, lines)
+    lines = merged(lines, boxes) if folded.groups else lines
+    kept = [(infos[node], slot) for node in folded.shown if options.saved for slot in _saved(infos[node], infos)]
+    places += [saved_place(info, slot) for info, slot in kept]
+    lines += [
+        Link(saved_key(info.node, slot), box_key(info.node), "saved", 0, -1, info.node, ((info.node, -1),))
+        for info, slot in kept
+    ]
+    if options.clusters and len(places) <= CLUSTERED:
+        places = [replace(place, within=around) for place, around in zip(places, within(places, graph), strict=True)]
+    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, own, boxes), options)
+
+
+def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> Boxes:
+    """Who has which box. A parameter inside of several closed calls has none: all its lines are inside, too."""
+    of = {node: box_key(node) for node in folded.shown}
+    count = Counter(node for group in folded.groups for node in group.parameters)
+    for group in folded.groups:
+        alone = (node for node in group.parameters if count[node] == 1)
+        of |= dict.fromkeys((*group.inner, *alone), module_key(group.call))
+    groups = frozenset(module_key(group.call) for group in folded.groups)
+    apart = frozenset(module_key(group.call) for group in folded.groups if group.call.path == OPTIMIZER)
+    boxes = Boxes(of, {}, groups=groups, apart=apart)
+    many = len(folded.shown) + len(folded.groups) > options.split_above
+    return _split(boxes, {node: infos[node] for node in folded.shown}, own) if many else boxes
+
+
+def _with_modules(places: list[Outline], modules: list[Outline]) -> list[Outline]:
+    """The boxes in the order of what was made last in each."""
+    return sorted((*places, *modules), key=lambda place: place.node) if modules else places
+
+
+def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> tuple[set[int], bool]:
+    """The nodes that passes start from, or without a pass what nobody uses; and whether there is a pass."""
+    starts = [timeline.event(phase.start) for phase in phases_in(timeline, iteration, "backward")]
+    if starts:
+        return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}, True
+    used = {node for info in own for node, _ in info.created.inputs}
+    return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
+
+
+def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> Boxes:
+    """The boxes with a chip for each use of a leaf but the first, which keeps the leaf's own box."""
+    first: dict[int, Output] = {}
+    chips: dict[Output, int] = {}
+    shared: dict[Output, Output] = {}
+    modules: dict[tuple[int, str], Output] = {}
+    for info in own:
+        box = boxes.of.get(info.node, "")
+        for slot, (node, _) in enumerate(info.created.inputs):
+            if not box or box in boxes.apart or node not in shown or shown[node].created.kind == "op":
+                continue
+            use = info.node, slot
+            if box in boxes.groups and modules.setdefault((node, box), use) != use:
+                shared[use] = modules[node, box]
+            elif first.setdefault(node, use) != use:
+                chips[use] = node
+    return replace(boxes, chips=chips, shared=shared)
+
+
+def _saved(info: NodeInfo, infos: Mapping[int, NodeInfo]) -> Iterator[int]:
+    """The numbers of the tensors an operation keeps for backward: what gradients that are needed are made of.
+
+    Where no rule names a tensor, it is kept in any case.
+    """
+    if info.created.kind != "op" or info.created.untracked:
+        return
+    rules = [set(WORD.findall(rule)) for rule in info.op.rules]
+    needed: set[str] = set()
+    for (node, _), rule in zip(info.created.inputs, rules, strict=False):
+        if node and (node not in infos or infos[node].created.requires_grad):
+            needed |= rule
+    for number, name in enumerate(info.op.saved):
+        if name in needed or not any(name in rule for rule in rules):
+            yield number
+
+
+def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo], boxes: Boxes) -> int:
+    """The boxes on the longest path."""
+    depth: dict[str, int] = {}
+    for info in own:
+        box = boxes.of.get(info.node)
+        if box is not None:
+            sources = {boxes.of[node] for node, _ in info.created.inputs if node in infos and node in boxes.of} - {box}
+            depth[box] = max(depth.get(box, 0), 1 + max((depth.get(source, 1) for source in sources), default=0))
+    return max(depth.values(), default=0)

@@ -1,0 +1,112 @@
+"""All of a pass as one SVG that plays by itself, also where no script may run.
+
+Everything that never changes is drawn once, everything else once for each of its looks, shown and hidden by the style
+sheet. Viewers who asked for less motion, and paper, see the last picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree
+
+from gviz.render.forms.series import pass_moments, pictures, scenes
+from gviz.render.forms.svg import headed, picture_id, scaled, style_element, words
+from gviz.render.request import ExportOptions
+from gviz.render.scene import Scene
+from gviz.trace.timeline import Timeline
+
+SECONDS, LAST = 0.8, 3.0
+"""How long each picture stays, and the last one."""
+
+SVG = "http://www.w3.org/2000/svg"
+XLINK = "http://www.w3.org/1999/xlink"
+Looks = dict[str, list[int]]
+"""An element as text, and the pictures it is in."""
+
+
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """The moments up to `n` as an SVG that plays."""
+    moments = options.moments or pass_moments(timeline, n)
+    seen = scenes(timeline, moments, options)
+    prefix = picture_id(seen[-1])
+    drawn = [ElementTree.fromstring(one) for one in pictures(seen, options, "svg", prefix)]
+    return _played(drawn, seen[-1], options, prefix)
+
+
+def _played(drawn: Sequence[ElementTree.Element], last: Scene, options: ExportOptions, prefix: str) -> str:
+    parts, patterns = _parts(drawn), dict[tuple[int, ...], int]()
+    body = "".join(_part(looks, len(drawn), patterns) for looks in parts.values())
+    group = drawn[-1][0]
+    root = {name: drawn[-1].attrib[name] for name in ("width", "height", "viewBox")}
+    attributes = " ".join(f'{name}="{value}"' for name, value in root.items())
+    svg = (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<svg {attributes} xmlns="{SVG}" xmlns:xlink="{XLINK}">'
+        f'<g id="{prefix}" class="graph" transform="{group.get("transform")}">{body}</g></svg>\n'
+    )
+    motion = f"<style>{''.join(_rules(patterns, len(drawn), prefix))}</style>"
+    svg = scaled(svg, options.scale or 1.0)
+    return headed(svg, words(last, prefix) + style_element(options, prefix, svg) + motion, prefix)
+
+
+def _parts(drawn: Sequence[ElementTree.Element]) -> dict[str, Looks]:
+    """For each part of the picture, in the order of drawing, its looks."""
+    ElementTree.register_namespace("", SVG)
+    ElementTree.register_namespace("xlink", XLINK)
+    parts: dict[str, Looks] = {}
+    for number, root in enumerate(drawn):
+        told = 0
+        for element in root[0]:
+            name = element.get("id", "")
+            if element.tag == f"{{{SVG}}}title":
+                continue
+            if not name:
+                name, told = f"text {told}", told + 1
+            parts.setdefault(name, {}).setdefault(_text(element), []).append(number)
+    return parts
+
+
+def _text(element: ElementTree.Element) -> str:
+    element.tail = None
+    text = ElementTree.tostring(element, encoding="unicode")
+    return text.replace(f' xmlns="{SVG}"', "").replace(f' xmlns:xlink="{XLINK}"', "")
+
+
+def _part(looks: Looks, count: int, patterns: dict[tuple[int, ...], int]) -> str:
+    """The looks of one part; all but the last without ids, which are there once in a file."""
+    written = []
+    *earlier, last = looks.items()
+    for text, numbers in [*((_nameless(text), numbers) for text, numbers in earlier), last]:
+        if len(numbers) == count:
+            return text
+        pattern = patterns.setdefault(tuple(numbers), len(patterns))
+        written.append(f'<g class="k{pattern}">{text}</g>')
+    return "".join(written)
+
+
+def _nameless(text: str) -> str:
+    element = ElementTree.fromstring(f'<g xmlns="{SVG}" xmlns:xlink="{XLINK}">{text}</g>')[0]
+    for part in element.iter():
+        part.attrib.pop("id", None)
+    return _text(element)
+
+
+def _rules(patterns: dict[tuple[int, ...], int], count: int, prefix: str) -> Iterator[str]:
+    whole = SECONDS * (count - 1) + LAST
+    for numbers, pattern in patterns.items():
+        if numbers[-1] != count - 1:
+            yield f"#{prefix} .k{pattern}{{visibility:hidden}}\n"
+    yield "@media screen and (prefers-reduced-motion:no-preference){\n"
+    for numbers, pattern in patterns.items():
+        steps = "".join(_steps(numbers, count, whole))
+        yield f"#{prefix} .k{pattern}{{animation:{prefix}-k{pattern} {whole:g}s step-end infinite}}\n"
+        yield f"@keyframes {prefix}-k{pattern}{{{steps}}}\n"
+    yield "}"
+
+
+def _steps(numbers: Sequence[int], count: int, whole: float) -> Iterator[str]:
+    """The moments at which a look comes and goes."""
+    shown, before = set(numbers), None
+    for number in range(count):
+        if (number in shown) != before:
+            before = number in shown
+            yield f"{number * SECONDS / whole:.4%}{{visibility:{'visible' if before else 'hidden'}}}"

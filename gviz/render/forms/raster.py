@@ -1,0 +1,25 @@
+"""PNG and PDF, as Graphviz paints them."""
+
+from __future__ import annotations
+
+from gviz.render.graphviz.drawing import Picture, has_font
+from gviz.render.graphviz.picture import drawn
+from gviz.render.request import ExportOptions, asked_scene
+from gviz.trace.timeline import Timeline
+
+
+def png(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
+    """Moment `n` as PNG."""
+    return _painted(timeline, n, options, "png")
+
+
+def pdf(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
+    """Moment `n` as PDF."""
+    return _painted(timeline, n, options, "pdf")
+
+
+def _painted(timeline: Timeline, n: int, options: ExportOptions, picture: Picture) -> bytes:
+    done = drawn(asked_scene(timeline, n, options), options, picture)
+    if not has_font():
+        options.note(f"this machine has no font, so the {picture} has no text; an svg is complete")
+    return done

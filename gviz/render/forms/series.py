@@ -1,0 +1,143 @@
+"""Many moments as pictures that lie exactly over one another: laid out once, with room for all that they will say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.render.boxes.row import Row
+from gviz.render.forms.svg import scaled
+from gviz.render.graphviz.dot import digraph
+from gviz.render.graphviz.drawing import Picture, TooSlowError, draw, draw_all
+from gviz.render.graphviz.legend import legend
+from gviz.render.graphviz.picture import DPI, LAYOUT_BOXES, sized
+from gviz.render.graphviz.placing import INCH, Placing, placing
+from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
+from gviz.render.scene import Box, Edge, Scene, scene
+from gviz.trace.timeline import Timeline
+
+MOST_MOMENTS = 150
+"""More pictures than this nobody watches; a pass with more events is shown node by node."""
+
+CHANGING = (
+    e.NodeCreated, e.StorageWritten, e.BackwardStarted, e.StepStarted, e.GradFlowed, e.GradAccumulated,
+    e.GradSet, e.BackwardFinished, e.Failed,
+)  # fmt: skip
+"""The events that a picture shows."""
+
+
+def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
+    """The moments of the iteration around `n` up to `n` that change the picture; node by node if they are many."""
+    start, end = timeline.iteration_at(n).start, n
+    found = tuple(seq for seq in range(max(start, 1), end + 1) if isinstance(timeline.event(seq), CHANGING))
+    if len(found) <= MOST_MOMENTS:
+        return found
+    whole = tuple(seq for seq in timeline.node_ends if start <= seq <= end)
+    if len(whole) > MOST_MOMENTS:
+        raise GvizError(
+            f"{len(whole):,} moments are too many for one moving picture",
+            hint=f"choose at most {MOST_MOMENTS} with --moments FIRST..LAST",
+            exit_code=2,
+        )
+    return whole
+
+
+def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -> list[Scene]:
+    """The same graph at every moment: that of the iteration of the last one."""
+    check_moment(timeline, moments[-1])
+    shape = moment_structure(timeline, moments[-1], drawing(timeline, moments[-1], options))
+    seen = [scene(shape, timeline, timeline.at(n), tooltips=False) for n in moments]
+    longest = [
+        max((len(row.text) for box in versions for row in box.rows), default=0)
+        for versions in zip(*(one.boxes for one in seen), strict=True)
+    ]
+    return [
+        replace(one, boxes=tuple(replace(box, longest=most) for box, most in zip(one.boxes, longest, strict=True)))
+        for one in seen
+    ]
+
+
+def pictures(
+    seen: Sequence[Scene], options: ExportOptions, picture: Picture, prefix: str = "gviz", pixels: int = 0
+) -> list[bytes]:
+    """The scenes as pictures of one size in which every box has its place, at most so many `pixels` wide and high."""
+    theme, place = options.colours, _placing(seen, options, prefix)
+    if place.simple:
+        theme = replace(theme, form=replace(theme.form, card="box"))
+    drawn = (digraph(one, theme, prefix, place, options.direction) for one in seen)
+    return draw_all(
+        (sized(graph, picture, options.scale or _fitting(place, pixels)).source for graph in drawn),
+        picture,
+        program="nop2",
+        timeout=options.timeout + len(seen),
+    )
+
+
+def _fitting(place: Placing, pixels: int) -> float:
+    """How many times its size a picture of at most so many pixels has; 0 where that does not matter."""
+    return min(1.0, pixels * INCH / place.points / DPI) if pixels and place.points else 0.0
+
+
+def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Placing:
+    """Where everything stands in all of them."""
+    widest = _widest(seen)
+    signs = tuple(dict.fromkeys(sign for one in seen for sign in legend(one, options.colours.form.card)))
+    room = max(max(len(one.title) + len(one.caption) + 3, len(one.code)) for one in seen)
+    try:
+        if len(widest.boxes) > LAYOUT_BOXES:
+            raise TooSlowError("too large")
+        found = _laid_out(widest, options, prefix)
+    except TooSlowError:
+        options.note(f"{len(widest.boxes):,} boxes: drawn with a simple layout")
+        found = replace(placing(widest), simple=True)
+    return replace(found, legend=signs, room=room)
+
+
+def _laid_out(widest: Scene, options: ExportOptions, prefix: str) -> Placing:
+    source = digraph(widest, options.colours, prefix, direction=options.direction).source
+    graph = json.loads(draw(source, "json", timeout=options.timeout))
+    objects = graph.get("objects", [])
+    boxes = {box["name"]: _box(box) for box in objects if "pos" in box}
+    frames = {frame["name"]: {"bb": frame["bb"], "lp": frame["lp"]} for frame in objects if "bb" in frame}
+    lines = {line["id"].removeprefix(f"{prefix}-"): _line(line) for line in graph.get("edges", [])}
+    points = max(map(float, graph["bb"].split(",")))
+    return Placing(boxes, lines, frames, points=points)
+
+
+def _box(box: dict[str, Any]) -> dict[str, str]:
+    return {"pos": box["pos"], "width": box["width"], "height": box["height"], "fixedsize": "true"}
+
+
+def _line(line: dict[str, Any]) -> dict[str, str]:
+    return {name: line[name] for name in ("pos", "lp") if name in line}
+
+
+def _widest(seen: Sequence[Scene]) -> Scene:
+    """A scene in which every box and every line says the longest it ever does."""
+    boxes = tuple(_widest_box(versions) for versions in zip(*(one.boxes for one in seen), strict=True))
+    edges = tuple(_widest_edge(versions) for versions in zip(*(one.edges for one in seen), strict=True))
+    return replace(seen[-1], boxes=boxes, edges=edges)
+
+
+def _widest_box(versions: Sequence[Box]) -> Box:
+    rows = tuple(_longest(rows) for rows in zip_longest(*(box.rows for box in versions)))
+    return replace(versions[-1], rows=rows, status=max((box.status for box in versions), key=len), states=("current",))
+
+
+def _longest(rows: Sequence[Row | None]) -> Row:
+    return max(filter(None, rows), key=lambda row: (row.lines, len(row.text), row.style == "sum"))
+
+
+def _widest_edge(versions: Sequence[Edge]) -> Edge:
+    return max(versions, key=lambda edge: len(edge.label))
+
+
+def frames(timeline: Timeline, moments: Sequence[int], options: ExportOptions, picture: Picture) -> Iterator[bytes]:
+    """One picture for each moment, for a numbered series of files."""
+    for one in pictures(scenes(timeline, moments, options), options, picture):
+        yield scaled(one.decode("utf-8"), options.scale or 1.0).encode("utf-8") if picture == "svg" else one

@@ -1,0 +1,118 @@
+"""A scene as SVG: one file that follows the viewer's light or dark theme, and says in words what it shows."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from html import escape
+
+from gviz.render.graphviz.picture import drawn
+from gviz.render.request import ExportOptions, asked_scene
+from gviz.render.scene import Box, Scene
+from gviz.render.theme import Form, stylesheet
+from gviz.trace.timeline import Timeline
+
+DESCRIBED = 60
+"""So many boxes are told in words to those who cannot see the picture."""
+
+
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """Moment `n` as SVG. With the theme ``auto`` it carries both, and the viewer's setting decides."""
+    scene = asked_scene(timeline, n, options)
+    prefix = picture_id(scene)
+    plain = slim(drawn(scene, options, "svg", prefix=prefix).decode("utf-8"), options.colours.form)
+    plain = scaled(plain, options.scale or 1.0)
+    return headed(plain, words(scene, prefix) + style_element(options, prefix, plain), prefix)
+
+
+WRAPPED = re.compile(r'<title>[^<]*</title>\n<g id="a_[^"]*"><a xlink:title="([^"]*)">\n(.*?)</a>\n</g>\n', re.DOTALL)
+"""How Graphviz writes a tooltip, around what it belongs to."""
+
+
+COLOUR = re.compile(r'="(#[0-9a-f]{6})"')
+EMPTY_TEXT = re.compile(r"<text [^>]*>(?: |\u00a0|&#160;)*</text>\n")
+COORDINATES = re.compile(r' (?:d|points|x|y)="[^"]*"')
+HUNDREDTHS = re.compile(r"-?\d+\.\d\d(?!\d)")
+
+
+def slim(text: str, form: Form) -> str:
+    """The SVG without comments, empty texts and what every text repeats, which is said once; tooltips as titles.
+
+    Places are given to a tenth of a point.
+    """
+    text = EMPTY_TEXT.sub("", text)
+    text = COORDINATES.sub(lambda found: HUNDREDTHS.sub(_tenths, found[0]), text)
+    text = re.sub(r"<!--.*?-->\n", "", text, flags=re.DOTALL)
+    text = WRAPPED.sub(lambda found: f"<title>{found[1]}</title>\n{found[2]}" if found[1].strip() else found[2], text)
+    same = f' font-family="{form.font}"'
+    text = text.replace(same, "").replace(' xml:space="preserve" text-anchor="start"', "").replace('.00"', '"')
+    text = text.replace("&#45;", "-").replace(f' font-size="{form.size}"', "")
+    same += f' font-size="{form.size}"'
+    return re.sub(r"(<g id=[^>]* class=\"graph\")", rf"\1{same}", text, count=1)
+
+
+def _tenths(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}".removesuffix(".0")
+
+
+def picture_id(scene: Scene) -> str:
+    """An id that no other picture on a page has."""
+    return f"gviz-{hashlib.blake2s(repr(scene).encode('utf-8', 'replace'), digest_size=4).hexdigest()}"
+
+
+def style_element(options: ExportOptions, prefix: str, text: str) -> str:
+    """The rules for viewers who prefer dark, if the theme is theirs to choose, for the colours that `text` has."""
+    if options.theme != "auto":
+        return ""
+    colours = set(COLOUR.findall(text))
+    rules = stylesheet(f"#{prefix}", options.look.light, options.look.dark).split("\n")
+    kept = "\n".join(rule for rule in rules if colours.issuperset(COLOUR.findall(rule)))
+    return f"<style>{kept}</style>"
+
+
+SIZE = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"')
+SMALLEST = 0.4
+"""A picture larger than its window is drawn smaller, but not below this: its text were too small to read."""
+
+
+def scaled(text: str, factor: float) -> str:
+    """The SVG so many times as large as its coordinates say."""
+    return SIZE.sub(lambda size: '<svg width="{:g}pt" height="{:g}pt"'.format(*_times(size, factor)), text, count=1)
+
+
+def _fitting(text: str) -> str:
+    """A rule that fits the picture into its window where it is shown alone; a page around it decides for itself."""
+    size = SIZE.search(text)
+    if size is None:
+        return ""
+    width, height = _times(size, SMALLEST)
+    return f"<style>svg:root{{max-width:max(100%,{width:g}pt);max-height:max(100vh,{height:g}pt)}}</style>"
+
+
+def _times(size: re.Match[str], factor: float) -> tuple[float, float]:
+    return round(float(size[1]) * factor), round(float(size[2]) * factor)
+
+
+def headed(text: str, head: str, prefix: str) -> str:
+    """Put elements first into the root of an SVG, and have it named by its title and fit into its window."""
+    start = text.index("<svg")
+    end = text.index(">", start)
+    named = f' role="img" aria-labelledby="{prefix}-title {prefix}-desc"'
+    return f"{text[:start]}{text[start:end]}{named}>\n{head}{_fitting(text)}{text[end + 1 :]}"
+
+
+def words(scene: Scene, prefix: str) -> str:
+    """What the picture shows, for those who cannot see it."""
+    title = f"{scene.title}: computation graph at {scene.caption}"
+    told = "; ".join(description(box) for box in scene.boxes[:DESCRIBED])
+    more = len(scene.boxes) - DESCRIBED
+    rest = f"; and {more} more boxes" if more > 0 else ""
+    return (
+        f'<title id="{prefix}-title">{escape(title)}</title>\n<desc id="{prefix}-desc">{escape(told + rest)}</desc>\n'
+    )
+
+
+def description(box: Box) -> str:
+    """A box in words: ``b = Mul #4, running, value -18, grad 1``."""
+    rows = (f"{row.label} {row.text}".strip() for row in box.rows)
+    return ", ".join(filter(None, (box.title, box.status, *rows)))

@@ -1,0 +1,77 @@
+"""A scene as plain text: drawn with characters while it is small, a line per box, and the lines between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from gviz.render.boxes.structure import Structure
+from gviz.render.cells import Canvas
+from gviz.render.cells.moments import laid_out, look
+from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
+from gviz.render.scene import Box, Edge, Scene, scene
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+
+DRAWN_BOXES = 100
+
+HEADS = ("node", "value", "gradient", "state", "remark")
+
+
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """Moment `n` as text."""
+    check_moment(timeline, n)
+    shape = moment_structure(timeline, n, replace(drawing(timeline, n, options), tensors="line"))
+    moment = timeline.at(n)
+    drawn = scene(shape, timeline, moment)
+    return text(drawn, characters(shape, drawn, moment))
+
+
+def text(seen: Scene, figure: str = "") -> str:
+    """The whole scene as a table of boxes and a list of edges, below its drawing if there is one."""
+    boxes = [box for box in seen.boxes if box.role != "chip"]
+    parts = [f"{seen.title}  {seen.caption}", "", *([figure, ""] if figure else [])]
+    edges = list(_edges(seen, {box.key: box.title for box in seen.boxes}))
+    return "\n".join([*parts, *_table([HEADS, *map(_cells, boxes)]), *(["", "edges", *edges] if edges else [])]) + "\n"
+
+
+def characters(shape: Structure, seen: Scene, moment: Moment) -> str:
+    """The graph drawn with characters, as in the terminal; empty where it would be too large to follow."""
+    if len(seen.boxes) > DRAWN_BOXES:
+        return ""
+    return Canvas(laid_out(shape), look(seen, moment)).text()
+
+
+def _cells(box: Box) -> tuple[str, ...]:
+    """What a box says, sorted into the columns of the table."""
+    values = [row.text for row in box.rows if row.label.startswith("value")]
+    grads = [_told(row.label, row.text) for row in box.rows if row.label and not row.label.startswith("value")]
+    remarks = [row.text for row in box.rows if not row.label]
+    return box.title, "; ".join(values), ", ".join(grads), box.status, ", ".join(remarks)
+
+
+def _told(label: str, text: str) -> str:
+    return text if label == "grad" else f"{label} {text}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _edges(seen: Scene, titles: dict[str, str]) -> Iterable[str]:
+    """Each line once, in the direction of the data, with the gradient that has come back over it."""
+    back = {(edge.target, edge.source, edge.slot): edge.label for edge in seen.edges if edge.kind == "gradient"}
+    for edge in seen.edges:
+        if edge.kind != "gradient":
+            yield _edge(edge, titles, back.pop((edge.source, edge.target, edge.slot), ""))
+    for (maker, user, _), label in back.items():
+        if label:
+            yield f"  {titles[user]} -> {titles[maker]}: gradient {label}, another way than the data"
+
+
+def _edge(edge: Edge, titles: dict[str, str], gradient: str) -> str:
+    words = [edge.label, f"gradient {gradient}" if gradient else "", "no gradient" if "cut" in edge.states else ""]
+    said = ", ".join(filter(None, words))
+    return f"  {titles[edge.source]} -> {titles[edge.target]}" + (f": {said}" if said else "")

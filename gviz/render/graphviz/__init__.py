@@ -1,0 +1,1 @@
+"""Scenes as diagrams: in the language of Graphviz, laid out and painted by it."""

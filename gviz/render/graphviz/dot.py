@@ -1,0 +1,240 @@
+"""A scene as DOT, the language of Graphviz: the same text everywhere, so it is what golden files keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+
+from gviz.plain_text import shown
+from gviz.render.graphviz.cards import SPLIT, card
+from gviz.render.graphviz.flow import flow
+from gviz.render.graphviz.frames import add_frames
+from gviz.render.graphviz.graph import Digraph
+from gviz.render.graphviz.labels import CHARACTER, SMALL, box_label, coloured, table
+from gviz.render.graphviz.legend import HEAT, legend, painted
+from gviz.render.graphviz.placing import Placing
+from gviz.render.request import ExportOptions, asked_scene
+from gviz.render.scene import Box, Edge, Scene
+from gviz.render.theme import LIGHT, Direction, Theme
+from gviz.trace.timeline import Timeline
+
+LABELLED_EDGES = 60
+"""More lines than this carry no labels: they would hide the graph. The words stay in the tooltips."""
+EASY_NODES = 150
+"""Above this, Graphviz is told to search less for the best order: seconds instead of minutes, hardly worse."""
+
+STRAIGHT = "8"
+"""The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
+
+LEGEND_WIDTH, LEGEND_LINES = 90, 2
+"""Characters of one line of the legend, and the lines it has at least."""
+
+OPS = ("op", "root")
+
+
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """Moment `n` as DOT."""
+    return dot(asked_scene(timeline, n, options), options.colours, direction=options.direction)
+
+
+def dot(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", direction: Direction = "auto") -> str:
+    """The DOT text of a scene."""
+    return str(digraph(scene, theme, prefix, direction=direction).source)
+
+
+def digraph(
+    scene: Scene,
+    theme: Theme = LIGHT,
+    prefix: str = "gviz",
+    placing: Placing | None = None,
+    direction: Direction = "auto",
+) -> Digraph:
+    """The scene as a graph of the ``graphviz`` package; every id in it starts with `prefix`.
+
+    With a `placing`, everything stands where it says, and a line that it does not know is not drawn.
+    """
+    form = theme.form
+    graph = Digraph(
+        graph_attr=_graph_attributes(scene, theme, prefix, direction) | _label(scene, theme, placing),
+        node_attr={
+            "fontname": form.font,
+            "fontsize": str(form.size),
+            "margin": "0.09,0.06",
+            "height": "0",
+            "width": "0",
+        },
+        edge_attr={"fontname": form.font, "fontsize": str(SMALL), "arrowsize": "0.7"},
+    )
+    for box in scene.boxes:
+        _add_box(graph, box, theme, prefix, placing)
+    add_frames(graph, scene, theme, prefix, placing)
+    _add_lines(graph, scene, theme, prefix, placing)
+    return graph
+
+
+def _add_box(graph: Digraph, box: Box, theme: Theme, prefix: str, placing: Placing | None) -> None:
+    common = {"id": f"{prefix}-{box.key}", "class": _classes(box), "tooltip": _tooltip(box.tooltip)}
+    place = placing.boxes[box.key] if placing else {}
+    if theme.form.card == "box":
+        graph.node(box.key, box_label(box, theme), **common, **_box_attributes(box, theme), **place)
+        return
+    label, symbol = card(box, theme)
+    graph.node(box.key, label, **common, shape="plain", **place)
+    if symbol:
+        head = f"{box.key}{SPLIT}"
+        circle = common | {"id": f"{prefix}-{head}", "class": f"{common['class']} symbol"}
+        place = placing.boxes.get(head, {}) if placing else {}
+        graph.node(head, symbol, **(circle | _circle(box, theme) | place))
+        way = placing.lines.get(f"{box.key}-line", {}) if placing else {}
+        line = {"class": "edge-inner", "id": f"{prefix}-{box.key}-line", "color": theme.edge, "weight": STRAIGHT}
+        if theme.form.card == "wire":
+            line |= {"headport": "w", "arrowhead": "none"}
+        graph.edge(head, box.key, **line, **way)
+
+
+def _circle(box: Box, theme: Theme) -> dict[str, str]:
+    paint = theme.paints[painted(box)]
+    style = "filled,dashed" if "pending" in box.states else "filled"
+    pen = "3" if "current" in box.states else "1"
+    return {
+        "shape": "ellipse", "style": style, "fillcolor": paint.fill, "color": paint.border, "penwidth": pen,
+        "width": "0.45", "height": "0.45", "margin": "0.03",
+    }  # fmt: skip
+
+
+def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
+    boxes = theme.form.card == "box"
+    labelled = boxes and len(scene.edges) <= LABELLED_EDGES
+    ops = {box.key for box in scene.boxes if box.role in OPS}
+    for number, edge in enumerate(scene.edges):
+        way = placing.lines.get(f"e{number}") if placing else {}
+        if way is None or (edge.kind == "gradient" and not boxes):
+            continue
+        weight = STRAIGHT if {edge.source, edge.target} <= ops else "1"
+        attributes = _edge_attributes(edge, theme) | {"id": f"{prefix}-e{number}", "weight": weight} | way
+        tail, head = _ends(edge)
+        head += SPLIT if not boxes and head in ops else ""
+        if theme.form.card == "wire":
+            attributes |= {"tailport": "e"}
+        graph.edge(tail, head, _edge_label(edge, theme) if labelled else "", **attributes)
+
+
+def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direction) -> dict[str, str]:
+    attributes = {
+        "id": prefix,
+        "bgcolor": theme.canvas,
+        "rankdir": flow(scene, direction, theme.form.direction),
+        "fontname": theme.form.font,
+        "fontsize": str(theme.form.size),
+        "labelloc": "b",
+        "labeljust": "l",
+        "nodesep": "0.3",
+        "ranksep": "0.55",
+        "pad": "0.2",
+    }
+    if len(scene.boxes) > EASY_NODES:
+        attributes |= {"nslimit": "1", "nslimit1": "1", "mclimit": "0.1"}
+    return attributes
+
+
+def _label(scene: Scene, theme: Theme, placing: Placing | None) -> dict[str, str]:
+    """What stands below the picture: what it is, where the program is, and how to read it."""
+    title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
+    lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
+    lines.append(coloured(scene.code, theme.texts["text"]))  # empty or not: its line stays, and so do the boxes
+    signs = [*_folded(placing.legend if placing and placing.legend else legend(scene, theme.form.card))]
+    signs += [""] * (LEGEND_LINES - len(signs))
+    lines += [coloured(part, muted) for part in signs]
+    if any(HEAT in part for part in signs):
+        lines.append(
+            "".join([coloured("- ", muted), *(coloured("■", shade) for shade in theme.shades), coloured(" +", muted)])
+        )
+    width = f' width="{placing.room * CHARACTER}"' if placing and placing.room else ""
+    return {"label": table(f'<td align="left"{width}>{line}</td>' for line in lines)}
+
+
+def _folded(signs: Iterable[str]) -> Iterator[str]:
+    """The legend in lines that are not wider than a small picture."""
+    line = ""
+    for sign in signs:
+        if line and len(line) + len(sign) > LEGEND_WIDTH:
+            yield line + ","
+            line = ""
+        line = f"{line}, {sign}" if line else sign
+    yield line
+
+
+def _classes(box: Box) -> str:
+    return " ".join([f"role-{box.role}", *(f"state-{state}" for state in box.states)])
+
+
+def _box_attributes(box: Box, theme: Theme) -> dict[str, str]:
+    paint = theme.paints[painted(box)]
+    return {
+        "shape": _shape(box),
+        "style": ",".join(_box_style(box)),
+        "fillcolor": paint.fill,
+        "color": paint.border,
+        "penwidth": _pen(box),
+        "peripheries": "2" if box.role == "root" else "1",
+    } | ({"margin": "0"} if "error" in box.states else {})
+
+
+def _shape(box: Box) -> str:
+    if "error" in box.states:
+        return "octagon"
+    return {"saved": "note", "module": "tab"}.get(box.role, "box")
+
+
+def _box_style(box: Box) -> Iterator[str]:
+    yield "filled"
+    if _shape(box) == "box" and box.role not in OPS:
+        yield "rounded"
+    if {"pending", "freed"} & set(box.states):
+        yield "dashed"
+    elif "view" in box.states:
+        yield "dotted"
+
+
+def _pen(box: Box) -> str:
+    if {"current", "error"} & set(box.states):
+        return "3"
+    if box.role == "chip":
+        return "0.75"
+    return "2" if box.role == "parameter" or {"nan", "inplace"} & set(box.states) else "1"
+
+
+def _ends(edge: Edge) -> tuple[str, str]:
+    """From maker to user. A gradient runs backwards in the same direction, so that it is laid beside the data."""
+    return (edge.target, edge.source) if edge.kind == "gradient" else (edge.source, edge.target)
+
+
+def _edge_label(edge: Edge, theme: Theme) -> str:
+    if edge.kind == "gradient":
+        return table([f'<td width="40">{coloured(edge.label, theme.texts["grad"], SMALL)}</td>'])
+    return table([f"<td>{coloured(edge.label, theme.texts['muted'], SMALL)}</td>"]) if edge.label else ""
+
+
+def _edge_attributes(edge: Edge, theme: Theme) -> dict[str, str]:
+    attributes: dict[str, str] = {"class": " ".join([f"edge-{edge.kind}", *(f"edge-{s}" for s in edge.states)])}
+    attributes["tooltip"] = _tooltip(edge.label or " ")
+    if edge.kind == "gradient":
+        pending = {"style": "invis"} if "flowed" not in edge.states else {}
+        pen = "3" if "now" in edge.states else "2"
+        return attributes | {"color": theme.texts["grad"], "penwidth": pen, "dir": "back"} | pending
+    attributes["color"] = theme.edge
+    if edge.kind == "view":
+        attributes |= {"style": "dotted", "penwidth": "1.5"}
+    elif edge.kind == "saved" or "pending" in edge.states:
+        attributes["style"] = "dashed"
+    if "cut" in edge.states:
+        attributes["arrowhead"] = "onormal"
+    if edge.slot < 0:
+        attributes |= {"arrowhead": "none"} | ({"constraint": "false"} if edge.kind == "view" else {})
+    return attributes
+
+
+def _tooltip(text: str) -> str:
+    """Text for a tooltip, each line harmless; a backslash as an entity, because Graphviz interprets it twice."""
+    lines = (escape(shown(line), quote=False).replace("\\", "&#92;") for line in text.split("\n"))
+    return "\\n".join(lines)

@@ -1,0 +1,76 @@
+"""DOT made a picture by Graphviz, in a process with a time limit; never by a ``dot`` that happens to be installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import dropwhile, takewhile
+from pathlib import Path
+from typing import Literal
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+
+Program = Literal["dot", "nop2"]
+Picture = Literal["svg", "png", "pdf"]
+Format = Picture | Literal["json"]
+
+WORKER = Path(__file__).with_name("worker.py")
+NOTES = ("Fontconfig", "Warning", "Pango", "(process")
+
+
+class TooSlowError(GvizError):
+    """Graphviz was stopped because it took longer than it was given."""
+
+
+def draw(dot: str, picture: Format, *, program: Program = "dot", timeout: float = 20.0) -> bytes:
+    """The picture of a DOT text.
+
+    Raises `TooSlowError` past `timeout` seconds, and `GvizError` with what Graphviz said if it cannot draw.
+    """
+    return draw_all([dot], picture, program=program, timeout=timeout)[0]
+
+
+def draw_all(dots: Iterable[str], picture: Format, *, program: Program = "dot", timeout: float = 20.0) -> list[bytes]:
+    """The pictures of many DOT texts, drawn by one process; as `draw`."""
+    command = [sys.executable, "-P", str(WORKER), program, picture]  # -P: nothing in this folder hides a library
+    texts = "\0".join(dots).encode("utf-8")
+    try:
+        done = subprocess.run(command, input=texts, capture_output=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise TooSlowError(f"Graphviz did not finish in {timeout:g} s") from error
+    stderr = done.stderr.decode("utf-8", "replace")
+    said = complaints(stderr)
+    if done.returncode or said or not done.stdout:
+        last = stderr.strip().rpartition("\n")[2]
+        raise _failure(" ".join(said) or last or f"its process ended with code {done.returncode}")
+    return list(_pictures(done.stdout))
+
+
+def _pictures(data: bytes) -> Iterator[bytes]:
+    """Each picture follows a line with its size."""
+    start = 0
+    while start < len(data):
+        end = data.index(b"\n", start) + 1
+        start = end + int(data[start:end])
+        yield data[end:start]
+
+
+def _failure(why: str) -> GvizError:
+    if "No module named 'pygraphviz'" in why:
+        return GvizError("pictures need pygraphviz", hint="pip install pygraphviz, or export .dot or .txt", exit_code=4)
+    return GvizError("Graphviz cannot draw this graph", why=clipped(why, 400))
+
+
+def complaints(stderr: str) -> list[str]:
+    """What Graphviz calls an error, with the lines that follow; notes about fonts and sizes are no reason to fail."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip() and not line.startswith(NOTES)]
+    said = list(dropwhile(lambda line: not line.startswith("Error"), lines))
+    return list(takewhile(lambda line: not line.startswith("Traceback"), said))
+
+
+def has_font() -> bool:
+    """Whether Graphviz finds any font on this machine; without one, PNG and PDF stay without text."""
+    letter, blank = (draw(f'digraph {{n [shape=plain fixedsize=true width=1 label="{text}"]}}', "png") for text in "M ")
+    return letter != blank

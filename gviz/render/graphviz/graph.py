@@ -1,0 +1,55 @@
+"""A ``graphviz.Digraph`` that draws itself with gviz's own Graphviz, so that no ``dot`` need be installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import graphviz
+
+from gviz.errors import GvizError
+from gviz.render.graphviz.drawing import Picture, draw
+
+
+class Digraph(graphviz.Digraph):  # type: ignore[misc]  # the package has no types
+    """A ``Digraph`` in all but who draws it. Options that would choose another program have no effect."""
+
+    def pipe(self, format: str | None = None, *_: Any, encoding: str | None = None, **__: Any) -> bytes | str:
+        """The picture as bytes or, given an encoding, as text. Notebooks show a graph through this."""
+        data = draw(self.source, _picture(format or self.format))
+        return data.decode(encoding) if encoding else data
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None, **_: Any) -> dict[str, str]:
+        """What a notebook shows: the picture, and in words how much is in it."""
+        lines = sum(" -> " in line for line in self.body)
+        return {
+            "image/svg+xml": draw(self.source, "svg").decode("utf-8"),
+            "text/plain": f"graph of {len(self.body) - lines} boxes and {lines} lines",
+        }
+
+    def render(
+        self,
+        filename: str | None = None,
+        directory: str | None = None,
+        view: bool = False,
+        cleanup: bool = False,
+        format: str | None = None,
+        **_: Any,
+    ) -> str:
+        """Write the DOT text and, beside it, the picture, whose path is the answer."""
+        kind = _picture(format or self.format)
+        source = Path(self.save(filename, directory=directory))
+        picture = source.with_name(f"{source.name}.{kind}")
+        picture.write_bytes(draw(self.source, kind))
+        if cleanup:
+            source.unlink()
+        if view:
+            self._view(str(picture), format=kind, quiet=True)
+        return str(picture)
+
+
+def _picture(name: str) -> Picture:
+    for known in get_args(Picture):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    raise GvizError(f"gviz cannot draw {name!r}", hint=f"formats: {', '.join(get_args(Picture))}", exit_code=2)
