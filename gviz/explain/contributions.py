@@ -32,7 +32,7 @@ def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Valu
             shown = (*shown, Finding("not-stored", unknown))
     if len(parts) > MOST_PARTS:
         shown = (*shown, Finding("more", f"and {len(parts) - MOST_PARTS} more contributions"))
-    loop = unrolled(timeline, parts)
+    loop = unrolled(timeline, parts, known)
     return (loop, *shown) if loop is not None else shown
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gviz.explain.finding import Finding, Number
@@ -24,17 +24,15 @@ class Step:
 def steps(timeline: Timeline, nodes: Iterable[int]) -> dict[int, Step]:
     """By node: which time it is of those of its line; nodes whose line made no other of them are left out."""
     by_line: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    for node in sorted({*nodes} - {0}):
-        created = timeline.info(node).created
+    for node, created in timeline.created(sorted({*nodes} - {0})):
         by_line[created.stack, created.op].append(node)
     return {
         node: Step(nth, len(line)) for line in by_line.values() if len(line) > 1 for nth, node in enumerate(line, 1)
     }
 
 
-def unrolled(timeline: Timeline, parts: Sequence[Contribution]) -> Finding | None:
-    """Which step of a loop sent most and which least, where all contributions come from the steps of one loop."""
-    known = steps(timeline, (part.source for part in parts))
+def unrolled(timeline: Timeline, parts: Sequence[Contribution], known: Mapping[int, Step]) -> Finding | None:
+    """Which step of a loop sent most and which least, where all contributions come from the `known` steps of one."""
     if len(parts) < 3 or len(known) < len(parts) or len({step.count for step in known.values()}) > 1:
         return None
     sizes = [(norm(part.value), part) for part in parts if not bad_text(part.value)]

@@ -14,6 +14,7 @@ MISTAKES_SHOWN = {
     "04_two_losses": {"second-backward"},
     "08_in_place": {"changed-in-place"},
     "11_nan_in_backward": {"nan-born-backward"},
+    "12_vanishing_gradients": {"vanishing"},
 }
 """The mistakes that a lesson shows on purpose."""
 

@@ -1,25 +1,37 @@
-"""A gradient that dies out or blows up along the way: a waterfall of factors, and the line with the strongest."""
+"""A gradient that dies out or blows up along the way: a waterfall of factors, and the first strong one."""
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
 from gviz.explain.finding import Finding, Number
-from gviz.explain.kind import Kind
+from gviz.explain.findings.gradient import gradient
+from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.survey import Survey
 from gviz.numbers import norm, number
+from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
 VANISHED, EXPLODED = 1e-8, 1e8
 """Beyond these factors between two places of one way no number format of training has anything left to say."""
 
+SQUASHING = frozenset({"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign", "erf", "atan"})
+"""Functions with two flat ends: none lets more through than arrives, and most let through far less."""
+
+FEWEST, SQUASHED, DIED = 4, 1e-2, 1e-3
+"""So many of these in a row, that have let through so little, with all that lies between them so much less."""
+
+MOST_WALKED = 2000
+"""Nodes back to which an answer about one gradient looks."""
+
 _STRONG = 0.5
-_MOST_LINES = 4
+_MOST_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +45,27 @@ class Step:
 
 def vanished(survey: Survey) -> Iterator[Finding]:
     """The leaf with the smallest gradient of a pass, if the way to it lost nearly all."""
-    for way in _ways(survey, smallest=True):
-        largest = max(way, key=lambda step: step.size)
-        if way[-1].size < VANISHED * largest.size:
-            yield _finding(survey.timeline, way[way.index(largest) :], "vanishing")
-            return
+    ways = _ways(survey, smallest=True)
+    found = [one for way in ways if (one := died_out(survey.timeline, way)) is not None]
+    yield from sorted(found, key=lambda one: one.suspected)[:1]
 
 
 def exploded(survey: Survey) -> Iterator[Finding]:
     """The leaf with the largest gradient of a pass, if it grew to that on the way."""
-    for way in _ways(survey, smallest=False):
-        smallest = min(way, key=lambda step: step.size)
-        if way[-1].size > EXPLODED * smallest.size:
-            yield _finding(survey.timeline, way[way.index(smallest) :], "exploding")
-            return
+    ways = _ways(survey, smallest=False)
+    yield from [one for way in ways if (one := _blew_up(survey.timeline, way)) is not None][:1]
+
+
+def lost_or_grown(asked: Question) -> Finding | None:
+    """The gradient of a leaf, if it has died out or blown up on the way there."""
+    timeline, output = asked.timeline, asked.output
+    size = norm(output.incoming) if output.incoming is not None and output.grad is not None else None
+    if not size:
+        return None
+    way = way_to(timeline, asked.node, asked.moment.n, size, MOST_WALKED)
+    found = died_out(timeline, way) or _blew_up(timeline, way)
+    as_sum = gradient(asked) if found is not None else None
+    return replace(found, parts=(*found.parts, *as_sum.parts)) if found is not None and as_sum is not None else found
 
 
 def _ways(survey: Survey, *, smallest: bool) -> Iterator[list[Step]]:
@@ -59,54 +78,85 @@ def _ways(survey: Survey, *, smallest: bool) -> Iterator[list[Step]]:
     for leaves in sizes.values():
         node = (min if smallest else max)(leaves, key=lambda leaf: leaves[leaf][0])
         size, seq = leaves[node]
-        yield [*way_to(survey.timeline, node, seq), Step(node, size, seq)]
+        yield way_to(survey.timeline, node, seq, size)
 
 
-def way_to(timeline: Timeline, node: int, seq: int) -> list[Step]:
-    """From the root to the node, over the largest contribution to each."""
-    way: list[Step] = []
+def way_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys.maxsize) -> list[Step]:
+    """From the root to the node, over the largest contribution to each; `size` is the length of its gradient.
+
+    Of a way of more than `most` nodes the end.
+    """
+    way = [Step(node, size, seq)]
     moment, seen = timeline.at(seq), {node}
-    while True:
+    while len(way) < most:
         state = moment.state(node)
         parts = [part for output in state.outputs for part in output.parts if part.source] if state is not None else []
-        if not parts:
-            return way
-        largest = max(parts, key=lambda part: norm(part.value) or 0.0)
-        if largest.source in seen:
-            return way
+        largest = max(parts, key=lambda part: norm(part.value) or 0.0, default=None)
+        if largest is None or largest.source in seen:
+            break
         node = largest.source
         seen.add(node)
-        way.insert(0, Step(node, norm(largest.value) or 0.0, largest.seq))
+        way.append(Step(node, norm(largest.value) or 0.0, largest.seq))
+    return way[::-1]
+
+
+def died_out(timeline: Timeline, way: list[Step]) -> Finding | None:
+    """That nearly all was lost on a way; as a suspicion that a row of squashing functions let through too little."""
+    lost = way[way.index(max(way, key=lambda step: step.size)) :]
+    if lost[-1].size < VANISHED * lost[0].size:
+        return _finding(timeline, lost, "vanishing")
+    lost = _squashed(timeline, way)
+    return replace(_finding(timeline, lost, "vanishing"), suspected=True) if lost else None
+
+
+def _squashed(timeline: Timeline, way: list[Step]) -> list[Step]:
+    """The way from the first of the functions that have squashed a gradient to its end; nothing if they have not."""
+    at = [i for i, step in enumerate(way) if i and timeline.info(step.node).op.name.rstrip("_") in SQUASHING]
+    if len(at) < FEWEST:
+        return []
+    let_through = prod(way[i].size / way[i - 1].size for i in at if way[i - 1].size)
+    before, after = way[at[0] - 1], way[at[-1]]
+    return way[at[0] - 1 :] if let_through < SQUASHED and after.size < DIED * before.size else []
+
+
+def _blew_up(timeline: Timeline, way: list[Step]) -> Finding | None:
+    grown = way[way.index(min(way, key=lambda step: step.size)) :]
+    return _finding(timeline, grown, "exploding") if grown[-1].size > EXPLODED * grown[0].size else None
 
 
 def _finding(timeline: Timeline, way: list[Step], kind: str) -> Finding:
     first, last = way[0], way[-1]
     factors = [(after, after.size / before.size) for before, after in pairwise(way[:-1]) if before.size]
-    by_line = _by_line(timeline, factors)
-    strongest = sorted(by_line, key=lambda rows: prod(factor for _, factor in rows), reverse=kind == "exploding")
-    parts = tuple(_line(timeline, rows) for rows in strongest[:_MOST_LINES] if _is_strong(rows, kind))
+    by_op = _by_op(timeline, factors)
+    strongest = sorted(by_op, key=lambda rows: prod(factor for _, factor in rows), reverse=kind == "exploding")
+    strong = [rows for rows in strongest[:_MOST_LINES] if _is_strong(rows, kind)]
     step = _first_strong(strongest[0] if strongest else factors, kind)
     info = timeline.info(step.node if step is not None else last.node)
-    total = f"from {number(first.size)} at {label(timeline, first.node)} to {number(last.size)}"
+    total = f"from |g| {number(first.size)} at {label(timeline, first.node)} to {number(last.size)}"
     what = "dies out" if kind == "vanishing" else "blows up"
     text = f"the gradient {what} on its way to {label(timeline, last.node)}: {total}, over {len(way) - 1} operations"
     numbers = (Number("at the start", first.size, first.seq), Number("at the end", last.size, last.seq))
     named = f"the first strong factor is at {label_at(timeline, info.node)}"
-    parts = (Finding("first", named, step.seq if step else last.seq, info.node), *parts)
-    return Finding(kind, text, last.seq, info.node, parts, _FIXES[kind], innermost(info), numbers)
+    parts = (
+        Finding("first", named, step.seq if step else last.seq, info.node),
+        *[_line(timeline, rows) for rows in strong],
+    )
+    fix = _fix(kind, [timeline.info(rows[0][0].node) for rows in strong])
+    return Finding(kind, text, last.seq, info.node, parts, fix, innermost(info), numbers)
 
 
-_FIXES = {
-    "vanishing": "relu instead of sigmoid or tanh, residual connections, normalization, or larger weights at the start",
-    "exploding": "smaller weights at the start, normalization, fewer steps, or clip_grad_norm_ before the step",
-}
+def _fix(kind: str, strong: list[NodeInfo]) -> str:
+    if kind == "exploding":
+        return "smaller weights at the start, normalization, fewer steps, or clip_grad_norm_ before the step"
+    squashing = next((info.op.name.rstrip("_") for info in strong if info.op.name.rstrip("_") in SQUASHING), "")
+    instead = f"relu instead of {squashing}, " if squashing else ""
+    return f"{instead}residual connections, normalization, or larger weights at the start"
 
 
-def _by_line(timeline: Timeline, factors: list[tuple[Step, float]]) -> list[list[tuple[Step, float]]]:
-    rows: defaultdict[tuple[int, int], list[tuple[Step, float]]] = defaultdict(list)
+def _by_op(timeline: Timeline, factors: list[tuple[Step, float]]) -> list[list[tuple[Step, float]]]:
+    rows: defaultdict[int, list[tuple[Step, float]]] = defaultdict(list)
     for step, factor in factors:
-        created = timeline.info(step.node).created
-        rows[created.stack, created.op].append((step, factor))
+        rows[timeline.info(step.node).created.op].append((step, factor))
     return list(rows.values())
 
 
@@ -115,8 +165,11 @@ def _line(timeline: Timeline, rows: list[tuple[Step, float]]) -> Finding:
     info = timeline.info(step.node)
     total = prod(factor for _, factor in rows)
     often = f", {len(rows)} times" if len(rows) > 1 else ""
-    text = f"x{number(total, 3)} by {op_title(info)}{made_at(info.frames)}{often}"
-    return Finding("factor", text, step.seq, step.node, at=innermost(info))
+    places = {timeline.info(row.node).created.stack for row, _ in rows}
+    first = " first" if len(places) > 1 else ""
+    text = f"x{number(total, 3)} by {op_title(info)}{often},{first}{made_at(info.frames)}"
+    numbers = (Number("factor", total, step.seq),)
+    return Finding("factor", text, step.seq, step.node, at=innermost(info), numbers=numbers)
 
 
 def _is_strong(rows: list[tuple[Step, float]], kind: str) -> bool:
@@ -129,5 +182,7 @@ def _first_strong(rows: list[tuple[Step, float]], kind: str) -> Step | None:
     return next(strong, rows[0][0] if rows else None)
 
 
-VANISHING = Kind("vanishing", "warning", "a gradient that dies out on its way to a leaf", find=vanished)
+VANISHING = Kind(
+    "vanishing", "warning", "a gradient that dies out on its way to a leaf", ("gradient",), lost_or_grown, find=vanished
+)
 EXPLODING = Kind("exploding", "warning", "a gradient that blows up on its way to a leaf", find=exploded)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gviz.events import GradAccumulated, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.along import died_out, way_to
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label
 from gviz.explain.survey import Survey
@@ -59,10 +60,12 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
 
 def _finding(survey: Survey, node: int, one: _Parameter) -> Finding:
     timeline = survey.timeline
-    often = f"{one.steps} steps" if one.steps > 1 else "a step"
-    text = f"{label(timeline, node)} is after {often} of the optimizer what it was before"
-    part = Finding("gradient", f"its gradient was |g| {number(one.gradient)}", one.filled, node)
-    fix = "a larger learning rate: it is 0, or so small that the change is rounded away"
+    often, have = (f"{one.steps} steps", "have") if one.steps > 1 else ("a step", "has")
+    text = f"{often} of the optimizer {have} left {label(timeline, node)} as it was"
+    died = died_out(timeline, way_to(timeline, node, one.filled, one.gradient))
+    size = Finding("gradient", f"its gradient was |g| {number(one.gradient)}", one.filled, node)
+    part = replace(died, fix="") if died is not None else size
+    fix = died.fix if died is not None else "a larger learning rate: it is 0, or so small that the change rounds away"
     numbers = (Number("length of the gradient", one.gradient, one.filled),)
     at, suspected = innermost(timeline.info(node)), one.steps == 1
     return Finding("unchanged", text, one.first, node, (part,), fix, at, numbers, suspected)

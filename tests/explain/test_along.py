@@ -1,0 +1,121 @@
+"""Gradients that die out or blow up on their way: found from a few layers on, with the factors, and nothing else."""
+
+import pytest
+from explain.programs import HERE, line_of, recorded
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.explain.asked import answers
+from gviz.explain.check import check
+from gviz.explain.finding import lines, whole
+from gviz.explain.why import why
+from gviz.numbers import norm
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+
+
+def deep(function, layers, *, steps=1, skip=False, scale=1.0):
+    """A net of so many layers and a head, after so many steps of training."""
+
+    def program():
+        torch.manual_seed(0)
+        net = [torch.nn.Linear(8, 8) for _ in range(layers)]
+        head = torch.nn.Linear(8, 1)
+        with torch.no_grad():
+            for layer in net:
+                layer.weight.mul_(scale)
+        parameters = [one for layer in (*net, head) for one in layer.parameters()]
+        optimizer = torch.optim.SGD(parameters, lr=0.1)
+        for _ in range(steps):
+            x = torch.randn(16, 8)
+            for layer in net:
+                x = function(layer(x)) + x if skip else function(layer(x))
+            optimizer.zero_grad()
+            head(x).pow(2).mean().backward()
+            optimizer.step()
+        return net, head
+
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def found(timeline):
+    return {one.finding.kind: one for one in check(timeline)}
+
+
+@on_both_engines
+def test_six_layers_are_enough_to_name_it(engine):
+    (one,) = check(recorded("loops", "six_sigmoids", engine))
+    assert (one.level, one.finding.kind) == ("suspicion", "vanishing")
+    first, *_ = one.finding.parts
+    at = f"six_sigmoids.py:{line_of(HERE / 'loops' / 'six_sigmoids.py')}"
+    assert first.text.endswith(at)  # of the forward the last sigmoid, of the way back the first
+    assert one.finding.where == at
+    assert "by Sigmoid, 6 times, first at six_sigmoids.py" in one.finding.parts[1].text
+    assert "relu instead of sigmoid" in one.finding.fix
+    assert len(list(lines(one.finding))) <= 6
+
+
+@on_both_engines
+def test_the_factors_are_what_was_recorded(engine):
+    timeline = recorded("loops", "six_sigmoids", engine)
+    (one,) = check(timeline)
+    before, after = one.finding.numbers
+    for number in (before, after):
+        event = timeline.event(number.event)
+        assert number.value == pytest.approx(norm(event.part))
+    factors = [number for fact in whole(one.finding) for number in fact.numbers if number.name == "factor"]
+    assert all(number.event for number in factors)
+    assert factors[0].value < 4.0**-6  # of six sigmoids, none of which lets more through than a quarter
+
+
+@on_both_engines
+def test_a_question_about_the_gradient_names_the_cause_and_then_the_sum(engine):
+    timeline = recorded("loops", "six_sigmoids", engine)
+    (answer,) = answers(timeline, "layers.0.weight.grad")
+    assert answer.kind == "vanishing"
+    assert [part.kind for part in answer.parts if part.kind in ("first", "contribution")] == ["first", "contribution"]
+    (near,) = answers(timeline, "head.weight.grad")
+    assert near.kind == "gradient"
+
+
+@pytest.mark.parametrize(
+    ("function", "layers", "options"),
+    [
+        (torch.relu, 6, {}),
+        (torch.tanh, 6, {}),
+        (torch.sigmoid, 3, {}),
+        (torch.sigmoid, 6, {"skip": True}),
+        (torch.sigmoid, 6, {"scale": 20.0}),
+    ],
+    ids=["relu", "tanh", "three", "residual", "large weights"],
+)
+def test_a_gradient_that_arrives_is_no_mistake(function, layers, options):
+    assert "vanishing" not in found(deep(function, layers, **options))
+
+
+def test_a_gradient_of_which_nothing_is_left_is_more_than_suspected():
+    timeline = deep(torch.sigmoid, 12, steps=2)
+    assert found(timeline)["vanishing"].level == "warning"
+
+
+def test_a_parameter_that_stays_is_not_blamed_on_the_rate_where_its_gradient_died():
+    one = found(deep(torch.sigmoid, 14, steps=2))["unchanged"].finding
+    assert "relu instead of sigmoid" in one.fix
+    assert [part.kind for part in one.parts] == ["vanishing"]
+    assert "rate" not in "\n".join(text for _, text, _ in lines(one))
+
+
+def test_an_answer_about_a_way_of_thousands_looks_at_its_end():
+    def program():
+        w = torch.tensor(1.0, requires_grad=True)
+        y = w
+        for _ in range(3000):
+            y = y * 1.0
+        (y * 1e-9).backward()
+        return w
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    assert why(timeline, timeline.at(len(timeline)), 1, "grad").kind == "gradient"
+    assert found(timeline)["vanishing"].level == "warning"
