@@ -113,7 +113,7 @@ def test_an_answer_about_a_way_of_thousands_looks_at_its_end():
         y = w
         for _ in range(3000):
             y = y * 1.0
-        (y * 1e-9).backward()
+        (y * 1e-9 * 1.0).backward()
         return w
 
     timeline = Timeline(MemoryLog(events_of(program)))

@@ -134,3 +134,40 @@ def test_the_fix_of_a_second_backward_names_the_call_and_comes_after_it(engine):
     released, fix = (said.rindex(text) for text in ("released by the first backward() at", "retain_graph=True in the"))
     assert released < fix
     assert said[fix:].startswith("retain_graph=True in the backward() at second_backward.py:7")
+
+
+@on_both_engines
+def test_a_state_detached_at_some_steps_is_suspected(engine):
+    (one,) = check(recorded("loops", "detached_now_and_then", engine))
+    assert (one.level, one.finding.kind) == ("suspicion", "partly-detached")
+    assert one.finding.where == place("detached_now_and_then")
+    assert "at 2 of 7 steps" in one.finding.text
+    assert "takes" in one.finding.text
+    assert [part.kind for part in one.finding.parts] == ["cut", "elsewhere"]
+
+
+@on_both_engines
+def test_a_state_detached_at_every_step_is_meant_so(engine):
+    assert check(recorded("loops", "detached_every_step", engine)) == []
+
+
+@on_both_engines
+@pytest.mark.parametrize(("shape", "silent"), [((5, 3), "6 of its 8 uses"), ((4, 7), "6 of its 8 uses"), ((1, 4), "")])
+def test_uses_that_brought_nothing_are_named_with_their_cut(engine, shape, silent):
+    timeline = recorded("loops", "detached_now_and_then", engine)
+    infos = (timeline.info(node) for node in timeline.nodes)
+    weights = (info.node for info in infos if info.created.kind == "parameter")
+    weight = next(node for node in weights if timeline.info(node).created.outputs[0].value.shape == shape)
+    (answer,) = answers(timeline, f"#{weight}.grad")
+    told = [part for part in answer.parts if part.kind == "silent"]
+    assert [part.where for part in told] == [place("detached_now_and_then")] * bool(silent)
+    assert all(f"{silent} sent nothing: cut at #" in part.text for part in told)
+
+
+@on_both_engines
+def test_a_result_of_an_earlier_iteration_is_asked_about_its_own_pass(engine):
+    timeline = recorded("loops", "detached_now_and_then", engine)
+    first = next(node for node in timeline.nodes if timeline.info(node).op.name == "embedding")
+    (answer,) = answers(timeline, f"#{first}.grad")
+    assert answer.kind == "cut"
+    assert place("detached_now_and_then") in rows(answer)[1]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from gviz.events import BackwardStarted
 from gviz.explain.finding import Finding
 from gviz.explain.findings.passes import passes_before
 from gviz.explain.findings.tracked import CUT_FIXES
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
+from gviz.explain.silent_uses import cuts_after
 from gviz.explain.ways import ancestors
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -24,8 +26,8 @@ _NEAR = 200
 def no_way(asked: Question) -> Finding:
     """No pass has reached it: where the ways from it to the roots end."""
     timeline = asked.timeline
-    started, last_pass = passes_before(asked)[-1]
-    roots = sorted({node for node, _ in last_pass.roots})
+    started, backward = _pass_of(asked)
+    roots = sorted({node for node, _ in backward.roots})
     users = [user for user in timeline.users(asked.node) if timeline.born(user) <= asked.moment.n]
     if not users:
         return unused(asked)
@@ -56,7 +58,7 @@ def unused(asked: Question) -> Finding:
 def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     """It was used, but what was made of it did not lead to the loss."""
     used = Finding("elsewhere", f"it was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
-    roots = [asked.timeline.info(node) for node, _ in passes_before(asked)[-1][1].roots if node]
+    roots = [asked.timeline.info(node) for node, _ in _pass_of(asked)[1].roots if node]
     fresh = next((root for root in roots if root.created.kind == "leaf"), None)
     if fresh is None:
         fix = "call backward() on a result of that"
@@ -65,6 +67,13 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     fix = "call backward() on what was computed, not on a tensor(...) made of its number"
     parts = (Finding("copied", new, fresh.born, fresh.node, at=innermost(fresh)), used)
     return Finding("not-reached", text, fresh.born, asked.node, parts, fix, innermost(fresh))
+
+
+def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
+    """The pass that could have reached a node: of a result the first after it, of a leaf the last."""
+    passes = passes_before(asked)
+    later = (one for one in passes if one[0] > asked.info.born and asked.info.created.kind == "op")
+    return next(later, passes[-1])
 
 
 def _like(asked: Question) -> tuple[int, int] | None:
@@ -94,20 +103,10 @@ def _by_line(cuts: Iterable[Finding]) -> Iterator[Finding]:
 
 def _ends(asked: Question, node: int) -> Iterator[Finding]:
     """The untracked operations at which the ways forward from a node leave the graph."""
-    timeline = asked.timeline
-    seen, waiting = {node}, deque([node])
-    while waiting:
-        for user in timeline.made_into.get(waiting.popleft(), ()):
-            if user in seen or timeline.born(user) > asked.moment.n:
-                continue
-            seen.add(user)
-            info = timeline.info(user)
-            if not info.created.untracked:
-                waiting.append(user)
-                continue
-            text = f"cut at {label(timeline, user)}{made_at(info.frames)}: {why_untracked(info.created)}"
-            fix = CUT_FIXES.get(info.created.untracked, "")
-            yield Finding("cut", text, info.born, user, fix=fix, at=innermost(info))
+    for info in cuts_after(asked.timeline, node, range(asked.moment.n + 1)):
+        text = f"cut at {label(asked.timeline, info.node)}{made_at(info.frames)}: {why_untracked(info.created)}"
+        fix = CUT_FIXES.get(info.created.untracked, "")
+        yield Finding("cut", text, info.born, info.node, fix=fix, at=innermost(info))
 
 
 def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Finding]:

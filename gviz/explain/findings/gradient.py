@@ -10,6 +10,7 @@ from gviz.explain.contributions import agreeing, contribution, contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
+from gviz.explain.silent_uses import silent_uses
 from gviz.numbers import grad, short
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
@@ -53,7 +54,8 @@ def gradient(asked: Question) -> Finding | None:
     timeline, node, output = asked.timeline, asked.node, asked.output
     if output.grad is None:
         return None
-    parts = contributions(timeline, output.parts, output.incoming)
+    silent = silent_uses(timeline, node, output.parts) if asked.info.created.kind != "op" else ()
+    parts = (*silent, *contributions(timeline, output.parts, output.incoming))
     text, at = f"{label(timeline, node)}: .grad is {grad(output.grad)}", innermost(asked.info)
     before = accumulation(timeline, node, output)
     if before is None:

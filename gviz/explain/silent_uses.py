@@ -1,0 +1,77 @@
+"""The uses of a tensor that brought nothing to its gradient, because their way to the loss is cut."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+
+from gviz.events import BackwardStarted
+from gviz.explain.finding import Finding
+from gviz.explain.names import innermost, label, made_at, why_untracked
+from gviz.explain.ways import ancestors
+from gviz.trace.state import Contribution, NodeInfo
+from gviz.trace.timeline import Timeline
+
+
+def silent_uses(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Iterator[Finding]:
+    """How many of the uses that the pass could have come through sent nothing, for each line that cuts them off.
+
+    `parts` is what the pass has brought to the node.
+    """
+    window = _forward_before(timeline, parts)
+    if window is None:
+        return
+    sent = {part.source for part in parts}
+    uses = [user for user in timeline.users(node) if timeline.born(user) in window and _is_use(timeline, node, user)]
+    silent = [use for use in uses if use not in sent]
+    if not silent:
+        return
+    leading = _leading(timeline, window.stop)
+    lines: defaultdict[object, dict[int, NodeInfo]] = defaultdict(dict)
+    for use in silent:
+        for cut in cuts_after(timeline, use, window):
+            if cut.node in leading:
+                lines[cut.created.stack][use] = cut
+    yield from (_told(timeline, cuts, len(uses)) for cuts in lines.values())
+
+
+def _is_use(timeline: Timeline, node: int, user: int) -> bool:
+    """Whether a node was made of another in a forward; a step of an optimizer writes to it instead."""
+    made, own = timeline.info(user).created, timeline.info(node).created.outputs
+    return not made.during[0] and not (made.untracked and {o.storage for o in made.outputs} & {o.storage for o in own})
+
+
+def cuts_after(timeline: Timeline, node: int, window: range) -> Iterator[NodeInfo]:
+    """The untracked operations at which the ways on from a node leave the graph, among those born in a `window`."""
+    seen, waiting = {node}, deque([node])
+    while waiting:
+        here = waiting.popleft()
+        info = timeline.info(here)
+        if info.created.untracked:
+            yield info
+            continue
+        new = [user for user in timeline.users(here) if user not in seen and timeline.born(user) in window]
+        seen.update(new)
+        waiting.extend(new)
+
+
+def _forward_before(timeline: Timeline, parts: Sequence[Contribution]) -> range | None:
+    """The events between the pass that brought contributions and the one before it."""
+    at = timeline.at(parts[-1].seq).pass_nr if parts else 0
+    passes = [phase for phase in timeline.phases if phase.kind == "backward"]
+    start = next((phase.start for phase in passes if phase.pass_nr == at), 0)
+    return range(max((phase.end for phase in passes if phase.end < start), default=0) + 1, start) if at else None
+
+
+def _leading(timeline: Timeline, start: int) -> set[int]:
+    started = timeline.event(start)
+    roots = [node for node, _ in started.roots if node] if isinstance(started, BackwardStarted) else []
+    return {*roots, *ancestors(timeline, *roots)}
+
+
+def _told(timeline: Timeline, cuts: dict[int, NodeInfo], count: int) -> Finding:
+    """What one line cuts off: ``2 of 5 uses``."""
+    cut = next(reversed(cuts.values()))
+    at = f"{label(timeline, cut.node)}{made_at(cut.frames)}: {why_untracked(cut.created)}"
+    text = f"{len(cuts)} of its {count} uses sent nothing: cut at {at}"
+    return Finding("silent", text, cut.born, cut.node, at=innermost(cut))
