@@ -88,7 +88,7 @@ def test_a_second_model_gets_its_names_too():
         train(torch.nn.Sequential(torch.nn.Linear(3, 1)), steps=3)
 
     log = events_of(program, wanted=wanted(phase="backward"))
-    assert [event.name for event in of_kind(log, Named)][4:] == ["0.weight", "0.bias"]
+    assert [event.name for event in of_kind(log, Named)][4:] == ["model.0.weight", "model.0.bias"]
 
 
 @pytest.mark.parametrize("module", ["2", "Sequential.2", "?"])

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
+from gviz import roots
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
@@ -57,13 +58,14 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
     A lazy one has no shape before the first call, and its name from the next call on.
     """
     with without_overrides():
+        fresh = []
         for name, parameter in root.named_parameters(prefix=path):
-            if is_lazy(parameter):
+            if is_lazy(parameter) or (mark := mark_of(session, parameter)).named:
                 continue
-            mark = mark_of(session, parameter)
-            if not mark.named:
-                mark.named = True
-                session.channel.say(Named(mark.node, name))
+            mark.named = True
+            fresh.append((name, mark.node))
+        if fresh:
+            roots.name(session.channel, root, fresh)
 
 
 def name_unnamed(session: Session, module: torch.nn.Module) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gviz import emit
+from gviz import emit, roots
 from gviz.emit import Channel
 from gviz.engine import announce
 from gviz.engine.modes import thread
-from gviz.events import Named, ScopeEntered, ScopeLeft
+from gviz.events import ScopeEntered, ScopeLeft
 
 if TYPE_CHECKING:
     from gviz.engine.nn.module import Module
@@ -40,11 +40,14 @@ def call(channel: Channel, module: Module) -> Iterator[None]:
 
 def name_parameters(channel: Channel, root: Module) -> None:
     """Say each parameter's path in the model, once per recording."""
+    fresh = []
     for name, parameter in root.named_parameters():
         mark = announce.seen(channel, parameter)
         if parameter._named is not mark:
             parameter._named = mark
-            channel.say(Named(mark.node, name))
+            fresh.append((name, mark.node))
+    if fresh:
+        roots.name(channel, root, fresh)
 
 
 def _path(module: Module) -> str:

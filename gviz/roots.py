@@ -1,0 +1,51 @@
+"""What parameters are called where a program has several models: by the variable that holds each, too.
+
+A parameter's own name is its path in its model. A generator and a discriminator may both have a ``0.weight``: then they
+are ``generator.0.weight`` and ``discriminator.0.weight``, from the moment on in which the second is named.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gviz import site
+from gviz.emit import Channel
+from gviz.events import Named
+
+
+@dataclass(slots=True, eq=False)
+class _Root:
+    """A model, and the nodes of its parameters by their paths; `holder` is the variable that was found for it."""
+
+    module: weakref.ref[object]
+    nodes: dict[str, int]
+    holder: str = ""
+
+
+_roots: weakref.WeakKeyDictionary[Channel, dict[str, _Root]] = weakref.WeakKeyDictionary()
+"""Of each recording the model that said a path last, by the path."""
+
+
+def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> None:
+    """Say what a model's parameters are called: pairs of path and node."""
+    known = _roots.setdefault(channel, {})
+    root = _Root(weakref.ref(module), dict(named))
+    others = {id(other): other for path, _ in named if (other := known.get(path)) is not None}
+    for other in others.values():
+        its_module = other.module()
+        if its_module is module:
+            root.holder = root.holder or other.holder
+            continue
+        root.holder = root.holder or site.holder(module)
+        if not other.holder and its_module is not None:
+            other.holder = site.holder(its_module)
+            _say(channel, other)
+    _say(channel, root)
+    known.update(dict.fromkeys(root.nodes, root))
+
+
+def _say(channel: Channel, root: _Root) -> None:
+    for path, node in root.nodes.items():
+        channel.say(Named(node, f"{root.holder}.{path}" if root.holder else path))

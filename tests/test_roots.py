@@ -1,0 +1,76 @@
+"""What parameters are called where a program has several models, in gviz's own engine and in PyTorch."""
+
+import pytest
+
+import gviz
+from gviz.site import holder
+
+TWO = """
+generator = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
+generator(x)
+judge = nn.Sequential(nn.Linear(2, 1))
+judge(x)
+generator(x)
+"""
+IN_AN_OBJECT = """
+class Trainer:
+    def __init__(self):
+        self.policy, self.value = nn.Linear(2, 2), nn.Linear(2, 1)
+    def step(self):
+        self.policy(x), self.value(x)
+Trainer().step()
+"""
+IN_A_LIST = """
+def run(parts):
+    for part in parts:
+        part(x)
+    del part
+    return parts
+run([nn.Linear(2, 2), nn.Linear(2, 1)])
+"""
+WITHIN_A_MODEL = """
+model = nn.ModuleDict({"encoder": nn.Linear(2, 2), "decoder": nn.Linear(2, 1)})
+model["encoder"](x), model["decoder"](x)
+"""
+ALONE = """
+model = nn.Linear(2, 2)
+model(x)
+model(x)
+"""
+
+
+def names(text, framework, path):
+    torch = pytest.importorskip(framework)
+    code = compile(text, "model.py", "exec")
+    world = {"nn": torch.nn, "x": torch.ones(1, 2)}
+    with gviz.record(path):
+        exec(code, world)
+    timeline = gviz.load(path)
+    return [timeline.info(n).name for n in timeline.nodes if timeline.info(n).created.kind == "parameter"]
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (TWO, ["generator.0.weight", "generator.0.bias", "generator.1.weight", "generator.1.bias", "judge.0.weight",
+               "judge.0.bias"]),
+        (IN_AN_OBJECT, ["policy.weight", "policy.bias", "value.weight", "value.bias"]),
+        (IN_A_LIST, ["parts[0].weight", "parts[0].bias", "part.weight", "part.bias"]),
+        (WITHIN_A_MODEL, ["model.encoder.weight", "model.encoder.bias", "model.decoder.weight", "model.decoder.bias"]),
+        (ALONE, ["weight", "bias"]),
+    ],
+)  # fmt: skip
+def test_models_are_told_apart_by_their_variables(program, expected, framework, tmp_path):
+    assert names(program, framework, tmp_path / "t.gviz") == expected
+
+
+def test_no_code_of_the_program_runs_where_a_holder_is_looked_for():
+    class Touchy:
+        def __getattribute__(self, name):
+            raise AssertionError(name)
+
+    touchy = Touchy()
+    nobody = holder(object())
+    assert nobody == ""
+    assert holder(touchy) == "touchy"
