@@ -27,6 +27,7 @@ AT_IMPORT = {
     "_C._current_graph_task_id": "device's thread",
     "_C._jit_get_schemas_for_operator": "names of some arguments",
     "_C._functorch": "transforms",
+    "_C._autograd.SavedTensor": "which inputs",
     "Tensor._version": "writes in place",
     "Tensor._base": "bases of views",
     "Tensor._is_view": "views",

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from gviz.adapters.wanted import Wanted
-from gviz.events import GradSet, NodeCreated, StorageWritten
+from gviz.events import GradSet, Named, NodeCreated, StorageWritten, Warned
 from gviz.trace.storage import value_after
 from tests.adapters.recorded import events_of, of_kind
 
@@ -293,3 +293,62 @@ def test_a_module_is_converted_by_swapping():
 
     created = of_kind(events_of(program), NodeCreated)
     assert [e.outputs[0].value.dtype for e in created if e.kind == "parameter"] == ["float32"] * 2 + ["float64"] * 2
+
+
+def test_other_memory_of_another_kind_is_another_tensor():
+    def program():
+        net = torch.nn.Linear(1, 1, bias=False)
+        net(torch.ones(1, 1)).sum().backward()
+        net.double()
+        return net(torch.ones(1, 1, dtype=torch.float64))
+
+    log = events_of(program)
+    weights = [event for event in of_kind(log, NodeCreated) if event.kind == "parameter"]
+    assert [event.outputs[0].value.dtype for event in weights] == ["float32", "float64"]
+    assert [event.name for event in of_kind(log, Named)] == ["weight", "weight"]
+    made = {event.node: event for event in of_kind(log, NodeCreated)}
+    transposed = [event for event in made.values() if event.inputs == ((weights[1].node, 0),)]
+    assert [event.outputs[0].value.dtype for event in transposed] == ["float64"]
+
+
+@pytest.mark.parametrize("change", [
+    lambda weight: weight.data.fill_(3.0),
+    lambda weight: setattr(weight, "data", torch.full((1, 1), 3.0)),
+])  # fmt: skip
+def test_a_weight_that_was_changed_is_shown_changed_within_its_layer(change):
+    def program():
+        net = torch.nn.Linear(1, 1, bias=False)
+        net(torch.ones(1, 1)).sum().backward()
+        change(net.weight)
+        return net(torch.ones(1, 1))
+
+    created = of_kind(events_of(program), NodeCreated)
+    (weight,) = [event.node for event in created if event.kind == "parameter"]
+    transposed = [event for event in created if event.inputs == ((weight, 0),) and event.outputs[0].view_of and
+                  not event.untracked]  # fmt: skip
+    assert transposed[-1].outputs[0].value.array().tolist() == [[3.0]]
+
+
+def test_set_gives_a_tensor_other_memory():
+    def program():
+        x = torch.zeros(3)
+        x * 2
+        x.set_(torch.tensor([1.0, 2.0]))
+        return x * 3
+
+    log = events_of(program)
+    last = of_kind(log, NodeCreated)[-1]
+    made = {event.node: event for event in of_kind(log, NodeCreated)}
+    assert made[last.inputs[0][0]].outputs[0].value.array().tolist() == [1.0, 2.0]
+    assert "set_" not in vars(torch.Tensor)
+
+
+def test_memory_that_others_use_still_is_said_to_be_lost():
+    def program():
+        x = torch.ones(2)
+        old = x[:]
+        (x * 2, old * 2)
+        x.data = torch.zeros(2)
+        return x * 2, old * 2
+
+    assert any("use the memory of x" in event.message for event in of_kind(events_of(program), Warned))

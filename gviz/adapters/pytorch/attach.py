@@ -22,7 +22,7 @@ from gviz.adapters.pytorch.graph import edge_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.regions import replace
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.writes import has_other_ranks
+from gviz.adapters.pytorch.writes import has_other_ranks, set_data
 from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.emit import Channel
 from gviz.events import Warned
@@ -161,6 +161,21 @@ def _put_in_swaps(session: Session, leaving: ExitStack) -> None:
     replace(torch.utils, "swap_tensors", listened, leaving)
 
 
+def _put_in_set(session: Session, leaving: ExitStack) -> None:
+    """``Tensor.set_`` asks no mode, and gives a tensor other memory."""
+    set_it = torch.Tensor.set_
+
+    @wraps(set_it)
+    def listened(tensor: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        if not session.is_heard or session.is_outside:
+            return set_it(tensor, *args, **options)
+        set_data(session, set_it, (tensor, *args), options)
+        return tensor
+
+    setattr(torch.Tensor, "set_", listened)  # noqa: B010  # it is inherited, and a type to checkers
+    leaving.callback(delattr, torch.Tensor, "set_")
+
+
 def _put_in_modules(session: Session, leaving: ExitStack) -> None:
     is_compiling = torch.compiler.is_compiling  # a constant to Dynamo, which then sees hooks that do nothing
 
@@ -237,6 +252,7 @@ _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "custom functions": _put_in_functions,
     "module calls": _put_in_modules,
     "swaps of tensors": _put_in_swaps,
+    "other memory of tensors": _put_in_set,
     "where parameters are made": _put_in_parameters,
     "names of parameters": _put_in_names,
     "optimizer steps": _put_in_optimizers,

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch import operations
+from gviz.adapters.pytorch.created import Call, untracked
 from gviz.adapters.pytorch.graph import edge_of, mark_of
 from gviz.adapters.pytorch.marks import grad_fn_of, grad_of, is_leaf
 from gviz.adapters.pytorch.outputs import version_of
@@ -66,6 +67,20 @@ def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: 
         if grad_fn_of(tensor) is not None:
             mark = mark_of(session, tensor)
             mark.retained = {**(mark.retained or {}), tensor.output_nr: weakref.ref(tensor)}
+    return result
+
+
+def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A tensor is cut from what made it, and is from now on the result of that."""
+    tensor = args[0]
+    with without_overrides():
+        if tracked := grad_fn_of(tensor) is not None:
+            session.marks.remember(tensor, mark_of(session, tensor))
+    result = function(*args)
+    with without_overrides():
+        if tracked:
+            cut = untracked(session, Call("detach_", (tensor,), in_place=True), (tensor,), "detach")
+            session.marks.remember(tensor, cut)
     return result
 
 

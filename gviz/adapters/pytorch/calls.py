@@ -14,7 +14,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import attributes, operations, writes
-from gviz.adapters.pytorch.graph import NO_CALL, Call, edge_of, enter, untracked, visit
+from gviz.adapters.pytorch.created import NO_CALL, Call, Operand, Untracked, untracked
+from gviz.adapters.pytorch.graph import edge_of, enter, visit
 from gviz.adapters.pytorch.marks import grad_fn_of
 from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
@@ -26,7 +27,7 @@ _SILENT = tuple(
     f"{_FOLDER}/{part}"
     for part in (
         "utils/data", "optim", "nn/init.py", "nn/modules", "nn/parameter.py", "distributed", "_tensor_str.py",
-        "serialization.py", "autograd",
+        "serialization.py", "autograd", "_utils.py", "storage.py", "multiprocessing",
     )
 )  # fmt: skip
 """Parts of PyTorch whose own untracked operations are no step of the program."""
@@ -102,8 +103,8 @@ def observe(
     if isinstance(target, torch.Tensor):
         writes.wrote(session, target, call_of(function, args, kwargs, in_place=True), silent=silent)
         return
-    if silent == "module" and session.thread.scopes and not torch.is_grad_enabled():
-        silent = ""  # a forward inside no_grad, which the program called
+    if silent == "module" and session.thread.scopes:
+        silent = ""  # a step of a forward, which the program called
     made: dict[Any, dict[int, torch.Tensor]] = {}
     loose: list[torch.Tensor] = []
     for tensor in outputs:
@@ -134,25 +135,25 @@ _WITH_STATISTICS = {"batch_norm"}
 
 def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> Call:
     """A call as events describe it."""
-    name = operations.called(function)
-    operands: list[torch.Tensor | float] = []
+    called = operations.called(function)
+    given: list[tuple[str, Operand]] = []
     attrs: list[tuple[str, Any]] = []
     names = operations.argument_names(function, len(args)) if len(args) > 1 or kwargs else ()
     for place, value in enumerate(args):
-        if isinstance(value, torch.Tensor):
-            operands.append(value)
-        elif isinstance(value, (tuple, list)) and any(True for _ in _tensors(value)):
-            operands.extend(_tensors(value))
-        elif isinstance(value, (int, float)) and _is_operand(name, place, len(args)):
-            operands.append(value)
+        name = names[place] if place < len(names) else ""
+        if isinstance(value, (int, float)) and _is_operand(called, place, len(args)):
+            given.append((name, value))
+        elif tensors := _tensors_of(value):
+            given.extend((name, tensor) for tensor in tensors)
         else:
-            attrs.append((names[place] if place < len(names) else f"argument{place}", plain(value)))
-    for key, value in kwargs.items():
-        if isinstance(value, torch.Tensor):
-            operands.append(value)
-        elif key not in ("_stacklevel",):
-            attrs.append((key, plain(value)))
-    return Call(name, operands, tuple(attrs), in_place)
+            attrs.append((name or f"argument{place}", plain(value)))
+    for name, value in kwargs.items():
+        if tensors := _tensors_of(value):
+            given.extend((name, tensor) for tensor in tensors)
+        elif name not in ("_stacklevel",):
+            attrs.append((name, plain(value)))
+    no_gradient = [Untracked(*it) for it in given if not (isinstance(it[1], torch.Tensor) and it[1].requires_grad)]
+    return Call(called, [operand for _, operand in given], tuple(attrs), in_place, no_gradient)
 
 
 _WITH_NUMBERS = {"add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder"}
@@ -201,6 +202,13 @@ def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str
     return "dtype" if not (result.is_floating_point() or result.is_complex()) else "no_grad"
 
 
+def _tensors_of(value: Any) -> Sequence[torch.Tensor]:
+    """The tensors that an argument is or holds."""
+    if isinstance(value, torch.Tensor):
+        return (value,)
+    return list(_tensors(value)) if isinstance(value, (tuple, list)) else ()
+
+
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
     for value in values:
         if isinstance(value, torch.Tensor):
@@ -242,6 +250,7 @@ def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 _SPECIAL: dict[str, _Special] = {
+    "detach_": attributes.detach_,
     "register_hook": attributes.register_hook,
     "register_post_accumulate_grad_hook": attributes.register_hook,
     "requires_grad_": attributes.set_requires_grad,

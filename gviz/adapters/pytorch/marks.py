@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,19 +23,18 @@ KEY = "gviz"
 
 
 class Mark(Seen):
-    """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does;
-    `looked_at` is the value its transposition had, with the version then; `told` is the ``.grad`` that was told last.
+    """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does; `told` is
+    the ``.grad`` that was told last.
     """
 
-    __slots__ = ("kept", "looked_at", "named", "retained", "told", "uses")
+    __slots__ = ("kept", "named", "retained", "told", "uses")
 
     def __init__(self, node: int) -> None:
         super().__init__(node)
         self.uses = 0
         self.named = False
-        self.looked_at: tuple[int, Value] | None = None
         self.told: Value | None = None
-        self.kept: tuple[Seen, ...] = ()
+        self.kept: Sequence[Seen] = ()
         self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
 
 
@@ -101,9 +100,11 @@ class _Memory(_Known):
 
     Recorded outputs never change their memory: `moved` are the tensors that lie here since ``x.data = v`` and are known
     under the number of where they lay before. PyTorch keeps the Python object of a memory for as long as it is used.
+    `transposed` is the value that the transposition of a leaf had, with the leaf's version, until somebody writes here.
     """
 
-    __slots__ = ("moved", "number", "owners")
+    __slots__ = ("moved", "number", "owners", "transposed")
+    transposed: tuple[int, Value] | None
     moved: tuple[Moved, ...]
     number: int
     owners: tuple[weakref.ref[torch.Tensor], ...]
@@ -112,8 +113,9 @@ class _Memory(_Known):
 class Marks:
     """The marks of one recording: of tensors without a graph node, of graph nodes, and the numbers of memories."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, not_seen: Callable[[str], None]) -> None:
         self.channel = channel
+        self._not_seen = not_seen
         self._known: dict[int, _Tensor] = {}
         self._memories: dict[int, _Memory] = {}
         self._dead: deque[weakref.ref[Any]] = deque()
@@ -178,10 +180,29 @@ class Marks:
         memory = self._memory(tensor)
         return self.channel.next_storage() if memory is None else memory.number
 
-    def moved(self, tensor: torch.Tensor) -> tuple[Moved, ...]:
-        """The tensors that share the memory of this one and are known to lie elsewhere."""
+    def transposed(self, leaf: torch.Tensor, version: int, look: Callable[[], Value]) -> Value:
+        """The value of the transposition of a leaf, looked at once between two writes."""
+        memory = self._memory(leaf)
+        if memory is None:
+            return look()
+        if memory.transposed is None or memory.transposed[0] != version:
+            memory.transposed = version, look()
+        return memory.transposed[1]
+
+    def written(self, tensor: torch.Tensor) -> tuple[int, tuple[Moved, ...]]:
+        """The number of a memory that was written to, and the tensors there that are known to lie elsewhere."""
         memory = self._memory(tensor)
-        return () if memory is None else memory.moved
+        if memory is None:
+            return self.channel.next_storage(), ()
+        memory.transposed = None
+        return memory.number, memory.moved
+
+    def renew(self, tensor: torch.Tensor) -> None:
+        """Take a tensor for another one from now on: it is announced anew when it is used."""
+        self._entry(tensor).mark = None
+        memory = self._memory(tensor)
+        if memory is not None:
+            memory.moved = tuple(it for it in memory.moved if it.tensor() is not tensor)
 
     def leave(self, tensor: torch.Tensor, *, filled: bool) -> Callable[[], Moved | None]:
         """A tensor will get other memory. Called when it has, the answer gives what it is known under."""
@@ -210,6 +231,7 @@ class Marks:
             tensor = known()
             if tensor is not None and known.mark is not None and not tensor.requires_grad and _lies_in(tensor, memory):
                 known.mark = None
+                self._not_seen("old memory")
 
     def _memory(self, tensor: torch.Tensor) -> _Memory | None:
         """What is known of a tensor's memory; None where it has none of its own: sparse, or a wrapper."""
@@ -222,6 +244,7 @@ class Marks:
             self._clear()
             known = _Memory(memory, self._bury)
             known.key, known.table, known.owners, known.moved = id(memory), self._memories, (), ()
+            known.transposed = None
             known.number = self.channel.next_storage()
             self._memories[known.key] = known
         return known

@@ -81,7 +81,16 @@ def of_node(grad_fn: str, called: str, edges: int, saved: tuple[str, ...], in_pl
             name = ours.name.rstrip("_") + "_" if in_place else ours.name
             return replace(ours, name=name, saved=ours.saved or saved)
     name = called or _words(grad_fn)
-    return Operation(name, grad_fn, ("input",) * edges, ("",) * edges, saved)
+    return Operation(name, grad_fn, _tensor_arguments(_words(grad_fn), edges), ("",) * edges, saved)
+
+
+def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:
+    """The names of an operation's tensors, if a gradient goes to each of them."""
+    for schema in schemas_of(f"aten::{name}") if name.isidentifier() else ():
+        names = tuple(it.name for it in schema.arguments if str(it.type) in ("Tensor", "Optional[Tensor]"))
+        if len(names) == edges:
+            return names
+    return ("input",) * edges
 
 
 @cache
@@ -95,9 +104,10 @@ def untracked(called: str, tensors: int, in_place: bool = False) -> Operation:
 
 
 @cache
-def cut(operation: Operation, inputs: int) -> Operation:
-    """An operation with the slots that were given."""
-    return replace(operation, slots=operation.slots[:inputs], rules=operation.rules[:inputs])
+def as_given(operation: Operation, inputs: int, further: tuple[str, ...]) -> Operation:
+    """An operation with as many slots as it has inputs, the last of them of the names `further`."""
+    own = inputs - len(further)
+    return replace(operation, slots=(*operation.slots[:own], *further), rules=operation.rules[:own])
 
 
 def called(function: Callable[..., Any]) -> str:

@@ -76,16 +76,15 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
     if type(node).__name__ != "TBackward0" or not is_accumulator(node.next_functions[0][0]):
         return None
     leaf = node.next_functions[0][0].variable
-    mark, version = session.marks.of_tensor(leaf), version_of(leaf)
     if not has_numbers(leaf):
         return None
-    if mark is None or mark.looked_at is None or mark.looked_at[0] != version:
+
+    def look() -> Value:
         with without_modes():
-            value = session.value(leaf.detach().t())
-        if mark is not None:
-            mark.looked_at = (version, value)
-    else:
-        value = mark.looked_at[1]
+            return session.value(leaf.detach().t())
+
+    version = version_of(leaf)
+    value = session.marks.transposed(leaf, version, look)
     storage = session.marks.storage(leaf)
     return Output(value, storage, version, inputs[0][0], int(leaf.storage_offset()), leaf.stride()[::-1])
 

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch.calls import Listening
-from gviz.adapters.pytorch.graph import NO_CALL, border, edge_of, visit
+from gviz.adapters.pytorch.created import NO_CALL
+from gviz.adapters.pytorch.graph import border, edge_of, visit
 from gviz.adapters.pytorch.outputs import is_accumulator
 from gviz.adapters.pytorch.private import without_modes, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, clock

@@ -69,4 +69,16 @@ version = _attribute("_version", 0, "writes in place")
 base_of = _attribute("_base", None, "the bases of views")
 has_symbols = _attribute("_has_symbolic_sizes_strides", True, "nothing but some time")
 """Whether some size of a tensor is a symbol, as while PyTorch compiles."""
+_saved_data = _look("_C._autograd.SavedTensor.data", None, "which inputs a call that makes several nodes uses where")
+
+
+def saved(node: Any, name: str) -> torch.Tensor | None:
+    """The tensor that a graph node keeps under a name, as it lies there: where hooks have packed it there is none."""
+    kept: Any = getattr(node, f"_raw_saved_{name}", None)
+    if _saved_data is None or isinstance(kept, (tuple, list, type(None))) or kept.unpack_hook is not None:
+        return None
+    tensor = kept.data
+    return tensor if isinstance(tensor, torch.Tensor) else None
+
+
 is_view: Callable[[torch.Tensor], bool] = _look("Tensor._is_view", lambda tensor: False, "views")

@@ -36,6 +36,7 @@ _NOT_SEEN = {
     "transform": "tensors within a torch.func transform have no numbers of their own: their values are not recorded",
     "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
     "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
+    "old memory": "x.data = v, while others use the memory of x: what they showed before shows v, until used again",
     "running statistics": "batch norm in training mode changes running_mean and running_var: that is not recorded",
 }
 """What cannot be seen, by a word for each kind."""
@@ -90,7 +91,7 @@ class Session:
         self.spent = 0
         """Nanoseconds that threads of the program have spent on being listened to."""
         self._not_seen: set[str] = set()
-        self.marks = Marks(channel)
+        self.marks = Marks(channel, self.not_seen)
         self.value = Capture(channel, self.not_seen)
         self.thread = ThreadState()
         self.module_hooks: list[RemovableHandle] = []

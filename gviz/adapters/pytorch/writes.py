@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch import private
-from gviz.adapters.pytorch.graph import Call, edge_of, mark_of, untracked, visit
+from gviz.adapters.pytorch.created import Call, untracked
+from gviz.adapters.pytorch.graph import edge_of, mark_of, visit
 from gviz.adapters.pytorch.marks import Moved, grad_fn_of, grad_of
 from gviz.adapters.pytorch.outputs import fills_its_memory, version_of
 from gviz.adapters.pytorch.private import without_overrides
@@ -74,9 +75,9 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
     """Say what a tensor's memory holds now."""
-    number, version = session.marks.storage(tensor), version_of(tensor)
+    (number, elsewhere), version = session.marks.written(tensor), version_of(tensor)
     session.channel.say(StorageWritten(number, node, version, whole(session, tensor)))
-    for moved in session.marks.moved(tensor):
+    for moved in elsewhere:
         _say_moved(session, moved, node, version)
 
 
@@ -95,18 +96,25 @@ def whole(session: Session, tensor: torch.Tensor) -> Value:
 
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``tensor.data = value``: its node has another memory from now on, told as a write."""
+    """``tensor.data = value``: its node has another memory from now on, told as a write.
+
+    With another dtype or shape it is no longer what was recorded, and is announced anew when it is used.
+    """
     tensor: torch.Tensor = args[0]
     with without_overrides():
         known = session.marks.of(tensor)
+        before = None if known is None else (tensor.dtype, tensor.shape)  # one that is not known may have no shape yet
         left = None if known is None else session.marks.leave(tensor, filled=fills_its_memory(tensor))
-    result = function(*args)
+    result = function(*args, **kwargs)
     with without_overrides():
         owner = session.marks.owner_of(tensor)
         if owner is not None and grad_of(owner) is tensor:
             session.marks.own(tensor, owner)
             grad_changed(session, tensor)
-        if known is not None and left is not None and (moved := left()) is not None:
+        moved = None if left is None else left()
+        if before is not None and before != (tensor.dtype, tensor.shape):
+            session.marks.renew(tensor)
+        elif known is not None and moved is not None:
             _say_moved(session, moved, known.node, version_of(tensor))
     return result
 

@@ -1,0 +1,104 @@
+"""Says what is said of one node: that it was created, as what, from what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from gviz.adapters.pytorch import operations
+from gviz.adapters.pytorch.marks import Mark
+from gviz.adapters.pytorch.operations import Operation
+from gviz.adapters.pytorch.outputs import Attrs, oddities, of_untracked
+from gviz.adapters.pytorch.session import Session
+from gviz.events import Edge, NodeCreated, NodeKind, OpSeen, Output
+
+TENSOR = OpSeen(0, "tensor", "", (), (), ())
+Operand = torch.Tensor | float
+
+
+@dataclass(slots=True, eq=False)
+class Untracked:
+    """An operand that no gradient goes to, with the name of the argument it was given for.
+
+    It is `linked` once a node that the call made has it for an input.
+    """
+
+    name: str
+    operand: Operand
+    linked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that made nodes: what it is called, its tensors and numbers in order, its other arguments by name."""
+
+    name: str
+    operands: Sequence[Operand]
+    attrs: Attrs = ()
+    in_place: bool = False
+    untracked: Sequence[Untracked] = ()
+
+
+NO_CALL = Call("", ())
+
+
+def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
+    """Announce a Python number that became an operand."""
+    mark = Mark(session.channel.next_node())
+    outputs = (Output(session.value.number(value, dtype), session.channel.next_storage()),)
+    say_created(
+        session, mark, "tensor", TENSOR, kind="constant", inputs=(), outputs=outputs,
+        attrs=(("number", True),), requires_grad=False,
+    )  # fmt: skip
+    return mark
+
+
+def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
+    """Announce an operation that autograd does not track, whose results are new tensors."""
+    tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
+    operation = operations.untracked(call.name, len(call.operands), call.in_place)
+    inputs, numbers = [], []
+    for operand in call.operands:
+        if isinstance(operand, torch.Tensor):
+            inputs.append(session.edge_of(operand))
+        else:
+            made = number(session, operand, dtype_beside(outputs[0]))
+            numbers.append(made)
+            inputs.append((made.node, 0))
+    origin = inputs[0][0] if tensors and why in ("detach", "data") else 0
+    mark = Mark(session.channel.next_node())
+    described = tuple(of_untracked(session, tensor, inputs, origin, in_place=call.in_place) for tensor in outputs)
+    say_created(
+        session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
+        attrs=(*call.attrs, *oddities(outputs[0])), requires_grad=False, why=why,
+    )  # fmt: skip
+    return mark
+
+
+def dtype_beside(result: torch.Tensor) -> torch.dtype:
+    """The dtype in which a number took part."""
+    return result.dtype if result.is_floating_point() else torch.get_default_dtype()
+
+
+def say_created(
+    session: Session, mark: Mark, key: object, op: OpSeen | Operation, *, kind: NodeKind, inputs: tuple[Edge, ...],
+    outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
+    stack: int | None = None,
+) -> None:  # fmt: skip
+    channel, thread = session.channel, session.thread
+    number = channel.op(key, lambda number: _numbered(op, number))
+    scope = thread.scopes[-1] if thread.scopes else 0
+    if stack is None:
+        stack = channel.stack(3)
+    channel.say(
+        NodeCreated(mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, thread.during)
+    )
+    mark.said(channel)
+
+
+def _numbered(op: OpSeen | Operation, number: int) -> OpSeen:
+    if isinstance(op, Operation):
+        return op.describe(number)
+    return OpSeen(number, op.name, op.grad_fn, op.slots, op.rules, op.saved, op.formula)
