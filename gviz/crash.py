@@ -9,7 +9,6 @@ import os
 import platform
 import traceback
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -75,6 +74,8 @@ def _written(text: str, kind: str, folder: Path) -> Path:
 
 
 def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # far too slow for what seldom happens
+
     try:
         return version(name)
     except PackageNotFoundError:

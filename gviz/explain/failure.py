@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gviz.explain.trouble import trouble_at
-from gviz.explain.why import why_failed
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -32,6 +31,8 @@ def diagnosis(timeline: Timeline, moment: Moment) -> Diagnosis | None:
     trouble = trouble_at(timeline, moment.n) if moment.n else None
     if trouble is None:
         return None
+    from gviz.explain.why import why_failed  # with every kind of answer: imported where something failed
+
     found = why_failed(trouble)
     known = found.kind != "failed" or bool(found.fix)
     related = tuple((part.text, part.event) for part in found.parts if part.event and part.event != moment.n)

@@ -10,8 +10,17 @@ from itertools import count, islice
 from gviz.errors import GvizError
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
-from gviz.tui.found import hits_of
 from gviz.where import Stop, condition
+from gviz.words import changing
+
+
+def hits_of(timeline: Timeline, stop: Stop) -> Hits:
+    """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
+    if stop.finding is None:
+        return changing.hits_of(timeline, stop)
+    from gviz.tui.found import Found  # with every kind of finding: imported where one is asked for
+
+    return Found(timeline, stop)
 
 
 @dataclass(slots=True)

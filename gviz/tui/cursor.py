@@ -10,10 +10,9 @@ from gviz.events import Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.breakpoints import Breakpoints, hits_of
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
-from gviz.tui.found import hits_of
 from gviz.where import stop
 from gviz.words import nodes
 from gviz.words.moments import event_at

@@ -12,12 +12,6 @@ from gviz.plain_text import clipped
 from gviz.trace.stops import Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.where import Stop
-from gviz.words import changing
-
-
-def hits_of(timeline: Timeline, stop: Stop) -> Hits:
-    """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
-    return Found(timeline, stop) if stop.finding is not None else changing.hits_of(timeline, stop)
 
 
 class Found(Hits):

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz import where
-from gviz.compare.closeness import EXACT
-from gviz.compare.comparison import compared
-from gviz.compare.side import Side
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import short
@@ -147,6 +144,8 @@ def require_engine(timeline: Timeline) -> None:
 def what_runs_again(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
     """What runs again: which iteration and what its passes add to, where there is more than one; what does not."""
     if len(timeline.iterations) > 1:
+        from gviz.compare.side import Side
+
         side = Side(timeline, iteration.index + 1)
         kept = [f"{label(timeline, node)} {short(grad, _NUMBER)}" for node, (grad, _) in side.kept.items() if grad]
         held = f"; .grad before it: {', '.join(kept[:_PLACES])}{' …' * (len(kept) > _PLACES)}" if kept else ""
@@ -176,6 +175,10 @@ def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
 
 def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
     """Everything that is another number in the branch, old and new, a row for each node."""
+    from gviz.compare.closeness import EXACT
+    from gviz.compare.comparison import compared
+    from gviz.compare.side import Side
+
     before, after = Side(timeline, iteration.index + 1), Side(Timeline(branch.log), 1)
     pairs = [(node, branch.numbers.get(node, 0)) for node in before.infos]
     found = compared(before, after, EXACT, tuple([(x, y) for x, y in pairs if y in after.infos]))

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gviz.compare.comparison import Comparison, compared
-from gviz.compare.side import Side
 from gviz.errors import GvizError
-from gviz.render import comparison as text_of
 from gviz.trace import load
 from gviz.tui import lines
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line
 from gviz.tui.session import Session
+
+if TYPE_CHECKING:
+    from gviz.compare.comparison import Comparison
 
 _HINT = 'write "compare 1,2" for two iterations, "compare other.gviz" for another recording'
 
@@ -44,6 +45,9 @@ class Compared(Look):
 
 def compare(session: Session, text: str) -> Compared:
     """``compare [A,B]`` or ``compare FILE [A,B]``; without numbers this iteration and the one before (in FILE: it)."""
+    from gviz.compare.comparison import compared
+    from gviz.compare.side import Side
+
     timeline = session.timeline
     here = timeline.iteration_at(session.cursor.position).index + 1
     file, numbers = _parts(text)
@@ -71,6 +75,8 @@ def _parts(text: str) -> tuple[str, tuple[int, int] | None]:
 
 
 def _lines(comparison: Comparison, a: str, b: str, width: int) -> Iterator[Line]:
+    from gviz.render import comparison as text_of
+
     for sentence in text_of.summary(comparison):
         yield from lines.paragraphs(sentence, width)
     rows = list(text_of.rows(comparison, width))

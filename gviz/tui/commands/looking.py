@@ -7,8 +7,6 @@ from functools import partial
 
 from gviz.errors import GvizError
 from gviz.explain import finding
-from gviz.explain.asked import asked
-from gviz.explain.check import check as everything
 from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
 from gviz.explain.names import label
@@ -40,6 +38,8 @@ AROUND = 4
 
 def explain(session: Session, text: str) -> Look:
     """``explain [PLACE] [all]``."""
+    from gviz.explain.asked import asked  # with every kind of answer: imported where one is asked for
+
     cursor, (place, whole) = session.cursor, _in_full(text)
     found = asked(cursor.asker.names, place, cursor.position, cursor.selected)
     rest = f'("explain {shown(f"{place} all".lstrip())}" has them)'
@@ -60,6 +60,8 @@ def event(session: Session, _: str) -> Look:
 
 def check(session: Session, text: str) -> Look:
     """``check [all]``: everything that is wrong in the recording, or may be."""
+    from gviz.explain.check import check as everything
+
     _, whole = _in_full(text)
     rows = [
         (depth, text if depth else one.heading, event)

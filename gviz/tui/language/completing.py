@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from gviz.errors import GvizError
-from gviz.explain.table import findable
 from gviz.tui.commands.copying import OF_NODE
 from gviz.tui.commands.informing import PAGES
 from gviz.tui.commands.table import SPECS
@@ -50,6 +49,12 @@ _T = TypeVar("_T")
 _Source = Callable[[Session, str], Iterable[str]]
 
 
+def _findings() -> list[str]:
+    from gviz.explain.table import findable  # every kind there is: imported where one is asked for
+
+    return [kind.name for kind in findable()]
+
+
 def _source(name: str, takes: str, head: str) -> _Source:
     words = head.split()
     if name in ("break", "tbreak", "until") and not words:
@@ -57,7 +62,7 @@ def _source(name: str, takes: str, head: str) -> _Source:
     if words[:1] == ["on"] and len(words) == 1:
         return lambda *_: EVENTS
     if words == ["finding"]:
-        return lambda *_: (kind.name for kind in findable())
+        return lambda *_: _findings()
     if name == "set" and words:
         return lambda session, _: _values(session, words[0])
     if name == "theme":

@@ -78,6 +78,7 @@ class DebuggerScreen(PromptKeys):
 
     def compose(self) -> ComposeResult:
         """All panels, always; which of them are seen is `arranged`."""
+        self.panels.classify(update=False)
         yield from composed(self)
 
     def on_mount(self) -> None:

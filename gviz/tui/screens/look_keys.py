@@ -24,7 +24,6 @@ from gviz.tui.language.parsing import spec_of
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed, RowActed
 from gviz.tui.screens.chooser import ChooserScreen
-from gviz.tui.screens.compared import ComparedScreen
 from gviz.tui.screens.cursor_keys import CursorKeys
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.menu import MenuScreen
@@ -210,6 +209,8 @@ class LookKeys(CursorKeys):
 
     def show_compared(self, look: Compared) -> None:
         """Two graphs aligned; a row of them leads to its event and node."""
+        from gviz.tui.screens.compared import ComparedScreen
+
         moment = self.moment
         if moment is not None and not self.panels.too_small:
             self.app.push_screen(ComparedScreen(self.session, look, moment), self._go_to_row)

@@ -111,12 +111,16 @@ class Panels:
         if widget.display:
             self._screen.set_focus(widget, scroll_visible=False)
 
+    def classify(self, *, update: bool = True) -> None:
+        """Tell the style sheet the size; without `update` for what is still to be mounted, which is styled then."""
+        now = size_class(*self._screen.app.size)
+        classes = {f"-{name}": name == now for name in _SIZES} | {"-zoomed": bool(self._zoomed)}
+        self._screen.update_classes(classes, update=update)
+
     def arrange(self) -> None:
         """Show the panels that belong to the size and the wishes, hide the others."""
         screen, (width, height) = self._screen, self._screen.app.size
-        for name in _SIZES:
-            screen.set_class(name == size_class(width, height), f"-{name}")
-        screen.set_class(bool(self._zoomed), "-zoomed")
+        self.classify()
         modules = self._modules
         wishes = Wishes(self._view, self._tab, self._asked, self._zoomed, self._leading, modules)
         self._show(arranged(width, height, wishes))

@@ -26,8 +26,8 @@ class Styled(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES}
     glyphs: Glyphs = UNICODE
 
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
+    def __init__(self, *, id: str, classes: str = "") -> None:
+        super().__init__(id=id, classes=classes)
         self._palette: dict[str, Style] = {}
 
     def notify_style_update(self) -> None:
@@ -77,10 +77,8 @@ class Lines(Styled, ScrollView, can_focus=True):
     _count = 0
 
     def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
+        super().__init__(id=id, classes="-panel -tab" if id in TABS else "-panel")
         self._heading = ""
-        self.add_class("-panel")
-        self.set_class(id in TABS, "-tab")
 
     def row(self, y: int) -> Line:
         """Row `y`, counted from 0."""
