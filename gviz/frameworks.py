@@ -20,8 +20,8 @@ from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.file.ending import Until
-from gviz.trace.kept import Kept
 from gviz.trace.recording import record as recording
+from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.record import OWN, Recording, Within
 from gviz.trace.recording.window import ALL, Window
 from gviz.values import Keep

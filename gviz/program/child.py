@@ -17,7 +17,7 @@ from gviz import frameworks
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.program import order, parent, pytorch_only, runner, sudden_end, torch_name
-from gviz.trace.kept import Kept
+from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
     Recording,
     recording_to,

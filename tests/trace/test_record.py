@@ -17,7 +17,7 @@ from gviz.errors import GvizError
 from gviz.trace import bindings, load
 from gviz.trace.file import format as file_format
 from gviz.trace.file import places
-from gviz.trace.kept import Kept
+from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.record import mark, read_source, record
 
 ROOT = Path(__file__).parents[2]

@@ -26,9 +26,9 @@ from gviz.trace.file import shortening
 from gviz.trace.file.ending import Ending
 from gviz.trace.file.places import new_trace, refuse_other_file, remove_trace
 from gviz.trace.file.writer import TraceWriter, utc_now
-from gviz.trace.kept import EVERYTHING, Kept
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
+from gviz.trace.recording.kept import EVERYTHING, Kept
 from gviz.trace.recording.raised import message, printed, raised_at
 from gviz.trace.recording.window import begin_at, end_at
 from gviz.version import __version__
