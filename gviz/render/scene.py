@@ -6,7 +6,7 @@ paper and in the terminal, are drawn from the same scene.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
@@ -111,20 +111,27 @@ def scene(
 
 
 def parts(
-    shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False, other: States | None = None
+    shape: Structure,
+    timeline: Timeline,
+    moment: Moment,
+    *,
+    tooltips: bool = False,
+    other: States | None = None,
+    bare: Container[str] = (),
 ) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
-    """The boxes and lines of a scene, in the order of the structure's places and links."""
+    """The boxes and lines of a scene, in the order of the structure's places and links; the `bare` boxes of nodes
+    without their rows."""
     ends = (node for link in shape.links for node in (link.node, *(user for user, _ in link.uses)))
     nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *ends]))
     states = dict(zip(nodes, moment.states(nodes), strict=True))
     before, bad = timeline.at(max(moment.n - 1, 0)), _first_bad(timeline, moment)
     beside = None if other is None else dict(zip(nodes, other(nodes), strict=True))
     now = Now(timeline, moment, before, states, bad, shape.options, beside)
-    boxes = tuple(_box(place, shape, now, tooltips=tooltips) for place in shape.places)
+    boxes = tuple(_box(place, shape, now, tooltips=tooltips, bare=place.key in bare) for place in shape.places)
     return boxes, tuple(_edge(link, now) for link in shape.links)
 
 
-def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool) -> Box:
+def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:
     info, state = now.timeline.info(place.node), now.states[place.node]
     iteration = now.timeline.iterations[shape.iteration]
     if place.role == "chip":
@@ -140,6 +147,8 @@ def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool) -> Box:
         held = ("freed",) if state is not None and state.saved == "freed" else () if state is not None else ("pending",)
         return _boxed(place, held, "freed" if held == ("freed",) else "", saved_rows(place, info, now), "")
     held = states_of(info, state, now)
+    if bare:
+        return _boxed(place, held, status(info, place.role, held, now), (), "")
     said = remark(now.timeline, info, iteration)
     rows = rows_beside(lambda place, now: node_rows(place, info, now.states[place.node], now, said), place, now)
     tip = tooltip(as_at(info, state), state) if tooltips else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from gviz.events import Event, Failed, GradFlowed
@@ -50,3 +50,12 @@ class Moment:
         if missing:
             self._known.update(zip(missing, self._states.many(missing, self.n, self._running), strict=True))
         return [self._known[node] for node in nodes]
+
+    def follow(self, before: Moment, changed: Collection[int]) -> None:
+        """Take over what is known of the nodes at the moment before, but of those that this event may have `changed`.
+
+        Who walks from event to event then asks for a node only where something has happened to it.
+        """
+        self._known.update(before._known)
+        for node in changed:
+            self._known.pop(node, None)

@@ -6,7 +6,7 @@ the explanations say what stands in a cell at a moment; this file finds the mome
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from gviz import events as e
@@ -31,14 +31,20 @@ OF_PASSES = tuple(kind for kind in e.KINDS if {"node", "pass_nr"} <= {*kind.__st
 """Events by which a pass may reach a node: what an earlier one has sent there is then over."""
 
 
+OF_NODES = ("leaf", "parameter", "constant", "op", "root")
+"""The roles of boxes that stand for one node alone."""
+
+
 def line_key(link: Link) -> str:
     """The key of a line's cell."""
     return f"{link.source}>{link.target}.{link.slot}.{link.node}.{link.output_nr}.{link.kind}"
 
 
-def box_cells(box: Box) -> Iterator[tuple[Cell, str]]:
+def box_cells(box: Box, *, bare: bool = False) -> Iterator[tuple[Cell, str]]:
     """The cells of a box: its states and the word for them, then style, label and text of each line."""
     yield (box.key, 0), f"{' '.join(box.states)}\t{box.status}"
+    if bare:
+        return
     lines = [line for row in box.rows for line in _lines(row)]
     lines += [""] * (box.height - 1 - len(lines))
     for number, line in enumerate(lines[: box.height - 1], 1):
@@ -58,11 +64,13 @@ def edge_cell(link: Link, edge: Edge) -> tuple[Cell, str]:
     return (line_key(link), 0), f"{' '.join(edge.states)}\t{edge.label}"
 
 
-def dressed(shape: Structure, timeline: Timeline, moment: Moment) -> Iterator[tuple[Cell, str]]:
-    """All cells of the boxes and lines of a structure at a moment."""
-    boxes, edges = parts(shape, timeline, moment)
+def dressed(
+    shape: Structure, timeline: Timeline, moment: Moment, bare: Container[str] = ()
+) -> Iterator[tuple[Cell, str]]:
+    """All cells of the boxes and lines of a structure at a moment; of the `bare` boxes the states alone."""
+    boxes, edges = parts(shape, timeline, moment, bare=bare)
     for box in boxes:
-        yield from box_cells(box)
+        yield from box_cells(box, bare=box.key in bare)
     for link, edge in zip(shape.links, edges, strict=True):
         yield edge_cell(link, edge)
 
@@ -132,31 +140,47 @@ class Changes:
             for user in {user for user, _ in link.uses}:
                 self._made_with.setdefault(user, []).append(link)
 
-    def between(self, low: int, high: int) -> list[Change]:
-        """All that changes from moment `low`, at which everything is new, to moment `high`."""
+    def between(self, low: int, high: int, heard: Callable[[int], object] = lambda n: None) -> list[Change]:
+        """All that changes from moment `low`, at which everything is new, to moment `high`; `heard` hears how far."""
         recorder = Recorder()
-        before = Touched()
+        over, before = Touched(), self._timeline.at(low)
         for n in range(low, high + 1):
+            heard(n)
             moment = self._timeline.at(n)
+            if n > low and not isinstance(moment.event, e.BackwardStarted | e.BackwardFinished):
+                moment.follow(before, self._concerned(moment))
             whole = n == low or isinstance(moment.event, e.RequiresGradSet)
             here = self._everything if whole else self._touched(moment)
-            nodes = self._nodes if whole else [node for node in here.nodes if node in self._known]
-            lines = dict.fromkeys((*here.links, *before.links))
-            part = self._shape if whole else self._part(moment, {*nodes, *before.marks}, lines)
-            if part.places or part.links:
-                recorder.note(n, dressed(part, self._timeline, moment))
-            if whole:
-                self._looks.clear()
-                self._panels.forget()
-            for node, state in zip(nodes, moment.states(nodes), strict=True):
-                said = self._panels.rows(moment, node, state)
-                recorder.note(n, (((node, key), text) for key, text in said))
-            before = here
+            self._note(recorder, moment, here, over, whole=whole)
+            over, before = here, moment
         return recorder.changes
+
+    def _note(self, recorder: Recorder, moment: Moment, here: Touched, over: Touched, *, whole: bool) -> None:
+        """Take down what is touched `here`, and what was by the event that is `over`."""
+        nodes = self._nodes if whole else [node for node in here.nodes if node in self._known]
+        places, bare = self._shape.places, set[str]()
+        if whole:
+            self._looks.clear()
+            self._panels.forget()
+        else:
+            places, bare = self._changed_places(moment, {*nodes, *over.marks})
+        links = self._shape.links if whole else tuple(dict.fromkeys((*here.links, *over.links)))
+        if places or links:
+            part = replace(self._shape, places=places, links=links)
+            recorder.note(moment.n, dressed(part, self._timeline, moment, bare))
+        for node, state in zip(nodes, moment.states(nodes), strict=True):
+            said = self._panels.rows(moment, node, state)
+            recorder.note(moment.n, (((node, key), text) for key, text in said))
 
     @property
     def _everything(self) -> Touched:
         return Touched(self._nodes, self._shape.links, self._known)
+
+    def _concerned(self, moment: Moment) -> set[int]:
+        """The nodes that an event may change which does not begin or end a pass."""
+        event = moment.event
+        living = self._living_in.get(event.storage, ()) if isinstance(event, e.StorageWritten) else ()
+        return {moment.node, *living}
 
     def _changed(self, moment: Moment) -> list[int]:
         """The nodes that are not what they were a moment before."""
@@ -189,15 +213,20 @@ class Changes:
         event = moment.event
         return [link for link in links if isinstance(event, e.GradFlowed) and (event.source, event.slot) in link.uses]
 
-    def _part(self, moment: Moment, nodes: Collection[int], links: Iterable[Link]) -> Structure:
-        """The boxes of some nodes, but for those that look as before, and some lines."""
-        places = [place for node in nodes for place in self._places.get(node, ()) if self._is_new(place, moment)]
-        return replace(self._shape, places=tuple(places), links=tuple(links))
+    def _changed_places(self, moment: Moment, nodes: Collection[int]) -> tuple[tuple[Outline, ...], set[str]]:
+        """The boxes of some nodes, but for those that look as before, and which of them only have another state."""
+        places, bare = [], set()
+        for node in nodes:
+            for place in self._places.get(node, ()):
+                look, known = self._look(place, moment), self._looks.get(place.key)
+                if place.group is None and look == known:
+                    continue
+                self._looks[place.key] = look
+                places.append(place)
+                if place.role in OF_NODES and known is not None and look == replace(known, acts=look.acts):
+                    bare.add(place.key)
+        return tuple(places), bare
 
-    def _is_new(self, place: Outline, moment: Moment) -> bool:
-        """Whether a box may look different from when it was asked for last."""
+    def _look(self, place: Outline, moment: Moment) -> Look:
         adds = isinstance(moment.event, e.GradFlowed | e.GradAccumulated) and moment.node == place.node
-        look = Look(moment.state(place.node), moment.failed, moment.actor == place.node, adds)
-        known = self._looks.get(place.key)
-        self._looks[place.key] = look
-        return place.group is not None or look != known
+        return Look(moment.state(place.node), moment.failed, moment.actor == place.node, adds)

@@ -38,7 +38,7 @@ def document(contents: Mapping[str, Any], theme: str) -> str:
 def pack(contents: Mapping[str, Any]) -> str:
     """The data as JSON, deflated, in letters that mean nothing in HTML."""
     text = json.dumps(contents, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return b64encode(compress(text.encode("utf-8", "backslashreplace"), 9)).decode()
+    return b64encode(compress(text.encode("utf-8", "backslashreplace"), 6)).decode()
 
 
 def _part(name: str) -> str:

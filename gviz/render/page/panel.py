@@ -75,8 +75,10 @@ class PanelRows:
 
         Keys sort in the order of the panel.
         """
-        known = self._known.setdefault(node, set())
         asked = self._asked(moment, node, state)
+        if not asked:
+            return
+        known = self._known.setdefault(node, set())
         found = dict(self._answers(moment, node, state, asked))
         before = {key for key in known if key[0] in asked}
         yield from ((key, "") for key in before - found.keys())
@@ -96,7 +98,7 @@ class PanelRows:
         before = self._seen.get(node)
         if state is None or before is None:
             return ALL
-        asked = set(_differences(before, state))
+        asked = set(_differences(before, state)) if state is not before else set()
         if isinstance(moment.event, NodeCreated):
             asked.add(7)
         if isinstance(moment.event, GradFlowed | StepStarted) and moment.actor == node:
