@@ -14,10 +14,10 @@ from gviz import where
 from gviz.api import outputs
 from gviz.api.moments import moment_of
 from gviz.errors import GvizError, refuse_unknown
+from gviz.render.boxes.call_names import fitting_calls
 from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tensors
 from gviz.render.boxes.selection import shown_nodes
-from gviz.render.call_names import fitting_calls
 from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.request import Part, check_moment
@@ -58,6 +58,7 @@ def export(
     force: bool = False,
     timeout: float = 20.0,
     note: Callable[[str], None] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> list[Path]:
     """Write a picture of a trace (its file, or what `gviz.load` answers) or of the graph behind a tensor.
 
@@ -65,8 +66,9 @@ def export(
     picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``bwd``, ``loss``),
     `moments` a range ``FIRST..LAST`` for moving pictures. `modules` closes those that fit its patterns, `depth` all
     that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part alone. `params` names the
-    leaves of a tensor's graph, `scale` makes pictures larger or smaller. Answers the files. Raises `GvizError` where
-    something cannot be drawn or written; then nothing is.
+    leaves of a tensor's graph, `scale` makes pictures larger or smaller. `note` hears of compromises, `progress` how
+    far a long work is, from 0 to 1. Answers the files. Raises `GvizError` where something cannot be drawn or written;
+    then nothing is.
     """
     drawing = _drawing(labels, tensors, saved=saved)
     refuse_unknown("direction", direction, get_args(Direction))
@@ -87,8 +89,8 @@ def export(
             drawing=drawing,
             part=_part(timeline, n, Part(_patterns(modules), depth, 0, ancestors, radius, _patterns(only)), str(node)),
             moments=span(timeline, moments),
-            **({} if note is None else {"note": note}),
         )
+        options = replace(options, note=note or options.note, progress=progress or options.progress)
         for ignored in _ignored(options, exporter):
             options.note(ignored)
         written = list(drawn(timeline, n, target, exporter, options))

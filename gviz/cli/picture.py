@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,22 @@ from typing import Any
 from gviz.cli import streams
 
 SECONDS_OF_SILENCE = 1.0
+ERASED = "\x1b[K"
+"""Takes what is left of the line before from the terminal."""
 
 
 def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]:
     """Write a picture as `gviz.export` does, and say what is going on if it takes long."""
     from gviz.api.export import export
 
-    with _patience(f"drawing {Path(output).name or output}; Ctrl-C gives up"):
-        return export(trace, output, **options)
+    with _patience(f"drawing {Path(output).name or output}, Ctrl-C gives up") as progress:
+        return export(trace, output, **options, note=_note, progress=progress)
+
+
+def _note(note: str) -> None:
+    """Say a compromise on a line of its own."""
+    streams.say_raw(f"\r{ERASED}" if sys.stderr.isatty() else "")
+    streams.say(f"gviz: note: {note}")
 
 
 def print_picture(trace: Path, format: str, **options: Any) -> None:
@@ -46,13 +55,22 @@ def suffix_of(format: str) -> str:
 
 
 @contextmanager
-def _patience(what: str) -> Iterator[None]:
-    """Say on a terminal what is going on, if it takes long."""
-    timer = threading.Timer(SECONDS_OF_SILENCE, streams.say, [what])
+def _patience(what: str) -> Iterator[Callable[[float], None]]:
+    """Say on a terminal what is going on, if it takes long, and how far it is as far as that is heard of."""
+    begun = time.monotonic()
+    timer = threading.Timer(SECONDS_OF_SILENCE, streams.say_raw, [f"{what}{ERASED}"])
     timer.daemon = True
-    if sys.stderr.isatty():
+    terminal = sys.stderr.isatty()
+    if terminal:
         timer.start()
+
+    def heard(part: float) -> None:
+        if terminal and time.monotonic() - begun > SECONDS_OF_SILENCE:
+            streams.say_raw(f"\r{what}: {part:.0%}{ERASED}")
+
     try:
-        yield
+        yield heard
     finally:
         timer.cancel()
+        if terminal:
+            streams.say_raw(f"\r{ERASED}")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.render.boxes.call_names import named_calls
 from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.fold import ALL, CallGraph, Closed, Filter, asked_for, closed_below, closed_to_fit, fold
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.selection import optimizer_steps, shown_nodes
 from gviz.render.boxes.structure import Structure, structure
-from gviz.render.call_names import named_calls
 from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
@@ -23,6 +23,10 @@ from gviz.trace.timeline import Timeline
 
 def _print_note(note: str) -> None:
     print(f"gviz: note: {note}", file=sys.stderr)
+
+
+def _nobody(_: float) -> None:
+    """Hears of progress where nobody waits."""
 
 
 VISIBLE = 500
@@ -49,7 +53,7 @@ class Part:
 class ExportOptions:
     """How a picture is made: its theme, style and direction, the seconds Graphviz has, what is drawn and which part of
     it, which moments a moving picture shows (none: all of the pass), how many times its size it is
-    drawn (None: as it fits), and who hears of compromises."""
+    drawn (None: as it fits), who hears of compromises, and who hears how far a long work has come (0 to 1)."""
 
     theme: str = "auto"
     timeout: float = 20.0
@@ -60,6 +64,7 @@ class ExportOptions:
     scale: float | None = None
     moments: tuple[int, ...] = ()
     part: Part = field(default_factory=Part)
+    progress: Callable[[float], object] = _nobody
 
     @property
     def look(self) -> PictureStyle:

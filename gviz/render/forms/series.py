@@ -51,7 +51,10 @@ def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -
     """The same graph at every moment: that of the iteration of the last one."""
     check_moment(timeline, moments[-1])
     shape = moment_structure(timeline, moments[-1], drawing(timeline, moments[-1], options))
-    seen = [scene(shape, timeline, timeline.at(n), tooltips=False) for n in moments]
+    seen = []
+    for number, n in enumerate(moments):
+        options.progress(number / (2 * len(moments)))  # the other half is to draw them
+        seen.append(scene(shape, timeline, timeline.at(n), tooltips=False))
     longest = [
         max((len(row.text) for box in versions for row in box.rows), default=0)
         for versions in zip(*(one.boxes for one in seen), strict=True)

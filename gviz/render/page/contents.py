@@ -24,6 +24,11 @@ from gviz.trace.moment import Moment
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 
+HEARD_OF = 200
+"""After so many moments somebody who waits hears how far the page is."""
+MOST = 0.8
+"""The part of the work that is done when all changes are known."""
+
 
 class Strings:
     """Texts by number, each kept once; 0 is the empty one."""
@@ -53,11 +58,16 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
     notes = [held.left_out] if held.left_out else []
     own = replace(options, style="gviz", note=notes.append)
     graphs, titles, drawn = [], {}, set[int]()
+
+    def heard(moment: int) -> None:
+        if moment % HEARD_OF == 0:
+            options.progress(MOST * (moment - held.low) / max(held.high - held.low, 1))
+
     for iteration in held.iterations:
         low = held.low if iteration is held.iterations[0] else iteration.start
         high = held.high if iteration is held.iterations[-1] else iteration.end
         shape = structure(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
-        changes = Changes(timeline, shape, timeline.nodes_of(iteration)).between(low, high)
+        changes = Changes(timeline, shape, timeline.nodes_of(iteration)).between(low, high, heard)
         words = _widest(shape, changes)
         laid_out = geometry(scene(shape, timeline, timeline.at(high)), words, options)
         notes += [laid_out.note] if laid_out.note else []
