@@ -15,7 +15,7 @@ from gviz.render.forms.svg import scaled
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.drawing import Picture, TooSlowError, draw, draw_all
 from gviz.render.graphviz.legend import legend
-from gviz.render.graphviz.picture import DPI, LAYOUT_BOXES, sized
+from gviz.render.graphviz.picture import DPI, LAYOUT_BOXES, settled, sized
 from gviz.render.graphviz.placing import INCH, Placing, placing
 from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.scene import Box, Edge, Scene, scene
@@ -94,7 +94,7 @@ def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Plac
     try:
         if len(widest.boxes) > LAYOUT_BOXES:
             raise TooSlowError("too large")
-        found = _laid_out(widest, options, prefix)
+        found = _laid_out(settled(widest, options, prefix), options, prefix)
     except TooSlowError:
         options.note(f"{len(widest.boxes):,} boxes: drawn with a simple layout")
         found = replace(placing(widest), simple=True)

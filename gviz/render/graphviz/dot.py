@@ -7,7 +7,7 @@ from html import escape
 
 from gviz.plain_text import shown
 from gviz.render.graphviz.cards import SPLIT, card
-from gviz.render.graphviz.flow import flow
+from gviz.render.graphviz.flow import flow, spine
 from gviz.render.graphviz.frames import add_frames
 from gviz.render.graphviz.graph import Digraph
 from gviz.render.graphviz.labels import CHARACTER, SMALL, box_label, coloured, table
@@ -28,8 +28,6 @@ STRAIGHT = "8"
 
 LEGEND_WIDTH, LEGEND_LINES = 90, 2
 """Characters of one line of the legend, and the lines it has at least."""
-
-OPS = ("op", "root")
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
@@ -105,12 +103,13 @@ def _circle(box: Box, theme: Theme) -> dict[str, str]:
 def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
     boxes = theme.form.card == "box"
     labelled = boxes and len(scene.edges) <= LABELLED_EDGES
-    ops = {box.key for box in scene.boxes if box.role in OPS}
+    ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
+    straight = spine(scene)
     for number, edge in enumerate(scene.edges):
         way = placing.lines.get(f"e{number}") if placing else {}
         if way is None or (edge.kind == "gradient" and not boxes):
             continue
-        weight = STRAIGHT if {edge.source, edge.target} <= ops else "1"
+        weight = STRAIGHT if number in straight else "1"
         attributes = _edge_attributes(edge, theme) | {"id": f"{prefix}-e{number}", "weight": weight} | way
         tail, head = _ends(edge)
         head += SPLIT if not boxes and head in ops else ""
@@ -188,7 +187,7 @@ def _shape(box: Box) -> str:
 
 def _box_style(box: Box) -> Iterator[str]:
     yield "filled"
-    if _shape(box) == "box" and box.role not in OPS:
+    if _shape(box) == "box" and box.role not in ("op", "root"):
         yield "rounded"
     if {"pending", "freed"} & set(box.states):
         yield "dashed"

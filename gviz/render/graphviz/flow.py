@@ -1,4 +1,4 @@
-"""Which way a graph flows, so that it is shaped like the screen or slide that it is shown on."""
+"""Which way a graph flows, so that it is shaped like the screen or slide that it is shown on, and what is straight."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Literal
 from gviz.render.graphviz.labels import CHARACTER
 from gviz.render.scene import Scene
 from gviz.render.theme import Direction
+
+OPS = ("op", "root", "module")
+"""The roles of boxes that compute."""
 
 GAP = 60
 """Points between two levels that stand side by side."""
@@ -21,3 +24,23 @@ def flow(scene: Scene, *asked: Direction) -> Literal["LR", "TB"]:
             return direction
     usual = sum(box.width for box in scene.boxes) / max(len(scene.boxes), 1) * CHARACTER
     return "LR" if scene.levels * (usual + GAP) <= WIDE else "TB"
+
+
+def spine(scene: Scene) -> frozenset[int]:
+    """The numbers of the lines to draw straight: of those into an operation the one at the end of the longest way.
+
+    Everything else stands beside the chain, which would drift away from more than one straight line.
+    """
+    computing = {box.key for box in scene.boxes if box.role in OPS}
+    into: dict[str, list[tuple[int, str]]] = {}
+    for number, edge in enumerate(scene.edges):
+        if edge.kind in ("forward", "view") and edge.slot >= 0 and edge.source in computing:
+            into.setdefault(edge.target, []).append((number, edge.source))
+    depths: dict[str, int] = {}
+    straight = set()
+    for box in scene.boxes:
+        if lines := into.get(box.key):
+            number, source = max(lines, key=lambda line: depths.get(line[1], 0))
+            depths[box.key] = depths.get(source, 0) + 1
+            straight.add(number)
+    return frozenset(straight)

@@ -11,8 +11,8 @@ from gviz.render.theme import Theme
 
 
 def add_frames(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
-    """Put the boxes, which the graph has already, into the frames of the modules around them."""
-    if placing is None or not placing.simple:
+    """Put the boxes, which the graph has already, into the frames of the modules around them, if there are any."""
+    if placing is None or placing.frames:
         _fill(graph, list(scene.boxes), 0, (theme, prefix, placing))
 
 

@@ -51,7 +51,7 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
         ("current" in states, "►: this event"),
         ("error" in states, "eight corners: where it went wrong"),
         ("nan" in states, "!: holds nan or inf"),
-        ("backward" in states, "made in pass 1: by a backward pass, a graph of gradients"),
+        ("backward" in states, "made in pass …: by a backward pass, while it ran"),
         ("pending" in states, "dashed: not run yet"),
         ("freed" in paints, "dashed and empty: freed"),
         ("inplace" in paints, "thick border: writes in place"),
@@ -68,5 +68,11 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
 def _cards(scene: Scene, card: Card) -> Iterator[str]:
     yield "circle: operation"
     yield "above the line: value, below it: gradient" if card == "wire" else "record: name, data and gradient"
-    if any("pending" in box.states for box in scene.boxes):
-        yield "dashed: not run yet"
+    for here, text in (
+        (any("pending" in box.states for box in scene.boxes), "dashed: not run yet"),
+        (any({"error", "nan"} & set(box.states) for box in scene.boxes), "red: where it went wrong, or nan or inf"),
+        (any("cut" in edge.states for edge in scene.edges), "hollow arrow: no gradient flows back"),
+        (any(edge.kind == "view" for edge in scene.edges), "dotted line: shares memory"),
+    ):
+        if here:
+            yield text

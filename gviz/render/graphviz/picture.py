@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from gviz.errors import GvizError
 from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.drawing import Picture, TooSlowError, draw
+from gviz.render.graphviz.drawing import Picture, TooSlowError, draw, draw_all
 from gviz.render.graphviz.graph import Digraph
 from gviz.render.graphviz.placing import placing
 from gviz.render.request import ExportOptions
@@ -16,6 +17,8 @@ DPI = 96
 """Pixels of an inch."""
 LAYOUT_BOXES = 1500
 """Up to here Graphviz is asked to lay out."""
+FEW_FRAMES, STRETCHED = 3, 1.5
+"""From so many frames on, a picture that is so many times as large with them as without has none."""
 PICTURE_BOXES = 30_000
 """Beyond this nobody can read a picture, and most viewers cannot open it."""
 
@@ -25,6 +28,21 @@ def sized(graph: Digraph, picture: Picture, scale: float | None) -> Digraph:
     if scale and picture == "png":
         graph.attr(dpi=f"{DPI * scale:.2f}")
     return graph
+
+
+def settled(scene: Scene, options: ExportOptions, prefix: str) -> Scene:
+    """The scene, without the frames of its modules where they stretch it: a loop through one becomes a staircase."""
+    if len({key for box in scene.boxes for key, _ in box.within}) < FEW_FRAMES:
+        return scene
+    free = replace(scene, boxes=tuple(replace(box, within=()) for box in scene.boxes))
+    graphs = [digraph(one, options.colours, prefix, direction=options.direction).source for one in (scene, free)]
+    framed, bare = map(_area, draw_all(graphs, "json", timeout=options.timeout))
+    return free if framed > STRETCHED * bare else scene
+
+
+def _area(laid_out: bytes) -> float:
+    _, _, width, height = map(float, json.loads(laid_out)["bb"].split(","))
+    return width * height
 
 
 def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str = "gviz") -> bytes:
@@ -39,7 +57,8 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
         options.note(f"{count:,} boxes: drawn with a simple layout")
         return _simple(scene, options, picture, prefix)
     try:
-        graph = sized(digraph(scene, options.colours, prefix, direction=options.direction), picture, options.scale)
+        fitting = settled(scene, options, prefix)
+        graph = sized(digraph(fitting, options.colours, prefix, direction=options.direction), picture, options.scale)
         return draw(graph.source, picture, timeout=options.timeout)
     except TooSlowError:
         options.note(f"Graphviz needed more than {options.timeout:g} s: drawn with a simple layout")

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gviz.render.graphviz.dot import EASY_NODES, LABELLED_EDGES, OPS, STRAIGHT
+from gviz.render.graphviz.dot import EASY_NODES, LABELLED_EDGES, STRAIGHT
 from gviz.render.graphviz.drawing import TooSlowError, draw
-from gviz.render.graphviz.flow import flow
+from gviz.render.graphviz.flow import flow, spine
 from gviz.render.graphviz.picture import LAYOUT_BOXES
 from gviz.render.graphviz.placing import INCH, placing
 from gviz.render.request import ExportOptions
@@ -72,7 +72,7 @@ def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
 def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     """The boxes as empty rectangles; nothing a program said is in it."""
     labelled = len(scene.edges) <= LABELLED_EDGES
-    ops = {box.key for box in scene.boxes if box.role in OPS}
+    straight = spine(scene)
     easy = " nslimit=1 nslimit1=1 mclimit=0.1" if len(scene.boxes) > EASY_NODES else ""
     lines = [
         f"digraph {{ rankdir={flow(scene, direction)} nodesep=0.3 ranksep=0.55{easy}",
@@ -81,7 +81,7 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     lines += [_dot_box(box) for box in scene.boxes]
     for number, edge in enumerate(scene.edges):
         word = words.get(number, "") if labelled else ""
-        lines.append(_dot_line(number, edge, word, straight={edge.source, edge.target} <= ops))
+        lines.append(_dot_line(number, edge, word, straight=number in straight))
     return "\n".join([*lines, "}"])
 
 

@@ -1,0 +1,52 @@
+"""How a picture is shaped: what is straight, and which frames are worth their room."""
+
+import json
+from dataclasses import replace
+
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.render.graphviz.dot import digraph
+from gviz.render.graphviz.drawing import draw
+from gviz.render.graphviz.picture import settled
+from gviz.render.request import ExportOptions
+from gviz.render.scene import Options, scene, structure
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+
+def centres(scene):
+    laid_out = json.loads(draw(digraph(scene, direction="TB").source, "json"))
+    return {box["name"]: tuple(map(float, box["pos"].split(","))) for box in laid_out["objects"] if "pos" in box}
+
+
+def unrolled(steps):
+    """A loop through a layer, of which each call has a frame of its own."""
+
+    def program():
+        layer = torch.nn.Linear(2, 1)
+        h = torch.zeros(1, 1)
+        for _ in range(steps):
+            h = layer(torch.cat([torch.ones(1, 1), h], dim=1))
+        h.sum().backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    shape = structure(timeline, timeline.iterations[0], Options(clusters=True))
+    return scene(shape, timeline, timeline.at(len(timeline)))
+
+
+def test_a_loop_is_drawn_straight():
+    drawn = replace(unrolled(8), boxes=tuple(replace(box, within=()) for box in unrolled(8).boxes))
+    found = centres(drawn)
+    chain = [found[box.key][0] for box in drawn.boxes if box.op in ("Cat", "Addmm")][1:]
+    assert len(chain) > 10
+    assert max(chain) - min(chain) < 10
+
+
+def test_frames_that_make_a_staircase_are_left_out():
+    options = ExportOptions()
+    framed = unrolled(2)
+    assert settled(framed, options, "gviz") == framed
+    stairs = unrolled(8)
+    assert any(box.within for box in stairs.boxes)
+    assert not any(box.within for box in settled(stairs, options, "gviz").boxes)
