@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "adapters": BOTTOM | {"emit", "events", "roots"},
     "trace": BOTTOM | {"emit", "events", "where", "version"},
     "words": BOTTOM | {"trace", "where"},
-    "explain": BOTTOM | {"trace", "events", "where", "words"},
+    "explain": BOTTOM | {"trace", "events", "where", "whatif", "words"},
     "compare": BOTTOM | {"trace", "events"},
     "whatif": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},

@@ -16,6 +16,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 from gviz.whatif import operations
 from gviz.whatif.functions import Forward, forward_of
+from gviz.whatif.inputs import inputs_of, stored
 
 MOST_ELEMENTS = 200
 """Elements of one input that are tried; of a larger one so many, evenly chosen."""
@@ -55,11 +56,11 @@ def checked(timeline: Timeline, node: int, n: int) -> list[Checked]:
     info = timeline.info(node)
     started = _step_at(timeline, info, n)
     flows = _flows(timeline, node, started)
-    arrays = [_input(timeline, info, *edge) for edge in info.created.inputs]
+    arrays = inputs_of(timeline, info)
     forward = forward_of(timeline, info)
     event = timeline.event(started)
     grads = event.grads if isinstance(event, e.StepStarted) else ()
-    seeds = [None if grad is None else _stored(timeline, node, "gradient", grad) for grad in grads]
+    seeds = [None if grad is None else stored(timeline, node, "gradient", grad) for grad in grads]
     with emit.silence():
         return [_compared(timeline, info, forward, arrays, seeds, slot, part) for slot, part in flows.items()]
 
@@ -85,23 +86,6 @@ def _flows(timeline: Timeline, node: int, started: int) -> Mapping[int, Value]:
     return found
 
 
-def _input(timeline: Timeline, info: NodeInfo, node: int, output_nr: int) -> Array:
-    value = timeline.held(node, output_nr, info.born - 1) if node else None
-    if value is None:
-        raise GvizError(f"an input of #{info.node} is not known", exit_code=2)
-    return _stored(timeline, node, "value", value)
-
-
-def _stored(timeline: Timeline, node: int, what: str, value: Value) -> Array:
-    array = timeline.array(value)
-    if array is None:
-        hint = "record with --values BYTES to keep larger arrays"
-        raise GvizError(f"the {what} of #{node} was not stored", hint=hint, exit_code=2)
-    if array.dtype.kind == "c":
-        raise GvizError("complex numbers are not checked", exit_code=2)
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
 def _compared(
     timeline: Timeline,
     info: NodeInfo,
@@ -111,9 +95,10 @@ def _compared(
     slot: int,
     part: Value,
 ) -> Checked:
-    recorded = _stored(timeline, info.node, "gradient", part)
+    recorded = stored(timeline, info.node, "gradient", part)
     size = arrays[slot].size
     places = np.unique(np.linspace(0, size - 1, min(size, MOST_ELEMENTS)).round().astype(np.int64))
+    places = places[np.isfinite(arrays[slot].reshape(-1)[places])]  # an infinity cannot be moved
     differences = np.array([_difference(info, forward, arrays, seeds, slot, place) for place in places.tolist()])
     sent = recorded.reshape(-1)[places]
     tolerance = _TOLERANCES.get(part.dtype, _TOLERANCE)
@@ -147,4 +132,10 @@ def _weighted(info: NodeInfo, forward: Forward, arrays: Iterator[Array], seeds: 
     except operations.FAILURES as error:
         raise GvizError(f"{info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
     pairs = zip(outputs, seeds, strict=False)
-    return sum(float((output._array.astype(np.float64) * seed).sum()) for output, seed in pairs if seed is not None)
+    return sum(_dot(output._array.astype(np.float64), seed) for output, seed in pairs if seed is not None)
+
+
+def _dot(array: Array, seed: Array) -> float:
+    """The sum of the products; an infinity at which no gradient arrived does not count."""
+    arrived = seed != 0
+    return float(np.sum(array[arrived] * seed[arrived]))

@@ -11,10 +11,14 @@ from gviz.engine.identify import VIEW, is_in_place, recorded_operation
 from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
-from gviz.events import Edge
+from gviz.events import Edge, NodeCreated
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.whatif import operations
+from gviz.whatif.foreign import in_engine_terms
+
+ENGINE = "gviz.engine"
+"""The framework of recordings whose operations are the engine's own."""
 
 Forward = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 """From tensors in the place of the recorded inputs to outputs; raises one of `operations.FAILURES`."""
@@ -22,38 +26,42 @@ Forward = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
 def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
     """What a node computed; GvizError where that cannot be run on its own."""
-    op = _operation(info)
-    if op is not None:
-        return lambda tensors: operations.run(op, info.op, info.created, tensors)
+    found = _operation(timeline, info)
+    if found is not None:
+        return lambda tensors: operations.run(found[0], info.op, found[1], tensors)
     ends = [_made_within(timeline, info, output.storage) for output in info.created.outputs]
     inputs = {edge: at for at, edge in enumerate(info.created.inputs)}
     steps = sorted({step for end in ends for step in _steps(timeline, info, end, inputs)})
-    runs = [(timeline.info(step), _runnable(timeline.info(step))) for step in steps]
+    runs = [(timeline.info(step), *_runnable(timeline, timeline.info(step))) for step in steps]
 
     def forward(tensors: Sequence[Tensor]) -> list[Tensor]:
         known = {edge: tensors[at] for edge, at in inputs.items()}
-        for step, run in runs:
+        for step, op, created in runs:
             edges = step.created.inputs
             given = [known[edge] if edge in known else _constant(timeline, info, edge) for edge in edges]
-            for output_nr, made in enumerate(operations.run(run, step.op, step.created, given)):
+            for output_nr, made in enumerate(operations.run(op, step.op, created, given)):
                 known[step.node, output_nr] = made
         return [known[end, 0] for end in ends]
 
     return forward
 
 
-def _operation(info: NodeInfo) -> Op | None:
-    """The engine's operation that a node ran, None if it is none that can be run on its own."""
+def _operation(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
+    """The engine's operation that a node ran and its event, None if it is none that can be run on its own."""
     attrs = dict(info.created.attrs)
+    if VIEW in attrs or operations.is_regenerated(info.created):
+        return None
+    if timeline.framework != ENGINE:
+        return in_engine_terms(timeline, info)
     op = recorded_operation(info.op, attrs)
-    return None if op is None or VIEW in attrs or operations.is_regenerated(info.created) else op
+    return None if op is None else (op, info.created)
 
 
-def _runnable(info: NodeInfo) -> Op:
-    op = _operation(info)
-    if op is None or is_in_place(info.op):
+def _runnable(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated]:
+    found = _operation(timeline, info)
+    if found is None or is_in_place(info.op):
         raise _refusal(info, f"it runs {info.op.name}, which cannot be run alone")
-    return op
+    return found
 
 
 def _made_within(timeline: Timeline, info: NodeInfo, storage: int) -> int:

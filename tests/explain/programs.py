@@ -32,7 +32,7 @@ def recorded(folder, name, engine="builtin"):
         trace = Path(temporary) / "program.gviz"
         with (
             suppress(RuntimeError, TypeError),
-            record(trace, Kept(limit=1 << 16)) as recording,
+            record(trace, Kept(limit=1 << 16), framework=FRAMEWORKS[engine]) as recording,
             ENGINES[engine](recording),
         ):
             kept = runpy.run_path(path)
@@ -61,4 +61,5 @@ def pytorch(recording):
     return Attached(recording.channel)
 
 
+FRAMEWORKS = {"builtin": "gviz.engine", "torch": "torch"}
 ENGINES = {"builtin": builtin, "torch": pytorch}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gviz.events import BackwardStarted, GradFlowed
 from gviz.explain.accumulation import Accumulation, accumulation, passes_added
+from gviz.explain.by_loss import by_loss
 from gviz.explain.contributions import agreeing, contribution, contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
@@ -55,7 +56,8 @@ def gradient(asked: Question) -> Finding | None:
     if output.grad is None:
         return None
     silent = silent_uses(timeline, node, output.parts) if asked.info.created.kind != "op" else ()
-    parts = (*silent, *contributions(timeline, output.parts, output.incoming))
+    of_losses = by_loss(timeline, node, output.parts, output.incoming)
+    parts = (*silent, *of_losses, *contributions(timeline, output.parts, output.incoming))
     text, at = f"{label(timeline, node)}: .grad is {grad(output.grad)}", innermost(asked.info)
     before = accumulation(timeline, node, output)
     if before is None:

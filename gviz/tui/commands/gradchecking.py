@@ -9,7 +9,6 @@ from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import number
 from gviz.plain_text import shown
-from gviz.tui.commands.branching import require_engine
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
@@ -21,7 +20,6 @@ _SHOWN = 6
 def gradcheck(session: Session, place: str) -> Look:
     """``gradcheck [PLACE]``: the rule of a node; of a leaf the rules of all that use it."""
     timeline, cursor = session.timeline, session.cursor
-    require_engine(timeline)
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)

@@ -1,0 +1,73 @@
+"""What another framework ran, as an operation of the engine: taken for it only if it gives what was recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from gviz import emit
+from gviz.engine.identify import recorded_operation
+from gviz.engine.op import REQUIRED, Op
+from gviz.engine.tensor import new_tensor
+from gviz.errors import GvizError
+from gviz.events import NodeCreated
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.values import Array
+from gviz.whatif import operations
+from gviz.whatif.inputs import inputs_of, stored
+
+_CLOSE = 1e-3
+"""How close to the recorded result, in parts of its largest element: it was computed in the program's dtype."""
+
+
+def in_engine_terms(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
+    """The engine's operation that gives the recorded result, and its event with the attributes that it takes.
+
+    None if the engine has none of this name, formula and backward node. GvizError if it gives another result, as it
+    does where its arguments mean something else.
+    """
+    op = recorded_operation(info.op, ())
+    if op is None:
+        return None
+    created = msgspec.structs.replace(info.created, attrs=tuple(_attributes(op, info.created).items()))
+    _require_the_recorded(info, _again(timeline, info, op, created), timeline)
+    return op, created
+
+
+def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
+    """The arguments that the engine's operation has as well; a shape that was left out is that of the result."""
+    given = {name: default for name, default in op.attrs.items() if default is not REQUIRED}
+    given |= {name: value for name, value in created.attrs if name in op.attrs and value is not None}
+    value = created.outputs[0].value
+    if "size" in op.attrs and value is not None:
+        given["size"] = list(value.shape)
+    return given
+
+
+def _again(timeline: Timeline, info: NodeInfo, op: Op, created: NodeCreated) -> list[Array]:
+    tensors = [new_tensor(np.array(array)) for array in inputs_of(timeline, info)]
+    try:
+        with emit.silence():
+            return [tensor._array for tensor in operations.run(op, info.op, created, tensors)]
+    except operations.FAILURES as error:
+        raise _refusal(info, f"the engine refuses it: {error}") from None
+
+
+def _require_the_recorded(info: NodeInfo, again: list[Array], timeline: Timeline) -> None:
+    values = [output.value for output in info.created.outputs]
+    recorded = [stored(timeline, info.node, "result", value) for value in values if value is not None]
+    pairs = list(zip(recorded, again, strict=False))
+    if not pairs or not all(one.shape == other.shape and _close(one, other) for one, other in pairs):
+        raise _refusal(info, "run by the engine on what was recorded it gives another result")
+
+
+def _close(recorded: Array, again: Array) -> bool:
+    size = float(np.abs(recorded).max(initial=0.0, where=np.isfinite(recorded)))
+    return bool(np.allclose(recorded, again, rtol=_CLOSE, atol=_CLOSE * size, equal_nan=True))
+
+
+def _refusal(info: NodeInfo, why: str) -> GvizError:
+    return GvizError(f"{info.op.name} of #{info.node} cannot be run on its own", why=why, exit_code=2)

@@ -1,0 +1,144 @@
+"""One backward of a sum of losses: what each has brought is what a backward of it alone brings."""
+
+import runpy
+
+import numpy as np
+import pytest
+from explain.programs import ENGINES, HERE, recorded
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.explain.asked import answers
+from gviz.explain.why import why
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+
+
+def brought(answer):
+    """By the name of the loss: the length of what it brought, its cosine to the sum."""
+    parts = [part for part in answer.parts if part.kind == "by-loss"]
+    return {part.text.split("the loss ")[-1].split()[1]: {n.name: n.value for n in part.numbers} for part in parts}
+
+
+def alone(engine):
+    """The gradients of the trunk's weight by each loss, by a backward of its own."""
+    with ENGINES[engine](None) if engine == "builtin" else pytest.MonkeyPatch.context():
+        names = runpy.run_path(str(HERE / "loops" / "two_losses_one_pass.py"), {"alone": True})
+    return {name: np.array(gradient.tolist()) for name, gradient in names["each"].items()}
+
+
+@on_both_engines
+def test_each_share_is_what_a_backward_of_its_loss_brings(engine):
+    timeline = recorded("loops", "two_losses_one_pass", engine)
+    infos = (timeline.info(node) for node in timeline.nodes)
+    weight = next(info.node for info in infos if info.created.kind == "parameter")
+    (answer,) = answers(timeline, f"#{weight}.grad")
+    truth = alone(engine)
+    found = brought(answer)
+    assert list(found) == ["first", "second"]
+    total = sum(truth.values())
+    for name, gradient in truth.items():
+        assert found[name]["norm"] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
+        cosine = (gradient * total).sum() / np.linalg.norm(gradient) / np.linalg.norm(total)
+        assert found[name]["cosine to the sum"] == pytest.approx(cosine, abs=1e-4)
+
+
+def recorded_now(program):
+    torch.manual_seed(0)
+    return Timeline(MemoryLog(events_of(program, limit=1 << 16)))
+
+
+def shares(program, node=1):
+    timeline = recorded_now(program)
+    return [part for part in why(timeline, timeline.at(len(timeline)), node, "grad").parts if part.kind == "by-loss"]
+
+
+def mixed(total):
+    """Two losses that meet in ``h``, added up in some way."""
+
+    def program():
+        w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        h = torch.exp(w * 0.5) * w
+        total(h.sum(), h.pow(2).mean())
+        return w
+
+    return program
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        lambda one, two: (one + two).backward(),
+        lambda one, two: (one - 3 * two).backward(),
+        lambda one, two: ((one + two) / 2).backward(),
+        lambda one, two: sum([one, two]).backward(),
+        lambda one, two: torch.stack([one, two]).sum().backward(),
+        lambda one, two: torch.autograd.backward([one, two]),
+    ],
+    ids=["sum", "difference", "half", "python's sum", "stack", "two roots"],
+)
+def test_losses_are_told_apart_however_they_are_added_up(total):
+    found = shares(mixed(total))
+    assert len(found) == 2
+    assert all(
+        {"norm", "cosine to the sum", "same signs"} == {number.name for number in part.numbers} for part in found
+    )
+
+
+def test_a_gradient_of_one_loss_alone_says_so():
+    def program():
+        w, v = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        h = w * 2
+        (h.pow(2).sum() + (h * (v * v)).mean()).backward()
+        return w, v
+
+    (found,) = shares(program, node=2)
+    assert found.text.startswith("all of it because of the loss #")
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        lambda one, two: one.backward(),
+        lambda one, two: (one * two).backward(),
+        lambda one, two: torch.exp(one).backward(),
+    ],
+)
+def test_one_loss_is_not_taken_apart(total):
+    assert shares(mixed(total)) == []
+
+
+def test_a_contribution_that_comes_from_its_loss_at_once_says_so_itself():
+    def program():
+        x, y = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+        (x * y + torch.sin(x)).backward()
+        return x, y
+
+    assert shares(program) == []
+
+
+def test_what_a_hook_has_changed_is_not_told_apart():
+    def program():
+        w = torch.ones(3, requires_grad=True)
+        h = torch.exp(w)
+        h.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 2,))
+        (h.sum() + h.pow(2).mean()).backward()
+        return w
+
+    (found,) = shares(program)
+    assert "not known" in found.text
+    assert "a hook" in found.text
+
+
+def test_a_sum_that_is_used_elsewhere_too_is_not_told_apart():
+    def program():
+        w = torch.ones(3, requires_grad=True)
+        h = torch.exp(w)
+        both = h.sum() + h.mean()
+        (both + torch.exp(both)).backward()
+        return w
+
+    (found,) = shares(program)
+    assert "not known: their sum is used elsewhere" in found.text
