@@ -7,6 +7,7 @@ exact. What a condition asks for is told from the event and from `Facts`; where 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,14 @@ class Chance:
             return False
         except Exception:  # whatever it is: the debugger evaluates it too, and shows it
             return True
+
+    def goes_by_name(self, node: int) -> bool:
+        """Whether the stop's place means the node only by the name that it may get."""
+        place, kind = self.stop.place, self._facts.kinds[self._facts.number_of(node)]
+        if place is None:
+            return False
+        possible = self._facts.possible(kind, node)
+        return place.fits(possible) and not place.fits(replace(possible, name=""))
 
     def _concerns(self, event: e.Event, node: int) -> bool:
         place = self.stop.place

@@ -21,7 +21,7 @@ from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.live.protocol import Why, Wish
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
 from gviz.trace.index.context import CONTEXT, Context
-from gviz.trace.outline import WHOLE_NODE
+from gviz.trace.outline import OF_NO_STATEMENT, WHOLE_NODE
 from gviz.trace.phases import DECIDING, Chapters
 
 Wait = Callable[[Why], Wish]
@@ -52,6 +52,8 @@ class Gate:
         self._scope = self._depth = 0
         self._chances: dict[str, Chance] = {}
         self._bad_seen = False
+        self._asked_of = 0
+        """The stack of the node of which the debugger was asked last, while its statement may go on."""
         self._take_up(first)
 
     def say(self, event: e.Event) -> None:
@@ -119,10 +121,29 @@ class Gate:
             if before > 0 == self._depth if kind in _CONTEXT else kind in WHOLE_NODE and not self._depth:
                 self._counted()
         else:
-            for test in self._tests.get(kind, ()):
-                if test(event):
-                    self._hold("maybe")
-                    break
+            tests = self._tests.get(kind, ())
+            if tests or self._asked_of:
+                self._test(event, tests)
+
+    def _test(self, event: e.Event, tests: tuple[Test, ...]) -> None:
+        """Hold if this event may be a stop, or shows that one before was: names come when their statements end."""
+        for test in tests:
+            if test(event):
+                break
+        else:
+            if not self._asked_of or not self._ends_statement(event):
+                return
+        self._hold("maybe")
+        self._asked_of = event.stack if isinstance(event, e.NodeCreated) and self._may_be_named(event.node) else 0
+
+    def _may_be_named(self, node: int) -> bool:
+        """Whether what the node is called decides if the program is to be held there."""
+        return any(self._chances[text].goes_by_name(node) for text in self._wish.stops if text in self._chances)
+
+    def _ends_statement(self, event: e.Event) -> bool:
+        if isinstance(event, e.NodeCreated):
+            return event.stack != self._asked_of
+        return isinstance(event, OF_NO_STATEMENT)
 
     def _counted(self) -> None:
         self._left -= 1

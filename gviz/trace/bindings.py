@@ -12,6 +12,17 @@ from gviz.site import Frame
 Range = tuple[int, int, int, int]
 """``(line, end_line, column, end_column)`` as in `Frame`: lines from 1, columns in UTF-8 bytes from 0."""
 
+_OPERATORS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Add: ("add",), ast.Sub: ("sub",), ast.Mult: ("mul",), ast.Div: ("div",), ast.Pow: ("pow",), ast.USub: ("neg",),
+    ast.MatMult: ("mm", "mv", "dot"),
+}  # fmt: skip
+_CALLED: dict[str, tuple[str, ...]] = {"matmul": _OPERATORS[ast.MatMult]} | dict.fromkeys(
+    ("tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange",
+     "linspace", "eye"),
+    ("tensor",),
+)  # fmt: skip
+_STORING = ("copyslices", "copy", "fill", "indexput")
+
 LARGEST_SOURCE = 1 << 20
 _LONGEST_NAME = 40
 
@@ -22,13 +33,15 @@ class Binding:
 
     `names` are the targets of the assignment, several for ``a, b = f()``; empty if the expression is returned, so that
     the caller's statement decides, from its element `element` if it was one of a returned tuple. `exact` is False for
-    the start of a chain of method calls whose end is assigned. `lines` are those of the statement.
+    the start of a chain of method calls whose end is assigned. `lines` are those of the statement. An operation that
+    is called as `called` says is all that the expression makes; any other may be a step on the way.
     """
 
     names: tuple[str, ...]
     element: int | None
     exact: bool
     lines: tuple[int, int]
+    called: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=64)
@@ -56,11 +69,11 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
         case ast.Assign(targets=[target, *_], value=value):
             yield from _assigned(target, value, node)
             if isinstance(target, ast.Subscript):  # storing is a write into the variable itself
-                yield _range(target), Binding((_name(target.value),), None, True, _lines(node))
+                yield _range(target), Binding((_name(target.value),), None, True, _lines(node), _STORING)
         case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
             yield from _assigned(target, value, node)
-        case ast.AugAssign(target=target):
-            yield _range(node), Binding((_name(target),), None, True, _lines(node))
+        case ast.AugAssign(target=target, op=op):
+            yield _range(node), Binding((_name(target),), None, True, _lines(node), _OPERATORS.get(type(op), ()))
         case ast.Return(value=ast.Tuple(elts=elements)):
             for place, element in enumerate(elements):
                 yield from _valued(element, (), place, node)
@@ -92,7 +105,7 @@ def _valued(
     exact = True
     for part in _chain(value):
         for where in _ranges(part):
-            yield where, Binding(names, element, exact, _lines(statement))
+            yield where, Binding(names, element, exact, _lines(statement), _called(part))
         exact = False
 
 
@@ -105,6 +118,27 @@ def _chain(value: ast.expr) -> Iterator[ast.expr]:
                 value = before
             case _:
                 return
+
+
+def _called(part: ast.expr) -> tuple[str, ...]:
+    """What the one operation of an expression is called, as far as its text tells."""
+    match part:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return _CALLED.get(name.removesuffix("_like"), (plain(name),))
+        case ast.Compare():
+            return ("gt", "ge", "lt", "le", "eq", "ne")
+        case ast.BinOp(op=op) | ast.UnaryOp(op=op):
+            return _OPERATORS.get(type(op), ())
+        case ast.Attribute(attr=name):
+            return (plain(name),)
+        case ast.Subscript(slice=index) if not isinstance(index, ast.Tuple):
+            return ("select", "slice", "index", "getitem")
+    return ()
+
+
+def plain(name: str) -> str:
+    """What a function and its operation are called alike: ``log_softmax``, ``LogSoftmax``, ``log_softmax_``."""
+    return name.replace("_", "").lower()
 
 
 def _ranges(part: ast.expr) -> Iterator[Range]:

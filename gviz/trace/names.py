@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gviz.events import NodeCreated
 from gviz.site import Frame
-from gviz.trace.bindings import Binding, Range, bindings, range_of
+from gviz.trace.bindings import Binding, Range, bindings, plain, range_of
 
 _LOOK_AHEAD = 200
 _LONGEST_PERIOD = 1000
@@ -22,14 +22,15 @@ class _Claim:
     depth: int
     exact: bool
     lines: tuple[int, int]
+    called: tuple[str, ...] = ()
 
 
 class Names:
     """The names of a trace's nodes. A pure function of the trace: nothing is imported, nothing is run.
 
     `given` is the name the program gave a node, if any; `nodes` are in order of creation; `runs` are the places in it
-    where a series made at one stack begins. Where the program `goes_on` after them, the last
-    nodes are steps on the way until their statement is over.
+    where a series made at one stack begins, `op` the name of an operation. Where the program `goes_on` after them, the
+    last nodes are steps on the way until their statement is over.
     """
 
     def __init__(
@@ -41,9 +42,11 @@ class Names:
         stacks: Mapping[int, tuple[Frame, ...]],
         sources: Mapping[str, str | None],
         *,
+        op: Callable[[int], str] = str,
         goes_on: bool = False,
     ) -> None:
         self._nodes = nodes
+        self._op = op
         self._goes_on = goes_on
         self._created = created
         self._given = given
@@ -78,8 +81,10 @@ class Names:
         made = self._created(node)
         claim = self._claim(made.stack)
         place = self._places[node]
-        if claim is None or made.during[0] or not self._is_last_of_its_call(place):
+        if claim is None or made.during[0] or not self._is_last_of_its_call(place, claim):
             return ""
+        if made.kind == "parameter" and "parameter" not in claim.called:
+            return ""  # what is assigned is the module that has it
         settled = claim.exact and not claim.depth  # what is returned may be taken over by what called it
         return claim.name if settled or not self._is_claimed_later(place, made.stack, claim) else ""
 
@@ -97,7 +102,8 @@ class Names:
             exact = exact and binding.exact
             if binding.names:
                 name = _chosen(binding.names, element)
-                return _Claim(name, depth, exact, binding.lines) if name else None
+                called = binding.called if not depth else ()
+                return _Claim(name, depth, exact, binding.lines, called) if name else None
             element = binding.element if binding.element is not None else element
         return None
 
@@ -110,7 +116,7 @@ class Names:
     def _stack_at(self, place: int) -> int:
         return self._created(self._nodes[place]).stack
 
-    def _is_last_of_its_call(self, place: int) -> bool:
+    def _is_last_of_its_call(self, place: int, claim: _Claim) -> bool:
         """Whether the node is what its call gave, not a step on the way.
 
         One call of a library may make several nodes at one place of the program, and a loop makes them again and again:
@@ -121,7 +127,10 @@ class Names:
         if start not in self._periods:
             made = [self._created(node).op for node in self._nodes[start : min(end, start + _LONGEST_PERIOD)]]
             self._periods[start] = _period(made)
-        return (place - start + 1) % self._periods[start] == 0
+        period = self._periods[start]
+        if self._goes_on and end == len(self._nodes) and end - start < 2 * period:
+            return plain(self._op(self._created(self._nodes[place]).op)) in claim.called
+        return (place - start + 1) % period == 0
 
     def _is_claimed_later(self, place: int, stack: int, claim: _Claim) -> bool:
         """Whether the same statement goes on to make a node that is the assigned value itself."""

@@ -20,6 +20,9 @@ from gviz.trace.state import Iteration, Phase
 WHOLE_NODE: frozenset[type[e.Event]] = frozenset((e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed))
 """What ``next`` stops at, where no rule runs."""
 
+OF_NO_STATEMENT = (e.BackwardStarted, e.OptimizerStepped, e.GradSet, e.Marked, e.Printed, e.Failed)
+"""What never happens within a statement that makes nodes: where it is said, the one before is over."""
+
 
 class Outline:
     """The part of `Timeline` that says what happens when, apart from any node."""
@@ -29,6 +32,7 @@ class Outline:
     _events: References
     _searched: int  # up to which event a nan was looked for
     _first_bad: int
+    _growing: bool  # the program still runs
 
     def __len__(self) -> int:
         return self._index.count
@@ -105,6 +109,18 @@ class Outline:
         scope = self._context_at(n)[3]
         entered = self._index.lists["scope"].last(scope, n) if scope else 0
         return scope, entered, self._index.lists["scope_left"].last(scope, len(self)) if scope else 0
+
+    @cached_property
+    def open_from(self) -> int:
+        """The event from which on nodes may yet be named, because their statement may not be over; 0: none may."""
+        births = self._index.lists["created"].whole().seqs
+        if not (self._growing or self._log.cut_off) or not len(births):
+            return 0
+        last, kinds = int(births.max()), self._index.lists["kind"]
+        left_its_module = expect(self._events, last, e.NodeCreated).scope and not self.scope_at(len(self))[0]
+        if left_its_module or any(kinds.last(KIND_NUMBERS[kind], len(self)) > last for kind in OF_NO_STATEMENT):
+            return 0
+        return int(self._index.tables["runs"][0][-1])
 
     def call(self, scope: int) -> e.ScopeEntered | None:
         """How the module call of a scope began; None if the log does not say."""

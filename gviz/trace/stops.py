@@ -81,7 +81,8 @@ class Hits:
         searched, hits = self._known.get(stretch.start, (stretch.start, []))
         if searched < stretch.stop:
             hits = [*hits, *self._search(max(searched, 1), stretch.stop)]
-            self._known[stretch.start] = stretch.stop, hits
+            decided = min(stretch.stop, self._timeline.open_from or stretch.stop)
+            self._known[stretch.start] = max(searched, decided), [hit for hit in hits if hit.n < decided]
         return hits
 
     def _search(self, start: int, end: int) -> Iterator[Hit]:

@@ -75,7 +75,8 @@ class Timeline(Outline, Played):
     def growing(self, growing: bool) -> None:
         self._growing = growing
         self._answers.clear()
-        self.__dict__.pop("_names", None)
+        for name in ("_names", "open_from"):
+            self.__dict__.pop(name, None)
 
     def refresh(self, seconds: float = inf) -> bool:
         """Take in what was added to the log, for about so long at most; whether there was anything."""
@@ -298,7 +299,8 @@ class Timeline(Outline, Played):
             self._given_name,
             self._log.stacks,
             self._log.sources,
-            goes_on=self._growing or self._log.cut_off,
+            op=lambda number: self.op(number).name,
+            goes_on=bool(self.open_from),
         )
 
     def _created(self, node: int) -> e.NodeCreated:

@@ -85,7 +85,15 @@ class Live:
 
     def takes(self, command: Command) -> bool:
         """Whether a command lets the program run, instead of moving in what is recorded."""
-        return BY_NAME[command.name].runs is not None and self.alive and (self.at_end or self.running)
+        runs = BY_NAME[command.name].runs
+        if runs is None or not self.alive:
+            return False
+        return self.at_end or self.running or (runs == "continue" and self._stopped_late())
+
+    def _stopped_late(self) -> bool:
+        """Whether the cursor is where the program was held for, which has shown itself a little later."""
+        here = self.cursor.position
+        return here == self._errand.start and self._errand.name == "stopped" and self._met(here) is None
 
     def begin(self, mode: Mode) -> None:
         """Let the program begin; with breakpoints it runs to the first of them."""
@@ -196,7 +204,7 @@ class Live:
     def _stop(self, position: int, reason: str) -> Arrival:
         """Bring the cursor there, unless it has gone away from where the program was let run."""
         start = self._errand.start
-        self._errand = Errand("continue", position, Wish("continue", stops=self._stops()))
+        self._errand = Errand("stopped", position, Wish("continue", stops=self._stops()))
         if self.cursor.position not in (start, position):
             return Arrival(self.cursor.position, self.cursor.position, f"the program is at event {position}")
         return self.cursor.stopped(position, start, reason)
