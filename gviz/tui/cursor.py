@@ -24,6 +24,15 @@ SEARCHED = 100
 """Events without a node that are passed over to find one to look at."""
 HELD = ("breakpoint", "paused", "post_mortem", "the program is")
 """How reasons begin that are worth more than what the event is: a stop that was asked for, a program that is held."""
+LIVE_END = "live end"
+ENDS = {
+    "end of recording": "nothing comes after this event",
+    "start of recording": "nothing was before it",
+    LIVE_END: "s n f c let the program run on",
+}
+"""What there is to say where a way through time has come to an end."""
+_FAR = frozenset({"continue", "finish", "phase", "until"})
+"""Moves that the end of what is recorded cuts short, while the program has not come further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,7 @@ class Cursor:
         said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
         then = self.breakpoints.commands_of(reason)
         self.breakpoints.arrived(position)
-        return replace(self._arrive(position, reason), said=said, then=then)
+        return replace(self._arrive(position, reason, by_program=True), said=said, then=then)
 
     def seek(self, position: int, reason: str = "goto") -> Arrival:
         """Jump to a position and remember the one left behind."""
@@ -217,10 +226,12 @@ class Cursor:
     def _node_here(self) -> int:
         return self.timeline.at(self.position).actor
 
-    def _arrive(self, position: int, reason: str, *, ran_backward: bool = False) -> Arrival:
+    def _arrive(self, position: int, reason: str, *, ran_backward: bool = False, by_program: bool = False) -> Arrival:
         start, self.position = self.position, position
         self.selected = self._node_here() or self._seen_here()
-        return Arrival(position, start, self._reason(position, start, reason, ran_backward))
+        said = self._reason(position, start, reason, ran_backward)
+        cut_short = self.growing and position == len(self.timeline) and not by_program
+        return Arrival(position, start, LIVE_END if cut_short and said in _FAR else said)
 
     def _seen_here(self) -> int:
         """The selected node if the graph of this moment has it, else the one that was concerned last."""
@@ -243,7 +254,7 @@ class Cursor:
         if position in self.timeline.errors and not (at_end and position == start):
             return "error"
         if at_end and (not self.growing or position == start):
-            return "live end" if self.growing else "end of recording"
+            return LIVE_END if self.growing else "end of recording"
         if isinstance(event, Marked):
             return f"mark {shown(event.name)}"
         return "first nan" if reason == "continue" and position == self.timeline.first_bad() else reason

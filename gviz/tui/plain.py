@@ -20,7 +20,7 @@ from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.commands import stopping
-from gviz.tui.cursor import HELD, Arrival, Cursor, start_of
+from gviz.tui.cursor import ENDS, HELD, LIVE_END, Arrival, Cursor, start_of
 from gviz.tui.drawing.beside import differences, title
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -203,7 +203,9 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
     said = list(_here(session))
     yield f"{_direction(stop)}{said[0]}"
     yield from said[1:]
-    if stop.reason in ("end of recording", "start of recording") or stop.reason.startswith(HELD):
+    if stop.reason == LIVE_END:
+        yield f"{LIVE_END}: {ENDS[LIVE_END]}."
+    elif stop.reason in ENDS or stop.reason.startswith(HELD):
         yield session.glyphs.text(f"{stop.reason}.")
 
 

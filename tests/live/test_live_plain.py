@@ -87,3 +87,9 @@ def test_a_refused_command_that_nobody_typed_is_an_exit_code(tmp_path):
     assert code == 2
     assert live(tmp_path, "-c", "info break", "-c", "quit", program=short)[0] == 0
     assert live(tmp_path, "-c", "nonsense", program=short + "raise SystemExit(5)\n")[0] == 5
+
+
+def test_running_on_in_the_past_says_where_the_live_end_is(tmp_path):
+    _, out, _ = live(tmp_path, commands="n\nS\nc\nS\nfinish\nquit\n")
+    assert out.count("live end: s n f c let the program run on.") == 2
+    assert "| step" not in out

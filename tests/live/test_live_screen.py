@@ -87,8 +87,11 @@ def test_steps_at_the_live_end_let_the_program_run(tmp_path):
         await running.press("N")
         assert "REPLAY" in running.status
         assert len(running.live.timeline) == 3
-        await running.press("n")
+        await running.press("c")
         assert (running.screen.moment.n, len(running.live.timeline)) == (3, 3)
+        assert running.screen.remark == "live end: s n f c let the program run on"
+        await running.press("c")
+        await running.until(lambda: "A answers: name?" in running.status)
 
     debugged(scenario, tmp_path)
 

@@ -82,7 +82,7 @@ async def test_what_is_cut_says_how_to_see_all_of_it(timeline):
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         rows = [strip.text for strip in app.screen._compositor.render_strips()]
-        assert rows[-2].rstrip().endswith("… ; All")
+        assert rows[-2].rstrip().endswith("… ; more")
         await pilot.press("semicolon")
         await pilot.pause()
         assert "expected version 0 instead" in " ".join(

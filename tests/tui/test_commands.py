@@ -41,6 +41,10 @@ def test_a_line_becomes_a_command(text, command):
     ("text", "word"),
     [
         ("contniue", "did you mean continue"),
+        ("zero_grad", "print zero_grad shows a value"),
+        ("w.grad", "print w.grad shows a value"),
+        ("l[0]", "print l[0] shows a value"),
+        ("loss", "print loss shows a value"),
         ("n five", "takes a count"),
         ("goto", "needs PLACE"),
         ("quit now", "takes nothing"),

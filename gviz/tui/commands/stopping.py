@@ -21,6 +21,7 @@ MOST_SAID = 1000
 """Messages of log points said on one way through time."""
 
 _NEVER = " (nothing in this recording fits that place, so it never stops)"
+_NOT_YET = " (no such node yet: it stops when one is made)"
 
 _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
 
@@ -94,7 +95,7 @@ def _never(breakpoints: Breakpoints, made: Breakpoint) -> str:
         return ""
     if made.stop.finding is not None:
         return " (nothing of that kind is found yet)" if breakpoints.growing else " (nothing of that kind is found)"
-    return " (nothing fits that place yet)" if breakpoints.growing else _NEVER
+    return _NOT_YET if breakpoints.growing else _NEVER
 
 
 def condition(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:

@@ -97,7 +97,7 @@ _RIGHT = (
     ("act.copy act.export act.menu", "copy, export, menu"),
     ("view.leave", "leave, undo zoom"),
     ("graph.open graph.close graph.part", "open, close, ancestors"),
-    ("look.explain look.happened watch.ask look.eval", "why, all, watch, print"),
+    ("look.explain look.happened watch.ask look.eval", "why, more, watch, print"),
 )
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
     (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"),

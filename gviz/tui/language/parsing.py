@@ -21,7 +21,12 @@ _CAPITALS = {
 }
 """The keys of the screen work as commands too: a capital runs backwards."""
 
-_LINE = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*-?|[/@?=])\s*(.*)", re.DOTALL)
+_LINE = re.compile(r"([A-Za-z]++(?:-[A-Za-z]++)*+-?+(?![._\[])|[/@?=])\s*(.*)", re.DOTALL)
+"""A command and the rest; ``x.grad``, ``zero_grad`` and ``w[0]`` are no commands, whatever they begin with."""
+_VALUE = re.compile(r"#?\w[\w.\[\], :]*")
+"""What looks like a value that somebody wants to see, as pdb would show it."""
+_ALIKE = 0.7
+"""From how much likeness on a word is taken for a slip of the fingers: ``loss`` is not for close."""
 _NUMBER = re.compile(r"[-+]?\d{1,12}$")
 LARGEST_COUNT = 10**9
 
@@ -86,8 +91,9 @@ def find(word: str) -> Spec:
 
 
 def _unknown(word: str) -> GvizError:
-    near = get_close_matches(word, BY_NAME, 1)
-    hint = f"did you mean {near[0]}?" if near else "help lists the commands"
+    near = get_close_matches(word, BY_NAME, 1, _ALIKE)
+    value = f"print {clipped(word, 30)} shows a value, " if _VALUE.fullmatch(word) else ""
+    hint = f"did you mean {near[0]}?" if near else f"{value}help lists the commands"
     return GvizError(f"there is no command {clipped(repr(word), 40)}", hint=hint, exit_code=2)
 
 

@@ -14,7 +14,7 @@ from gviz.errors import GvizError
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands.looking import wrapped_lines
 from gviz.tui.config import Config
-from gviz.tui.cursor import Arrival, Cursor
+from gviz.tui.cursor import ENDS, LIVE_END, Arrival, Cursor
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Command, Said
 from gviz.tui.language.parsing import spec_of
@@ -30,9 +30,6 @@ from gviz.tui.screens.searching import Search
 from gviz.tui.screens.sheet import QuestionScreen
 from gviz.tui.session import Session
 from gviz.tui.themes import named
-
-_ENDS = {"end of recording": "nothing comes after this event", "start of recording": "nothing was before it"}
-"""What a key that cannot go on says."""
 
 
 class DebuggerScreen(PromptKeys):
@@ -203,8 +200,8 @@ class DebuggerScreen(PromptKeys):
         if self.moment is None or self.moment.n != self.cursor.position:
             self.moment = self.timeline.at(self.cursor.position)
         self.show_frame()
-        if stop.reason in _ENDS and stop.position == stop.start:
-            self.say(f"{stop.reason}: {_ENDS[stop.reason]}")
+        if stop.reason == LIVE_END or (stop.reason in ENDS and stop.position == stop.start):
+            self.say(f"{stop.reason}: {ENDS[stop.reason]}")
         if stop.said:
             self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
 

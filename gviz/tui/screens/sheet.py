@@ -64,6 +64,7 @@ class SheetScreen(ModalScreen[None]):
         """Name the page."""
         sheet = self.query_one(Sheet)
         sheet.set_title(f"{self._title}: any key closes this, and acts")
+        sheet.all_of_it = ": PageDown"
         sheet.focus()
 
     def on_key(self, event: events.Key) -> None:

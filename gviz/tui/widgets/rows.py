@@ -68,7 +68,7 @@ class HappeningRow(StyledRow):
         text = line(self.glyphs.text(f" {who}{happening(self._timeline, self.moment)}"))
         if cells(text) <= width or not self.more:
             return cut(text, width, self.glyphs.cut)
-        rest = line(" ", (self.more, "key"), " All ")
+        rest = line(" ", (self.more, "key"), " more ")
         return (*cut(text, width - cells(rest), self.glyphs.cut), *rest)
 
     async def on_click(self) -> None:
