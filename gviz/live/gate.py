@@ -34,11 +34,14 @@ _SCOPE_KINDS = (e.ScopeEntered, e.ScopeLeft)
 
 
 class Gate:
-    """`say` is the listener of a channel; `first` is how the program begins."""
+    """`say` is the listener of a channel; `first` is how the program begins; `in_optimizer` tells where it is."""
 
-    def __init__(self, hand_on: Listener, wait: Wait, first: Wish) -> None:
+    def __init__(
+        self, hand_on: Listener, wait: Wait, first: Wish, in_optimizer: Callable[[], bool] = lambda: False
+    ) -> None:
         self._hand_on = hand_on
         self._wait = wait
+        self._in_optimizer = in_optimizer
         self._lock = threading.RLock()
         self._owner = 0
         """The thread that holds the lock."""
@@ -52,6 +55,8 @@ class Gate:
         self._scope = self._depth = 0
         self._chances: dict[str, Chance] = {}
         self._bad_seen = False
+        self._computed = False
+        """Whether an optimizer has computed something in a step that is not over."""
         self._asked_of = 0
         """The stack of the node of which the debugger was asked last, while its statement may go on."""
         self._take_up(first)
@@ -118,7 +123,7 @@ class Gate:
         elif self._every:
             self._counted()
         elif self._nodes:
-            if before > 0 == self._depth if kind in _CONTEXT else kind in WHOLE_NODE and not self._depth:
+            if self._is_whole_node(kind, before):
                 self._counted()
         else:
             tests = self._tests.get(kind, ())
@@ -144,6 +149,17 @@ class Gate:
         if isinstance(event, e.NodeCreated):
             return event.stack != self._asked_of
         return isinstance(event, OF_NO_STATEMENT)
+
+    def _is_whole_node(self, kind: type[e.Event], depth: int) -> bool:
+        """Whether a node is through, of `depth` before the event; all that an optimizer computes in its step is one."""
+        if kind is e.OptimizerStepped:
+            computed, self._computed = self._computed, False
+            return computed
+        if not (depth > 0 == self._depth if kind in _CONTEXT else kind in WHOLE_NODE and not self._depth):
+            return False
+        part = self._in_optimizer()
+        self._computed |= part
+        return not part
 
     def _counted(self) -> None:
         self._left -= 1

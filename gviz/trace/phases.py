@@ -28,9 +28,9 @@ class Chapters:
 
     After a pass nothing is decided until something happens: what changes memory or gradients, or makes nodes that
     autograd does not track, is the optimizer's; the first tracked node, or new data, begins the next forward and the
-    next iteration. A pass that made a graph itself (``create_graph``) has only begun something: the iteration goes on,
-    unless memory is written before the next forward. Data that an optimizer turns out to have made, when it has stepped
-    before any tracked node came, began nothing: it is the optimizer's state.
+    next iteration, with the module call that made it. A pass that made a graph itself (``create_graph``) has only begun
+    something: the iteration goes on, unless memory is written before the next forward. Data that an optimizer turns out
+    to have made, when it has stepped before any tracked node came, began nothing: it is the optimizer's state.
     """
 
     def __init__(self) -> None:
@@ -42,6 +42,7 @@ class Chapters:
         self._by_data = False  # the iteration began with new data, and no tracked node was made since
         self._goes_on = False  # that pass made a graph, and nothing was written since
         self._stepped = False  # the optimizer has finished its step, and no forward began since
+        self._entered = 0  # where a module's forward began that has made nothing but what begins an iteration
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event, one of `DECIDING`."""
@@ -64,7 +65,7 @@ class Chapters:
         if pass_nr in self._running:
             self._running.remove(pass_nr)
         if not self._running:
-            self._pass_over, self._stepped = True, False
+            self._pass_over, self._stepped, self._entered = True, False, 0
             if self._current == "backward":
                 self._end(seq)
                 self._current = None
@@ -78,10 +79,14 @@ class Chapters:
             self._goes_on = False
         if tracked:
             self._by_data = False
+        if isinstance(event, e.ScopeEntered):
+            self._entered = self._entered if event.parent else seq
+        elif not begins:
+            self._entered = 0
         if begins and self._pass_over:
             self._pass_over = False
             if not self._goes_on:
-                self.iterations.append(seq)
+                self.iterations.append(self._entered or seq)
                 self._by_data = not tracked
         goes_on = isinstance(event, e.NodeCreated) and (self._stepped or self._goes_on)
         if self._current != "forward":

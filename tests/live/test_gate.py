@@ -10,7 +10,9 @@ from recording import events_of
 from stories import Story
 
 import gviz.engine as torch
+from gviz import emit
 from gviz import events as e
+from gviz.live.debuggee import in_optimizer
 from gviz.live.gate import Gate
 from gviz.live.protocol import Wish
 from gviz.trace import navigation
@@ -369,3 +371,24 @@ def test_what_a_running_statement_makes_is_named_when_it_is_over():
         timeline.growing = True
         named.append(timeline.info(events[at].node).name)
     assert named[:4] == ["x", "", "", "y"]
+
+
+def test_next_goes_through_all_that_an_optimizer_computes():
+    def train():
+        w = torch.tensor(2.0, requires_grad=True)
+        optimizer = torch.optim.Adam([w], lr=0.1)
+        for _ in range(2):
+            (w * w).backward()
+            optimizer.step()
+            w.grad = None
+
+    stops, log = [], MemoryLog()
+    wait = lambda why: stops.append(len(log)) or Wish("next")  # noqa: E731
+    gate = Gate(log.append, wait, Wish("next"), in_optimizer)
+    with emit.listening(emit.Channel(gate.say)):
+        train()
+    timeline = Timeline(log)
+    held = [(timeline.phase_at(n).kind, type(timeline.event(n))) for n in stops]
+    assert held.count(("optimizer", e.OptimizerStepped)) == 2
+    assert len([kind for kind, _ in held if kind == "optimizer"]) == 2
+    assert [timeline.event(n).kind for n in stops if type(timeline.event(n)) is e.NodeCreated] == ["leaf", "op", "op"]

@@ -5,8 +5,11 @@ import pytest
 from histories import ACTIONS, OPS, World, histories, tell, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recording import events_of
 
+import gviz.engine as torch
 from gviz import events as e
+from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.trace.index.changes import ChangeList
 from gviz.trace.log import MemoryLog
@@ -322,6 +325,23 @@ def test_iterations_and_phases_of_a_training_loop():
     assert timeline.iteration_at(0) == timeline.iterations[0]
     assert timeline.phase_at(0) is None
     assert timeline.users(1) == (2, 3, 4, 5)
+
+
+def test_an_iteration_begins_with_the_module_call_that_makes_its_first_node():
+    def train():
+        net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        x = torch.ones(1, 2)
+        for _ in range(3):
+            net(x).sum().backward()
+            optimizer.step()
+            with torch.no_grad():
+                net(x)
+
+    timeline = Timeline(MemoryLog(events_of(train)))
+    starts = [iteration.start for iteration in timeline.iterations]
+    calls = [n for n, event in timeline.select([e.ScopeEntered]) if not event.parent]
+    assert starts == [1, calls[2], calls[4]]
 
 
 def test_a_second_pass_over_the_same_graph_is_the_same_iteration(shared_leaf):
