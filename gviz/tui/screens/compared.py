@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.screen import ModalScreen
 
 from gviz.render import comparison as text_of
@@ -114,7 +115,7 @@ class ComparedScreen(ModalScreen[tuple[int, int] | None]):
             if place is not None:
                 self.dismiss(place)
             else:
-                self.query_one(PairList).border_subtitle = "only the other recording has this node"
+                self.query_one(PairList).subtitle(Content("only the other recording has this node"))
 
     def _entitle(self) -> None:
         rows = self.query_one(PairList)

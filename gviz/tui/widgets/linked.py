@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.content import Content
 
 from gviz.tui.lines import Line, style_and_event
 from gviz.tui.messages import Seek
@@ -55,8 +56,8 @@ class LinkedPage(Page):
         self._linked = (self._linked + steps) % len(self._links) if self.link_chosen else first
         y, _, event = self._links[self._linked]
         self.show_row(y)
-        self.border_subtitle = f"enter: event {event}"
-        self.refresh()
+        self.subtitle(Content(f"enter: event {event}"))
+        self.redraw()
 
     def action_follow_link(self) -> None:
         """Go to the event of the chosen number; without one the key means what it means elsewhere."""

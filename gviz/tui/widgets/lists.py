@@ -34,9 +34,9 @@ class RowList(Page):
         Binding("delete", "act('remove')", show=False),
         Binding("space", "act('switch')", show=False),
     ]
-    moment: reactive[Moment | None] = reactive(None)
-    selected: reactive[int] = reactive(0)
-    chosen: reactive[int] = reactive(0)
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
+    chosen: reactive[int] = reactive(0, repaint=False)
 
     def __init__(self, session: Session, heading: str, *, id: str) -> None:
         super().__init__(id=id)
@@ -64,7 +64,7 @@ class RowList(Page):
     def watch_chosen(self) -> None:
         """Another row."""
         self.show_row(self.chosen)
-        self.refresh()
+        self.redraw()
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """The rows at a moment, and what each stands for."""
@@ -116,18 +116,18 @@ class RowList(Page):
         """Show which row is chosen: the first that stands for something."""
         if self._keys and (self.chosen >= len(self._keys) or self._keys[self.chosen] is None):
             self.action_choose(1)
-        self.refresh()
+        self.redraw()
 
     def on_blur(self) -> None:
         """Nothing is chosen in a panel without the focus."""
-        self.refresh()
+        self.redraw()
 
 
 class WatchList(RowList):
     """The watched expressions and, in the panel beside, the breakpoints below them."""
 
-    watched: reactive[tuple[str, ...]] = reactive(())
-    breaks: reactive[int] = reactive(0)
+    watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
+    breaks: reactive[int] = reactive(0, repaint=False)
 
     def __init__(self, session: Session, heading: str, *, id: str, stops: bool = False) -> None:
         super().__init__(session, heading, id=id)
@@ -158,7 +158,7 @@ class WatchList(RowList):
 class BreakList(RowList):
     """The breakpoints."""
 
-    breaks: reactive[int] = reactive(0)
+    breaks: reactive[int] = reactive(0, repaint=False)
 
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""
@@ -172,7 +172,7 @@ class BreakList(RowList):
 class StackList(RowList):
     """The frames of the selected node; the source shows the one that is marked."""
 
-    frame: reactive[int] = reactive(0)
+    frame: reactive[int] = reactive(0, repaint=False)
 
     def watch_frame(self, frame: int) -> None:
         """Another frame is looked at."""
@@ -188,7 +188,7 @@ class StackList(RowList):
 class ModuleTree(RowList):
     """The modules of the iteration, with the length of their gradients at the moment."""
 
-    wanted: reactive[Filter] = reactive(ALL)
+    wanted: reactive[Filter] = reactive(ALL, repaint=False)
 
     def watch_wanted(self) -> None:
         """Modules were opened or closed."""

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 class NodePanel(LinkedPage):
     """Five questions about the selected node at the moment."""
 
-    moment: reactive[Moment | None] = reactive(None)
-    selected: reactive[int] = reactive(0)
-    full: reactive[bool] = reactive(False)
-    beside: reactive[Beside | None] = reactive(None)
-    watched: reactive[tuple[str, ...]] = reactive(())
-    watching: reactive[bool] = reactive(True)
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
+    full: reactive[bool] = reactive(False, repaint=False)
+    beside: reactive[Beside | None] = reactive(None, repaint=False)
+    watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
+    watching: reactive[bool] = reactive(True, repaint=False)
     tensors = False
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, asker: Asker | None = None, *, id: str = "node") -> None:

@@ -15,7 +15,7 @@ from gviz.tui.widgets.styled import Page
 class OutputPanel(Page):
     """stdout and stderr of the program up to the moment, the end in view."""
 
-    moment: reactive[Moment | None] = reactive(None)
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, *, id: str = "output") -> None:
         super().__init__(id=id)

@@ -14,8 +14,8 @@ from gviz.tui.widgets.linked import LinkedPage
 class SavedPanel(LinkedPage):
     """Saved tensors and versions of one node."""
 
-    moment: reactive[Moment | None] = reactive(None)
-    selected: reactive[int] = reactive(0)
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
 
     def __init__(self, timeline: Timeline, heading: str, glyphs: Glyphs) -> None:
         super().__init__(id="saved")

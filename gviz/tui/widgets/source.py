@@ -29,10 +29,10 @@ GUTTER = 2
 class SourcePane(Lines):
     """The exact expression that made the selected node, and the line the program is at."""
 
-    moment: reactive[Moment | None] = reactive(None)
-    selected: reactive[int] = reactive(0)
-    frame: reactive[int] = reactive(0)
-    breaks: reactive[int] = reactive(0)
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
+    frame: reactive[int] = reactive(0, repaint=False)
+    breaks: reactive[int] = reactive(0, repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="source")
@@ -51,11 +51,11 @@ class SourcePane(Lines):
             return ((self._excuse(), "muted"),)
         return source_line(self._code, y + 1, self._place)
 
-    def render_line(self, y: int) -> Strip:
+    def paint(self, y: int) -> Strip:
         """The code scrolls sideways, the line numbers stay."""
         number = self._number(y)
         if self._place is None or not 0 < number <= len(self._code):
-            return super().render_line(y)
+            return super().paint(y)
         apart = number != int(self.scroll_offset.y) + 1 + y
         edge = gutter(number, self._place, self._digits, self.glyphs, marked=number in self._marked, apart=apart)
         head = self.strip(edge)
@@ -87,7 +87,7 @@ class SourcePane(Lines):
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""
         self._mark()
-        self.refresh()
+        self.redraw()
 
     def on_resize(self) -> None:
         """Keep the place in view."""

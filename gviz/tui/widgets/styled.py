@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from rich.segment import Segment
 from rich.style import Style
@@ -18,6 +18,7 @@ from gviz.tui.arrangement import TABS, numbered
 from gviz.tui.glyphs import UNICODE, Glyphs
 from gviz.tui.lines import STYLES, Line, style_and_event
 from gviz.tui.messages import Seek
+from gviz.tui.widgets.painted_rows import PaintedRows, View
 
 
 class Styled(Widget):
@@ -29,11 +30,20 @@ class Styled(Widget):
     def __init__(self, *, id: str, classes: str = "") -> None:
         super().__init__(id=id, classes=classes)
         self._palette: dict[str, Style] = {}
+        self._ground: Style | None = None
+
+    @property
+    def rich_style(self) -> Style:
+        """The cells behind all text. Textual works it out from all ancestors, and drawing asks for every row."""
+        if self._ground is None:
+            self._ground = super().rich_style
+        return self._ground
 
     def notify_style_update(self) -> None:
         """Other colours: forget the old ones."""
         super().notify_style_update()
         self._palette.clear()
+        self._ground = None
 
     def strip(self, line: Line) -> Strip:
         """A line as cells; a linked text carries its event."""
@@ -78,7 +88,10 @@ class Lines(Styled, ScrollView, can_focus=True):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id, classes="-panel -tab" if id in TABS else "-panel")
+        self._painted = PaintedRows()
+        self._drawing = False
         self._heading = ""
+        self._entitled = self._below = Content("")
 
     def row(self, y: int) -> Line:
         """Row `y`, counted from 0."""
@@ -98,7 +111,39 @@ class Lines(Styled, ScrollView, can_focus=True):
         else:
             self.set_reactive(Widget.virtual_size, size)
         self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
-        self.refresh()
+        self.redraw()
+
+    def draw_soon(self) -> None:
+        """Draw once, however many things change at a time."""
+        if not self._drawing:
+            self._drawing = True
+            self.call_next(self._draw_now)
+
+    def _draw_now(self) -> None:
+        self._drawing = False
+        self.draw()
+
+    def draw(self) -> None:
+        """Bring the panel up to date."""
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Ask for those visible rows to be painted that look different from what was painted last."""
+        if not self._painted.holds(self._view):
+            self.refresh()
+        elif self.display:
+            for y in self._painted.changed(self.paint, self.size.height):
+                super().refresh(Region(0, y, self.size.width, 1))
+
+    def refresh(self, *regions: Region, **options: Any) -> Self:
+        """Draw anew, and without regions all of it."""
+        if not regions:
+            self._painted.forget()
+        return super().refresh(*regions, **options)
+
+    @property
+    def _view(self) -> View:
+        return self.scroll_offset, self.size
 
     def set_title(self, title: str, *, current: bool = True) -> None:
         """Put plain text, never markup, into the border; a tab names the others too, where a click brings them."""
@@ -117,10 +162,20 @@ class Lines(Styled, ScrollView, can_focus=True):
             name = numbered(other, other.capitalize())
             if other != self.id and shown.cell_length + len(name) + 3 <= room:
                 shown += Content.from_markup(f" | [@click=screen.panel('{other}')]{name}[/]")
-        self.border_title = shown
+        if shown != self._entitled:  # setting a title draws the whole panel anew
+            self.border_title = self._entitled = shown
+
+    def subtitle(self, text: Content) -> None:
+        """Write into the lower border."""
+        if text != self._below:
+            self.border_subtitle = self._below = text
 
     def render_line(self, y: int) -> Strip:
-        """Draw one visible row."""
+        """One visible row, as it was painted last where nothing has asked for more."""
+        return self._painted.row(y, self.paint, self._view)
+
+    def paint(self, y: int) -> Strip:
+        """One visible row as it looks now."""
         x, top = self.scroll_offset
         width = self.size.width
         if y + top >= self._count:
@@ -146,7 +201,6 @@ class Page(Lines):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._lines: tuple[Line, ...] = ()
-        self._drawing = False
         self.all_of_it = ""
 
     def show(self, lines: Iterable[Line]) -> None:
@@ -168,20 +222,7 @@ class Page(Lines):
         """A cut text says so in its lower border, and which key shows all of it."""
         below = len(self._lines) - int(self.scroll_offset.y) - self.scrollable_content_region.height
         said = f"… {below} more{self.all_of_it}" if below > 0 else ""
-        self.border_subtitle = Content(self.glyphs.text(said))
-
-    def draw_soon(self) -> None:
-        """Draw once, however many things change at a time."""
-        if not self._drawing:
-            self._drawing = True
-            self.call_next(self._draw_now)
-
-    def _draw_now(self) -> None:
-        self._drawing = False
-        self.draw()
-
-    def draw(self) -> None:
-        """Make the text anew; a page that is filled once has nothing to do."""
+        self.subtitle(Content(self.glyphs.text(said)))
 
     def show_fitted(self, draw: Callable[[int], Iterable[Line]]) -> None:
         """Show what `draw` makes of the width, one cell narrower where it needs a scrollbar."""

@@ -39,11 +39,11 @@ class Tape(Lines):
         Binding("home", "screen.edge(0)", show=False),
         Binding("end", "screen.edge(-1)", show=False),
     ]
-    moment: reactive[Moment | None] = reactive(None)
-    selected: reactive[int] = reactive(0)
-    breaks: reactive[int] = reactive(0)
-    length: reactive[int] = reactive(0)
-    beside: reactive[Beside | None] = reactive(None)
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
+    breaks: reactive[int] = reactive(0, repaint=False)
+    length: reactive[int] = reactive(0, repaint=False)
+    beside: reactive[Beside | None] = reactive(None, repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="tape")
@@ -72,19 +72,19 @@ class Tape(Lines):
         spans = row(self._timeline, self.moment, node, state, columns, self.glyphs, marked=marked, other=other)
         return tuple((text, "selected") for text, _ in spans) if node == self.selected else spans
 
-    def render_line(self, y: int) -> Strip:
+    def paint(self, y: int) -> Strip:
         """The heading in the first line, whatever is scrolled to."""
         if y == 0:
             return self.strip(self.row(0)).adjust_cell_length(self.size.width, self.rich_style)
-        return super().render_line(y)
+        return super().paint(y)
 
     def watch_moment(self) -> None:
-        """Draw anew: every row may have changed."""
+        """Every row may have changed."""
         self._states = {}
-        self.refresh()
+        self.draw_soon()
 
     def watch_beside(self) -> None:
-        """Draw anew: a number was changed, or is as it was."""
+        """A number was changed, or is as it was."""
         self.watch_moment()
 
     def watch_selected(self, selected: int) -> None:
@@ -92,11 +92,11 @@ class Tape(Lines):
         at = self._index(selected)
         if at is not None:
             self.show_row(at + 1, margin=2)
-        self.refresh()
+        self.draw_soon()
 
     def watch_breaks(self) -> None:
-        """Draw anew: a breakpoint came or went."""
-        self.refresh()
+        """A breakpoint came or went."""
+        self.draw_soon()
 
     def watch_length(self, length: int) -> None:
         """The recording has grown."""
