@@ -115,7 +115,7 @@ async def test_the_prompt_remembers_and_completes():
 
 
 REFUSALS = [
-    ("xyz", "there is no command 'xyz' (help lists the commands)"),
+    ("xyz", "there is no command 'xyz' (print xyz shows a value, help lists the commands)"),
     ("goto 99", "there is no event 99 (events go from 0 to 33)"),
     ("goto #77", "there is no node #77"),
     ("goto nan", "no nan or inf in this recording"),

@@ -53,7 +53,7 @@ def test_both_ends_are_said():
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("xyz", "there is no command 'xyz'; hint: help lists the commands."),
+        ("xyz", "there is no command 'xyz'; hint: print xyz shows a value, help lists the commands."),
         ("goto 99", "there is no event 99; hint: events go from 0 to 33."),
         ("theme gviz-dark", "theme is gviz-dark, for the full screen."),
         ("goto nan", "no nan or inf in this recording."),

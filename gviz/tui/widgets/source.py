@@ -128,9 +128,10 @@ class SourcePane(Lines):
         self._entitle()
         if self._place is None or not self._code:
             self.set_count(1)
-            return
-        self.set_count(len(self._code), max(map(cells, self._code)) + self._digits + 4)
-        self._scroll(self._place)
+        else:
+            self.set_count(len(self._code), max(map(cells, self._code)) + self._digits + 4)
+            self._scroll(self._place)
+        self.redraw()
 
     def _mark(self) -> None:
         self._marked = marked_lines(self._breakpoints, self._place.frame.path) if self._place is not None else {}

@@ -111,7 +111,6 @@ class Lines(Styled, ScrollView, can_focus=True):
         else:
             self.set_reactive(Widget.virtual_size, size)
         self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
-        self.redraw()
 
     def draw_soon(self) -> None:
         """Draw once, however many things change at a time."""
@@ -207,6 +206,7 @@ class Page(Lines):
         """Replace the text."""
         self._lines = tuple(lines)
         self.set_count(len(self._lines))
+        self.redraw()
         self._say_more()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
