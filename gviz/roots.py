@@ -1,4 +1,4 @@
-"""What parameters are called where a program has several models: by the variable that holds each, too.
+"""What parameters and modules are called where a program has several models, or calls parts of one.
 
 A parameter's own name is its path in its model. A generator and a discriminator may both have a ``0.weight``: then they
 are ``generator.0.weight`` and ``discriminator.0.weight``, from the moment on in which the second is named.
@@ -7,7 +7,7 @@ are ``generator.0.weight`` and ``discriminator.0.weight``, from the moment on in
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gviz import site
@@ -26,6 +26,21 @@ class _Root:
 
 _roots: weakref.WeakKeyDictionary[Channel, dict[str, _Root]] = weakref.WeakKeyDictionary()
 """Of each recording the model that said a path last, by the path."""
+
+_paths: weakref.WeakKeyDictionary[Channel, weakref.WeakKeyDictionary[object, str]] = weakref.WeakKeyDictionary()
+"""Of each recording the paths of the modules within the models that were called."""
+
+
+def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterable[tuple[str, object]]]) -> str:
+    """The path of a module that no running one contains: the one it has in its model, if that was called before.
+
+    Else it is a model itself, and has the name of its class; `named` gives the modules within it by their paths.
+    """
+    known = _paths.setdefault(channel, weakref.WeakKeyDictionary())
+    if module not in known:
+        for within, inner in named():
+            known.setdefault(inner, f"{kind}.{within}" if within else kind)
+    return known[module]
 
 
 def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 import gviz
+from gviz.events import ScopeEntered
 from gviz.site import holder
 
 TWO = """
@@ -74,3 +75,25 @@ def test_no_code_of_the_program_runs_where_a_holder_is_looked_for():
     nobody = holder(object())
     assert nobody == ""
     assert holder(touchy) == "touchy"
+
+
+PARTS = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(2, 1), nn.Sequential(nn.Linear(1, 2))
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+model = Model()
+model(x)
+model.decoder(model.encoder(x))
+"""
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_part_of_a_model_has_its_path_when_it_is_called_alone(framework, tmp_path):
+    names(PARTS, framework, tmp_path / "t.gviz")
+    timeline = gviz.load(tmp_path / "t.gviz")
+    paths = [event.name for _, event in timeline.select((ScopeEntered,))]
+    within = ["Model.encoder", "Model.decoder", "Model.decoder.0"]
+    assert paths == ["Model", *within, *within]

@@ -22,7 +22,7 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     path = next((f"{root}.{names[id(module)]}" for names, root in reversed(thread.modules) if id(module) in names), "")
     inner: dict[int, str] = {}
     if not path:
-        path = kind
+        path = roots.path(channel, module, kind, module.named_modules)
         if not session.is_partial and not _is_named(session, module):
             name_parameters(session, module)
         if module._modules:

@@ -24,7 +24,7 @@ def call(channel: Channel, module: Module) -> Iterator[None]:
     """A module's forward runs inside, and ends, be it by an exception."""
     if not thread.modules:
         name_parameters(channel, module)
-    path = _path(module)
+    path = _path(channel, module)
     scope = channel.next_scope()
     channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__))
     thread.scopes.append(scope)
@@ -50,10 +50,10 @@ def name_parameters(channel: Channel, root: Module) -> None:
         roots.name(channel, root, fresh)
 
 
-def _path(module: Module) -> str:
-    """The module's path in the innermost running module that contains it; its class's name if none does."""
+def _path(channel: Channel, module: Module) -> str:
+    """The module's path in the innermost running module that contains it, or in the model that it is known from."""
     for outer, path in reversed(thread.modules):
         for name, inner in outer.named_modules():  # type: ignore[attr-defined]  # modules, which `modes` cannot know
             if inner is module:
                 return f"{path}.{name}" if name else path
-    return type(module).__name__
+    return roots.path(channel, module, type(module).__name__, module.named_modules)
