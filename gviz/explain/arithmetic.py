@@ -262,7 +262,7 @@ def _missing(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operan
     if info.created.untracked:
         return "not tracked"
     if not operand.node:
-        return "made before the recording"
+        return "not recorded"
     state = moment.state(operand.node)
     if state is not None and not state.requires_grad:
         return "needs no gradient"

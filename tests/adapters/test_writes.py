@@ -352,3 +352,15 @@ def test_memory_that_others_use_still_is_said_to_be_lost():
         return x * 2, old * 2
 
     assert any("use the memory of x" in event.message for event in of_kind(events_of(program), Warned))
+
+
+def test_memory_that_holds_nothing_yet_is_shown_with_its_first_numbers():
+    def program():
+        out = torch.empty(2)
+        out.fill_(3.0)
+        return out * 2
+
+    log = events_of(program)
+    first = next(event for event in of_kind(log, NodeCreated) if event.outputs[0].value.shape == (2,))
+    assert first.outputs[0].value.array().tolist() == [3.0, 3.0]
+    assert written(log) == [[3.0, 3.0]]

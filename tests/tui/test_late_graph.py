@@ -14,11 +14,11 @@ def test_a_graph_made_before_the_recording_is_shown_with_what_is_known():
         "  [3 4] (#1) * ?",
         "value  not stored",
         "with   #1  [3 4]",
-        "       a tensor from before the recording",
+        "       a tensor that is not recorded",
         "saved  released, event 16",
         "used by #4 z",
         "grad in [1 1]  from #4 z = Add",
         "to #1: g * ? = [1 1] * ? = [2 2]",
     ]
-    assert "to ?: made before the recording" in panel(timeline, 17, 2, 60)
+    assert "to ?: not recorded" in panel(timeline, 17, 2, 60)
     assert tape_rows(timeline, 18)[1].startswith("    2 Mul        1 ?")

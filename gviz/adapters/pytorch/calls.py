@@ -181,6 +181,10 @@ def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor
     """Announce results that autograd does not track."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     fresh = [tensor for tensor in outputs if not any(tensor is operand for operand in tensors)]
+    if call.name in _WITHOUT_NUMBERS:
+        for tensor in fresh:
+            session.marks.bear(tensor, session.channel.stack())
+        return
     if not tensors or any(tensor.requires_grad for tensor in fresh):
         for tensor in fresh:
             enter(session, tensor)
@@ -189,6 +193,10 @@ def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor
         mark = untracked(session, call, fresh, _why(call.name, tensors, fresh[0]))
         for tensor in fresh:
             session.marks.remember(tensor, mark)
+
+
+_WITHOUT_NUMBERS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
+"""Functions whose results hold nothing yet: they are announced when they are used."""
 
 
 def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str:

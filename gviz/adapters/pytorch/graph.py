@@ -61,7 +61,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
     say_created(
         session, mark, "tensor", TENSOR, kind=kind, inputs=(), outputs=outputs,
         attrs=(*attrs, *oddities(tensor)), requires_grad=needs_grad,
-        stack=session.marks.birthplace(tensor) if kind == "parameter" else None,
+        stack=session.marks.birthplace(tensor) or (0 if kind == "parameter" else None),
     )  # fmt: skip
     session.marks.remember(tensor, mark)
     if needs_grad:

@@ -50,10 +50,20 @@ def inputs_of(
         taken = [it for it in rest if alone or not isinstance(it.operand, torch.Tensor)]
         _link_arguments(session, operation, taken, inputs, next(iter(outputs.values())))
         _link_the_rest(session, call.name, [it for it in rest if not it.linked], inputs)
-    ruled = 0 if alone and outputs else len(ends) if operation.places is None else max((*operation.places, -1)) + 1
-    while len(found) > ruled and found[-1] == _UNKNOWN:  # what was not given, or is not known
+    while found and found[-1] == _UNKNOWN and not _is_used(node, operation, len(found) - 1, alone=alone):
         found.pop()
     return inputs
+
+
+def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool:
+    """Whether a gap is a tensor that is not known, rather than an argument that was not given."""
+    places = operation.places or tuple(range(len(node.next_functions)))
+    if slot not in places:
+        return False
+    leads_on = node.next_functions[places.index(slot)][0] is not None
+    return (
+        leads_on or not alone or private.saved(node, operation.slots[min(slot, len(operation.slots) - 1)]) is not None
+    )
 
 
 def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:

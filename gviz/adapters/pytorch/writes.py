@@ -26,7 +26,7 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
         _tracked_write(session, target, call)
         return
     origin = private.base_of(target) if private.is_view(target) else target
-    if origin is None or (grad_fn_of(origin) is None and session.marks.of_tensor(origin) is None):
+    if origin is None or (grad_fn_of(origin) is None and not _is_known(session, origin)):
         return  # it was not shown yet, and will be as it is then
     if silent or not call.name:
         say_written(session, target, edge_of(session, origin)[0])
@@ -37,6 +37,13 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
         why = "no_grad"
     mark = untracked(session, call, (target,), why)
     say_written(session, target, mark.node)
+
+
+def _is_known(session: Session, tensor: torch.Tensor) -> bool:
+    """Whether a tensor was announced, or is one that waited for its first numbers."""
+    if session.marks.of_tensor(tensor) is not None:
+        return True
+    return session.marks.birthplace(tensor) > 0 and not isinstance(tensor, torch.nn.Parameter)
 
 
 def grad_changed(session: Session, written: torch.Tensor) -> None:

@@ -195,7 +195,7 @@ def frame_text(frame: Frame) -> str:
 
 def _operand(operand: Operand) -> str:
     if not operand.node:
-        return "a tensor from before the recording"
+        return "a tensor that is not recorded"
     name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
     which = f" output {operand.output_nr}" if operand.output_nr else ""
     return f"#{operand.node}{name}{which}: {short(operand.value) if operand.value is not None else 'not stored'}"

@@ -28,7 +28,7 @@ from gviz.tui.lines import TIED, Line, Span, columns, labelled, line, link, wrap
 if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
 
-UNKNOWN = "a tensor from before the recording"
+UNKNOWN = "a tensor that is not recorded"
 LIST = 8
 """Users and stack frames shown before the rest is only counted."""
 

@@ -50,7 +50,7 @@ def _standing(saved: str, freed: int) -> Iterator[Span]:
 
 def _operand(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operand) -> Iterator[Span]:
     if not operand.node:
-        yield "a tensor from before the recording", "muted"
+        yield "a tensor that is not recorded", "muted"
         return
     yield label(timeline, operand.node), link("key", operand.born)
     yield f"  {short(operand.value) if operand.value is not None else 'not stored'}", "value"
