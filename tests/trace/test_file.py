@@ -339,3 +339,12 @@ def test_a_value_names_only_its_own_chunks(tmp_path):
                 log.array(Value("float64", (10,), None, None, blob))
         with pytest.raises(GvizError, match="impossible"):
             log.array(Value("float64", (1 << 40,), None, None, b"x" * 16))
+
+
+def test_a_trace_of_an_older_version_opens():
+    """Recorded when format 1 was new; the comments of its tables are others by now."""
+    timeline = load(Path(__file__).with_name("format_1.gviz"))
+    assert timeline.framework == "gviz.engine"
+    assert [timeline.info(node).name for node in timeline.nodes] == ["x", "y", "z"]
+    assert timeline.at(len(timeline)).state(1).outputs[0].grad.array() == 12
+    assert timeline.marks

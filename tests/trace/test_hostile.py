@@ -137,6 +137,11 @@ def test_a_newer_format_names_both_versions(path):
     assert error.hint == "pip install -U gviz"
 
 
+def rewritten(old, new):
+    """Statements that write one piece of the schema's text anew."""
+    return ("PRAGMA writable_schema = ON",), ("UPDATE sqlite_schema SET sql = replace(sql, ?, ?)", old, new)
+
+
 ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)"
 
 
@@ -152,8 +157,10 @@ ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)"
         [("DROP VIEW event",), (f"CREATE VIEW event AS {ENDLESS} SELECT x AS seq, 1 AS kind FROM r",)],
         [("DROP TABLE chunk",)],
         [("ALTER TABLE batch ADD COLUMN more DEFAULT 0",)],
+        [*rewritten("kind INTEGER NOT NULL", "kind\u00a0INTEGER NOT NULL")],
+        [*rewritten("body BLOB NOT NULL", "body BLOB DEFAULT '--\n' NOT NULL")],
     ],
-    ids=lambda statements: statements[-1][0][:30],
+    ids=lambda statements: statements[-1][-1][:30],
 )
 def test_a_schema_that_is_not_ours_is_refused_unread(path, statements):
     change(path, *statements)

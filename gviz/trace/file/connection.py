@@ -101,7 +101,7 @@ class Connection:
         if version > file_format.FORMAT:
             raise self._too_new(version)
         self._sqlite.set_authorizer(_authorize)
-        schema = set(self.rows("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
+        schema = file_format.defined(self.rows(file_format.SCHEMA_ROWS))
         if version < 1 or schema != file_format.expected_schema():
             raise damaged(self.path, "its tables are not those of a trace")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,10 @@ HASH_BYTES = 16
 
 SchemaRow = tuple[str, str, str, str | None]
 """``(type, name, table, sql)``"""
+
+SCHEMA_ROWS = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+_COMMENT = re.compile("--[^\n]*")
+_BLANKS = re.compile("[ \t\n\f\r]+")  # what SQLite takes for blanks, and nothing else
 
 
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
@@ -89,9 +94,13 @@ def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
 
 
-def schema_rows(connection: sqlite3.Connection) -> set[SchemaRow]:
-    """Everything a database defines."""
-    return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
+def defined(rows: Iterable[SchemaRow]) -> frozenset[SchemaRow]:
+    """What rows of ``sqlite_schema`` define, whatever their comments say: those change, and older traces stay readable."""
+    return frozenset((kind, name, table, _without_comments(sql)) for kind, name, table, sql in rows)
+
+
+def _without_comments(sql: str | None) -> str | None:
+    return None if sql is None else _BLANKS.sub(" ", _COMMENT.sub("", sql)).strip(" ")
 
 
 @cache
@@ -101,7 +110,7 @@ def expected_schema() -> frozenset[SchemaRow]:
     try:
         for statement in _statements():
             empty.execute(statement)
-        return frozenset(schema_rows(empty))
+        return defined(empty.execute(SCHEMA_ROWS))
     finally:
         empty.close()
 
