@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz import events as e
-from gviz.events import Edge
+from gviz.events import COUNTS, Edge
 from gviz.trace.index.columns import Index
 from gviz.trace.log import EventLog, damaged, expect
 
 _ANY = -1
+_UNKNOWN = (COUNTS, 0)
 _KEPT = 1 << 16
 
 
@@ -20,6 +21,7 @@ class References:
         self._log = log
         self._index = index
         self._sound: set[int] = set()
+        self._made: dict[int, tuple[int, int]] = {}
 
     def event(self, seq: int) -> e.Event:
         """Event number `seq`."""
@@ -28,25 +30,39 @@ class References:
             self._check(seq, event)
             if len(self._sound) >= _KEPT:
                 self._sound.clear()
+                self._made.clear()
             self._sound.add(seq)
         return event
 
     def _check(self, seq: int, event: e.Event) -> None:
         for node, output_nr in _outputs(event):
-            if node and len(self._made(node, seq).outputs) <= output_nr:
+            if node and self._outputs(node, seq) <= output_nr:
                 raise damaged(f"event {seq} speaks of output {output_nr} of node {node}, which has fewer")
         match event:
             case e.GradFlowed(source=source, slot=slot) if source and self._inputs(source, seq) <= slot:
                 raise damaged(f"event {seq} speaks of input {slot} of node {source}, which has fewer")
 
-    def _made(self, node: int, seq: int) -> e.NodeCreated:
-        return expect(self._log, self._birth(node, seq), e.NodeCreated)
+    def _outputs(self, node: int, seq: int) -> int:
+        """How many outputs a node has."""
+        born, outputs = self._made.get(node, _UNKNOWN)
+        if born > seq:
+            born = self._birth(node, seq)
+            outputs = len(expect(self._log, born, e.NodeCreated).outputs)
+            if self._is_alone(node):
+                self._made[node] = born, outputs
+        return outputs
 
     def _inputs(self, node: int, seq: int) -> int:
         """How many inputs a node has, without a look at the event that made it."""
         born = self._birth(node, seq)
+        if self._is_alone(node):
+            return len(self._index.lists["edges_from"].of_key(node))
         low, high = self._index.tables["edges"][0].searchsorted((born, born + 1))
         return int(high - low)
+
+    def _is_alone(self, node: int) -> bool:
+        """Whether no other node has the same number, as may be in a damaged trace."""
+        return len(self._index.lists["created"].of_key(node)) == 1
 
     def _birth(self, node: int, seq: int) -> int:
         born = self._index.lists["created"].last(node, seq)
