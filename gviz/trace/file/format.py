@@ -95,7 +95,7 @@ def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
 
 
 def defined(rows: Iterable[SchemaRow]) -> frozenset[SchemaRow]:
-    """What rows of ``sqlite_schema`` define, whatever their comments say: those change, and older traces stay readable."""
+    """What rows of ``sqlite_schema`` define, whatever their comments say: they change, and old traces stay readable."""
     return frozenset((kind, name, table, _without_comments(sql)) for kind, name, table, sql in rows)
 
 
