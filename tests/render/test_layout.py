@@ -146,6 +146,31 @@ def test_a_net_that_ends_below_the_start_of_another_takes_the_lower_row():
     assert upper.row < lower.row
 
 
+def leftmost_first(nets):
+    """How many rows the left-edge rule takes where no net has to lie above another, tried column by column."""
+    columns = {column for net in nets for column in (net.top, *net.bottoms)}
+    waiting, rows = sorted((min(net.top, *net.bottoms), max(net.top, *net.bottoms)) for net in nets), 0
+    while waiting:
+        end, rest = None, []
+        for low, high in waiting:
+            free = next(column for column in range(low - 1, -(10**6), -1) if column not in columns)
+            if end is None or free > end:
+                end = high
+            else:
+                rest.append((low, high))
+        waiting, rows = rest, rows + 1
+    return rows
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=2, max_size=30, unique_by=lambda net: net[0])
+)
+def test_nets_fill_rows_from_the_left(ends):
+    nets = [Net(2 * top, (2 * bottom + 1,)) for top, bottom in ends]  # no net ends where another starts
+    many = [Net(1000 + 7 * each, (1004 + 7 * each,)) for each in range(65)]  # so many are not untangled
+    assert route([*nets, *many])[1] == leftmost_first([*nets, *many])
+
+
 def test_straight_nets_take_no_row():
     assert route([Net(3, (3,)), Net(9, (9, 9))])[1] == 0
 

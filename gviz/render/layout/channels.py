@@ -6,7 +6,8 @@ turn off on a higher row than B. A ring of such constraints is opened by a dogle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -100,26 +101,34 @@ def _crossings(upper: Track, lower: Track) -> int:
 def _fill(tracks: list[Track], columns: set[int], turns: dict[int, tuple[int, int]]) -> int:
     """Fill row after row from the left; returns the number of rows."""
     waiting = sorted(range(len(tracks)), key=lambda number: (tracks[number].low, tracks[number].high, number))
-    row = 0
+    blanks, row = _blanks(columns), 0
     while waiting:
-        placed = _fill_row(tracks, waiting, columns, row, strict=True) or _fill_row(
-            tracks, waiting, columns, row, strict=False
+        placed = _fill_row(tracks, waiting, blanks, row, strict=True, ordered=not turns) or _fill_row(
+            tracks, waiting, blanks, row, strict=False, ordered=not turns
         )
         if placed:
             waiting = [number for number in waiting if number not in placed]
             row += 1
         else:
             waiting.append(_open_ring(tracks, waiting, columns, turns))
+            blanks = _blanks(columns)
     return row
 
 
-def _fill_row(tracks: list[Track], waiting: list[int], columns: set[int], row: int, *, strict: bool) -> set[int]:
+def _fill_row(
+    tracks: list[Track], waiting: list[int], blanks: Mapping[int, int], row: int, *, strict: bool, ordered: bool
+) -> set[int]:
+    """Place what fits on a row; of `ordered` tracks, those that begin too far left are passed over all at once."""
     placed: set[int] = set()
     end: int | None = None
-    for number in waiting:
+    at = 0
+    while at < len(waiting):
+        number = waiting[at]
         track = tracks[number]
-        if end is not None and _blank_before(track.low, columns) <= end:
+        if end is not None and blanks[track.low] <= end:
+            at = bisect_right(waiting, end, at, key=lambda each: blanks[tracks[each].low]) if ordered else at + 1
             continue
+        at += 1
         if _blocked(tracks, track.before, row) or (strict and _blocked(tracks, track.better, row)):
             continue
         track.row, end = row, track.high
@@ -131,12 +140,12 @@ def _blocked(tracks: list[Track], others: set[int], row: int) -> bool:
     return any(not 0 <= tracks[other].row < row for other in others)
 
 
-def _blank_before(column: int, columns: set[int]) -> int:
-    """The nearest column left of this one that no line comes down in: two nets of one row never touch."""
-    column -= 1
-    while column in columns:
-        column -= 1
-    return column
+def _blanks(columns: Collection[int]) -> dict[int, int]:
+    """For each column the nearest one left of it that no line comes down in: two nets of one row never touch."""
+    blanks: dict[int, int] = {}
+    for column in sorted(columns):
+        blanks[column] = blanks.get(column - 1, column - 1)
+    return blanks
 
 
 def _open_ring(tracks: list[Track], waiting: list[int], columns: set[int], turns: dict[int, tuple[int, int]]) -> int:
