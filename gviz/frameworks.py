@@ -35,7 +35,7 @@ class Framework:
     """A package that other people's programs compute with.
 
     `adapter` is a module whose ``Attached(channel, model, wanted)`` listens to it inside a ``with`` block; `spent` is
-    then how many nanoseconds of the program's threads that took.
+    then how many nanoseconds of the program's threads that took, `node_of` which node one of its tensors is.
     """
 
     package: str
@@ -67,6 +67,7 @@ class Framework:
     def attached(self, began: Recording, model: Any, wanted: Wanted) -> Iterator[object]:
         """Listen to it for a recording."""
         with import_module(self.adapter).Attached(began.channel, model, wanted) as it:
+            began.known_by(it.node_of)
             yield it
         began.tell("listening", str(it.spent))
 

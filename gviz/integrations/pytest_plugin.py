@@ -121,11 +121,9 @@ class TestRecording:
     def _why(self, tensor: Any, aspect: Aspect) -> Finding | None:
         from gviz.explain.why import why
 
-        seen = getattr(tensor, "_seen", None)  # how the engine marks what the recording has heard of
+        node = self._recording.node_of(tensor) if self._recording is not None else 0
         timeline = self._timeline()
-        if seen is None or seen.node not in timeline:
-            return None
-        return why(timeline, timeline.at(len(timeline)), seen.node, aspect)
+        return why(timeline, timeline.at(len(timeline)), node, aspect) if node in timeline else None
 
     def _timeline(self) -> Timeline:
         from gviz.trace import load

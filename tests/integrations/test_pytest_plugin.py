@@ -93,6 +93,39 @@ def run(folder, text, *options):
     )
 
 
+ON_PYTORCH = """
+import torch
+
+
+def test_cut(gviz_recording):
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    v = torch.tensor([1.0, 2.0], requires_grad=True)
+    (w.detach() * x).sum().backward()
+    gviz_recording.assert_grad(x)
+    gviz_recording.assert_grad(w)
+
+
+def test_nan_in_a_result(gviz_recording):
+    w = torch.tensor([0.0, 4.0], requires_grad=True)
+    gviz_recording.assert_finite(w, torch.log(w))
+"""
+
+
+@pytest.mark.torch
+def test_on_pytorch_the_answer_is_about_the_tensor(tmp_path):
+    import torch
+
+    text = f"import sys; sys.path.append({str(Path(torch.__path__[0]).parent)!r})\n{ON_PYTORCH}"
+    said = run(tmp_path, text, "--basetemp", str(tmp_path / "kept")).stdout
+    assert "2 failed" in said
+    first, second = (part.partition("- gviz -")[2] for part in said.split("\n____")[1:3])
+    assert "back to #1 w" in first
+    assert "cut at #4 Detach at test_it.py:10" in first
+    assert "was not used" not in first  # that is another one's answer
+    assert "born in #2 Log at test_it.py:17" in second
+
+
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory):
     return run(tmp_path_factory.mktemp("failing"), FAILING, "--basetemp", str(tmp_path_factory.mktemp("kept") / "x"))

@@ -71,6 +71,11 @@ class Attached:
         """How many nanoseconds threads of the program have spent on being listened to."""
         return self.session.spent
 
+    def node_of(self, tensor: object) -> int:
+        """The node that a tensor is an output of, 0 if it was not heard of."""
+        mark = self.session.marks.of(tensor) if isinstance(tensor, torch.Tensor) else None
+        return mark.node if mark is not None else 0
+
     def _say_missing(self, loss: str, name: str) -> None:
         text = f"PyTorch {torch.__version__} is not the version gviz knows: {loss} will be missing ({name})"
         self.session.channel.say(Warned("GvizWarning", text, 0))

@@ -54,6 +54,7 @@ class Recording:
         self.framework = framework
         self._kept = kept
         self._beside: list[Callable[[Recording], AbstractContextManager[object]]] = []
+        self._known_by: list[Callable[[object], int]] = []
         self._through: Callable[[TraceWriter], Listener] = _straight
         self._writer: TraceWriter | None = None
         self._open = ExitStack()
@@ -95,6 +96,17 @@ class Recording:
     def join(self, context: AbstractContextManager[object]) -> None:
         """Enter a context now, to be left when the recording ends."""
         self._joined.enter_context(context)
+
+    def known_by(self, node_of: Callable[[object], int]) -> None:
+        """Whoever listens to another framework can tell which node one of its tensors is, 0 if it is none."""
+        self._known_by.append(node_of)
+
+    def node_of(self, tensor: object) -> int:
+        """Which node of the recording a tensor is, 0 if it is none."""
+        seen = getattr(tensor, "_seen", None)  # how the engine marks what a recording has heard of
+        if seen is not None:
+            return int(seen.node) if seen.channel is self.channel else 0
+        return next((node for node_of in self._known_by if (node := node_of(tensor))), 0)
 
     @property
     def is_open(self) -> bool:
@@ -210,6 +222,10 @@ class Within:
     def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Within:
         """Nobody else listens: the recording of the program has its listeners."""
         return self
+
+    def node_of(self, tensor: object) -> int:
+        """Which node of the recording a tensor is, 0 if it is none."""
+        return self._outer.node_of(tensor)
 
     def flush(self) -> None:
         """Bring everything said so far into the file."""
