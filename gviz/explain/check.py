@@ -109,8 +109,10 @@ def _of_leaves(survey: Survey) -> Iterator[Finding]:
     silent = [node for node in leaves if node not in {*last, *failed, *taken, *roots}]
     for node in silent[:MOST_ASKED]:
         found = why(timeline, end, node, "grad")
-        meant = bool(survey.optimized) and node not in survey.optimized
-        yield replace(found, suspected=found.suspected or meant or _only_looked_at(found))
+        looked_at = _only_looked_at(found)
+        elsewhere = bool(survey.optimized) and node not in survey.optimized
+        if not (looked_at and elsewhere):  # else it follows another model, as the target of one that learns
+            yield replace(found, suspected=found.suspected or elsewhere or looked_at)
     for node in [node for node in leaves if node in last and is_zero(last[node][1].part)][:MOST_ASKED]:
         yield why(timeline, timeline.at(last[node][0]), node, "grad")
 

@@ -61,7 +61,7 @@ class Kind:
 def question(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None) -> Question:
     """What to explain of a node; without `aspect` whatever is most in need of it.
 
-    That is a nan or an infinity, else the gradient once a backward pass has come to it, else the value; after the pass
+    That is a nan or inf, else the gradient once a backward pass has come to it, else the value; after the pass
     the value of a result, as it keeps no gradient.
     """
     state = moment.state(node)

@@ -44,7 +44,7 @@ class TestRecording:
         self._recording.__enter__()
 
     def assert_finite(self, *tensors: Any) -> None:
-        """No tensor holds a nan or an infinity, nor does its ``.grad``; without tensors: no loss and no gradient."""
+        """No tensor holds a nan or inf, nor does its ``.grad``; without tensors: no loss and no gradient."""
         __tracebackhide__ = True
         import numpy as np
 
@@ -53,7 +53,7 @@ class TestRecording:
         for tensor in tensors:
             for what, array in (("value", _array(tensor)), ("grad", _array(tensor.grad) if tensor.is_leaf else None)):
                 if array is not None and not np.isfinite(array).all():
-                    self._fail(tensor, "value" if what == "value" else "grad", "holds a nan or an infinity")
+                    self._fail(tensor, "value" if what == "value" else "grad", "holds a nan or inf")
 
     def assert_grad(self, *tensors: Any) -> None:
         """Every tensor has a ``.grad`` that is finite and not zero everywhere."""

@@ -21,7 +21,7 @@ ANSWERS = {
     "lost_in_no_grad": ("error", "untracked-loss", ["lost first at", "inside no_grad", "out of the no_grad block"]),
     "leaf_in_place": ("error", "leaf-in-place", ["#1 w was to be changed in place", "torch.no_grad()"]),
     "nan_in_backward": ("error", "nan-born-backward", ["backward rule of #2 root = Sqrt", "[0 2]", "sqrt(x + 1e-8)"]),
-    "inf_only": ("error", "nan-born", ["the infinity was born in #2 e = Exp", "[inf 2.718]", "spread through"]),
+    "inf_only": ("error", "nan-born", ["the inf was born in #2 e = Exp", "[inf 2.718]", "spread through"]),
     "nan_healed": ("suspicion", "nan-born", ["the nan was born in #3 ratio = Div", "reached no loss and no .grad"]),
     "vanishing": ("warning", "vanishing", ["dies out", "Sigmoid", "30 times"]),
     "exploding": ("warning", "exploding", ["blows up", "25 times"]),

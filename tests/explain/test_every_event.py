@@ -178,7 +178,11 @@ def unused():
         (write_over_what_was_saved, "still needs it as it was", "clone()"),
         (backward_of_a_constant, "no tracked operation made", "requires_grad=True"),
         (backward_of_several, "needs a gradient to start from", "sum or mean"),
-        (write_to_a_leaf, "no leaf that requires a gradient may be while autograd records", "torch.no_grad()"),
+        (
+            write_to_a_leaf,
+            "autograd allows that only under no_grad",
+            "torch.no_grad()",
+        ),
         (shapes_apart, "shapes do not fit", "compare the shapes"),
         (unused, "no path from the output", "allow_unused=True"),
     ],

@@ -136,7 +136,7 @@ def failed(tmp_path_factory):
     [
         ("test_cut", ["a tensor of shape (2,) has no gradient", "cut at #3 Detach at test_it.py:9"]),
         ("test_nan", ["holds a nan", "born in the backward rule of", "Sqrt at test_it.py:16"]),
-        ("test_anything_bad", ["the infinity was born in", "Exp at test_it.py:22"]),
+        ("test_anything_bad", ["the inf was born in", "Exp at test_it.py:22"]),
         ("test_error", ["released by the first backward() at test_it.py:29", "retain_graph=True"]),
         ("test_gradcheck", ["not what finite differences say", "Jacobian mismatch"]),
     ],

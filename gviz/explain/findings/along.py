@@ -6,7 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import prod
 
 from gviz.explain.finding import Finding, Number
@@ -26,6 +26,9 @@ SQUASHING = frozenset({"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign",
 
 FEWEST, SQUASHED, DIED = 4, 1e-2, 1e-3
 """So many of these in a row, that have let through so little, with all that lies between them so much less."""
+
+CANCELLED = 1e-4
+"""A last factor that is smaller than this is left of a sum that is zero but for rounding."""
 
 MOST_WALKED = 2000
 """Nodes back to which an answer about one gradient looks."""
@@ -76,9 +79,14 @@ def _ways(survey: Survey, *, smallest: bool) -> Iterator[list[Step]]:
         if event.pass_nr in (passes[:1] + passes[-1:]) and (size := norm(event.part)):
             sizes[event.pass_nr][event.node] = size, seq
     for leaves in sizes.values():
-        node = (min if smallest else max)(leaves, key=lambda leaf: leaves[leaf][0])
-        size, seq = leaves[node]
-        yield way_to(survey.timeline, node, seq, size)
+        by_size = sorted(leaves, key=lambda leaf: leaves[leaf][0], reverse=not smallest)
+        ways = (way_to(survey.timeline, node, seq, size) for node in by_size for size, seq in [leaves[node]])
+        yield from islice((way for way in ways if not _cancels(way)), 1)
+
+
+def _cancels(way: list[Step]) -> bool:
+    """Whether the last operation has summed nearly all away: a bias before a normalization moves nothing."""
+    return len(way) > 2 and way[-2].size < CANCELLED * way[-3].size
 
 
 def way_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys.maxsize) -> list[Step]:
@@ -103,6 +111,8 @@ def way_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys
 def died_out(timeline: Timeline, way: list[Step]) -> Finding | None:
     """That nearly all was lost on a way; as a suspicion that a row of squashing functions let through too little."""
     lost = way[way.index(max(way, key=lambda step: step.size)) :]
+    if _cancels(way):
+        return None
     if lost[-1].size < VANISHED * lost[0].size:
         return _finding(timeline, lost, "vanishing")
     lost = _squashed(timeline, way)

@@ -1,4 +1,4 @@
-"""Where a nan or an infinity was born, and the way it took."""
+"""Where a nan or inf was born, and the way it took."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gviz.explain.contributions import arrived, sent_by
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, made_at
+from gviz.explain.substitute import word
 from gviz.explain.survey import Survey
 from gviz.numbers import bad_text, short
 from gviz.trace.moment import Moment
@@ -33,7 +34,7 @@ _FIXES = {
     "acos": "clamp its input to a little less than 1",
     "asin": "clamp its input to a little less than 1",
 }
-"""By operation: what to write where it makes a nan or an infinity."""
+"""By operation: what to write where it makes a nan or inf."""
 
 
 Place = tuple[Literal["value", "grad"], int, int]
@@ -124,7 +125,7 @@ def _born(timeline: Timeline, node: int, *, known: bool) -> Finding:
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     """The rule that made a bad contribution of good numbers."""
     info, sent = timeline.info(part.source), sent_by(timeline, part)
-    steps = (sent.rule, sent.numbers, short(part.value)) if sent.rule else ()
+    steps = (sent.rule, sent.numbers, word(part.value, "")) if sent.rule else ()
     rule = f": {' = '.join(dict.fromkeys(steps))}" if steps else ""
     text = (
         f"{_what(part.value)} born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
@@ -167,11 +168,11 @@ def _output(moment: Moment, node: int) -> OutputState | None:
 
 def _what(value: Value | None) -> str:
     text = bad_text(value)
-    return {"1 nan": "the nan was", "1 inf": "the infinity was"}.get(text, f"{text} were")
+    return {"1 nan": "the nan was", "1 inf": "the inf was"}.get(text, f"{text} were")
 
 
 def found(survey: Survey) -> Iterator[Finding]:
-    """The first nan or infinity that reached a loss or a ``.grad``; else, as a suspicion, one that was stopped."""
+    """The first nan or inf that reached a loss or a ``.grad``; else, as a suspicion, one that was stopped."""
     timeline = survey.timeline
     first = next(_reached(survey), None)
     if first is not None:
@@ -215,14 +216,12 @@ def _is_a_mask(timeline: Timeline, node: int) -> bool:
     )
 
 
-BORN = Kind(
-    "nan-born", "error", "where a nan or an infinity was made in forward", ("bad value", "sent"), bad_value, find=found
-)
+BORN = Kind("nan-born", "error", "where a nan or inf was made in forward", ("bad value", "sent"), bad_value, find=found)
 BORN_BACKWARD = Kind(
     "nan-born-backward",
     "error",
-    "where a backward rule made a nan or an infinity",
+    "where a backward rule made a nan or inf",
     ("bad gradient",),
     bad_gradient,
 )
-SEED = Kind("nan-seed", "error", "a backward pass that was started with a nan or an infinity")
+SEED = Kind("nan-seed", "error", "a backward pass that was started with a nan or inf")

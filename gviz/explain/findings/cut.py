@@ -35,10 +35,11 @@ def no_way(asked: Question) -> Finding:
     ends = list(_ends(asked, asked.node))
     cuts = [cut for cut in ends if cut.node in leading] or [out for end in ends for out in _copied(asked, end, leading)]
     names = ", ".join(label(timeline, root) for root in roots[:3] if root)
-    text = f"no way for gradients leads from {names or 'the roots of the pass'} back to {label(timeline, asked.node)}"
+    text, start = f"{label(timeline, asked.node)} got no gradient", names or "where the pass began"
     if cuts:
+        text = f"{text}: every way back to it from {start} is cut"
         return Finding("cut", text, started, asked.node, tuple(_by_line(cuts))[:MOST_CUTS], at=cuts[0].at)
-    return not_reached(asked, text, timeline.info(users[-1]))
+    return not_reached(asked, f"{text}: no way leads back to it from {start}", timeline.info(users[-1]))
 
 
 def unused(asked: Question) -> Finding:

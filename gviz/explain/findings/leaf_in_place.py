@@ -8,7 +8,7 @@ from gviz.explain.kind import Kind
 from gviz.explain.names import label, label_at
 from gviz.explain.trouble import Trouble
 
-_RULE = "no leaf that requires a gradient may be while autograd records"
+_RULE = "of a leaf that requires a gradient autograd allows that only under no_grad"
 PATTERN = r"leaf [Vv]ariable that requires grad .*in-place"
 
 
@@ -23,7 +23,7 @@ def explain(trouble: Trouble) -> Finding | None:
     view = "a view of " if trouble.says("a view of") else ""
     at = f" at {trouble.at.path.rpartition('/')[2]}:{trouble.at.line}" if trouble.at else ""
     what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"
-    text = f"{view}{what} was to be changed in place{at}, but {_RULE}"
+    text = f"{view}{what} was to be changed in place{at}; {_RULE}"
     made = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
     fix = "update it inside with torch.no_grad():, let an optimizer do it, or change a clone()"
     return Finding("leaf-in-place", text, trouble.seq, leaf.node if leaf else 0, made, fix, trouble.at)
