@@ -15,7 +15,7 @@ ANSWERS = {
     "carried_state": ("error", "carried-state", ["the edge that crosses", "h = h.detach()", ":14"]),
     "not_a_leaf": ("warning", "not-a-leaf", ["only leaves keep", "its gradient was [1 1]", "retain_grad()"]),
     "lost_leaf": ("warning", "rebound", ["the name w meant the leaf #1 w at lost_leaf.py:5"]),
-    "cut_by_numpy": ("warning", "cut", ["back to #", "without its history", "numpy"]),
+    "cut_by_numpy": ("warning", "cut", ["got no gradient: every way back to it", "without its history", "numpy"]),
     "unused_parameter": ("warning", "unused", ["extra.weight", "was not used", "of the same shape, was used in"]),
     "lost_by_argmax": ("error", "untracked-loss", ["lost first at", "Argmax", "indices have no gradient"]),
     "lost_in_no_grad": ("error", "untracked-loss", ["lost first at", "inside no_grad", "out of the no_grad block"]),

@@ -18,7 +18,7 @@ class Policy(nn.Module):
 torch.manual_seed(3)
 model = Policy()
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-2)
-for episode in range(3):
+for _ in range(3):
     state, saved, rewards = torch.randn(4), [], []
     for t in range(6):
         probs, value = model(state)
@@ -33,7 +33,7 @@ for episode in range(3):
     returns = torch.tensor(returns)
     returns = (returns - returns.mean()) / (returns.std() + 1e-6)
     policy_losses, value_losses = [], []
-    for (log_prob, value), R in zip(saved, returns):
+    for (log_prob, value), R in zip(saved, returns, strict=True):
         advantage = R - value.item()
         policy_losses.append(-log_prob * advantage)
         value_losses.append(F.smooth_l1_loss(value, torch.tensor([R])))

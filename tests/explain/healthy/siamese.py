@@ -20,7 +20,7 @@ torch.manual_seed(0)
 model = Siamese()
 optimizer = torch.optim.Adadelta(model.parameters(), lr=1.0)
 criterion = nn.BCELoss()
-for step in range(4):
+for _ in range(4):
     a, b, y = torch.randn(6, 8), torch.randn(6, 8), torch.randint(0, 2, (6,)).float()
     optimizer.zero_grad()
     loss = criterion(model(a, b).squeeze(), y)
