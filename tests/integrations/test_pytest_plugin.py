@@ -120,7 +120,7 @@ def test_on_pytorch_the_answer_is_about_the_tensor(tmp_path):
     said = run(tmp_path, text, "--basetemp", str(tmp_path / "kept")).stdout
     assert "2 failed" in said
     first, second = (part.partition("- gviz -")[2] for part in said.split("\n____")[1:3])
-    assert "back to #1 w" in first
+    assert "#1 w got no gradient" in first
     assert "cut at #4 Detach at test_it.py:10" in first
     assert "was not used" not in first  # that is another one's answer
     assert "born in #2 Log at test_it.py:17" in second
