@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.cli.settings import GlobalOptions
+from gviz.tui import terminal
+from gviz.tui.echo import unechoed
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
@@ -27,18 +29,19 @@ def debug(
 
     The rest is as for `open_debugger`.
     """
-    from gviz.trace.file.reader import open_trace
-    from gviz.trace.timeline import Timeline
-    from gviz.tui.opening import open_debugger
-    from gviz.words.moments import event_at
+    with unechoed(plain=bool(terminal.why_plain(asked=settings.plain))):
+        from gviz.trace.file.reader import open_trace
+        from gviz.trace.timeline import Timeline
+        from gviz.tui.opening import open_debugger
+        from gviz.words.moments import event_at
 
-    with open_trace(trace) as log:
-        timeline = Timeline(log)
-        start = event_at(timeline, at) if at else None
-        return open_debugger(
-            timeline, title, at=start, plain=settings.plain, ascii=settings.ascii, theme=settings.theme,
-            lesson=lesson, opening=opening, commands=commands,
-        )  # fmt: skip
+        with open_trace(trace) as log:
+            timeline = Timeline(log)
+            start = event_at(timeline, at) if at else None
+            return open_debugger(
+                timeline, title, at=start, plain=settings.plain, ascii=settings.ascii, theme=settings.theme,
+                lesson=lesson, opening=opening, commands=commands,
+            )  # fmt: skip
 
 
 def walk(trace: Path) -> None:

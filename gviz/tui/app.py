@@ -17,6 +17,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui import config
 from gviz.tui.config import Config
 from gviz.tui.cursor import start_of
+from gviz.tui.echo import with_echo
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.screens.palette import Palette
@@ -53,6 +54,10 @@ class ScreenApp(App[None]):
         self.set_class(ascii, "-ascii")
         self._start = start
         self.failure: BaseException | None = None
+
+    def on_mount(self) -> None:
+        """The terminal is ours by now."""
+        with_echo(getattr(self._driver, "attrs_before", None))
 
     def get_default_screen(self) -> Screen[None]:
         """The debugger itself."""

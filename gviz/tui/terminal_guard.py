@@ -8,12 +8,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from gviz.tui import echo
+
 _ORDINARY = (
     r"\033[<u"  # the keyboard protocol of kitty
     r"\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?1015l\033[?1004l\033[?2004l\033[?2048l"  # mouse, focus, paste
     r"\033[?25h\033[0m\033[?1049l"  # cursor, colours, the screen of before
 )
-_WATCH = f"trap '' TTOU INT HUP TERM; read -r left || {{ printf '{_ORDINARY}' >&2; stty \"$1\" <&2; }}"
+_WATCH = f"trap '' TTOU INT HUP TERM; read -r left || {{ printf '{_ORDINARY}' >&2; stty \"$@\" <&2; }}"
 
 
 @contextmanager
@@ -37,7 +39,7 @@ def _watching() -> subprocess.Popen[bytes] | None:
     try:
         terminal = sys.__stderr__.fileno()
         asked = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, text=True, check=True)
-        command = ["sh", "-c", _WATCH, "gviz", asked.stdout.strip()]
+        command = ["sh", "-c", _WATCH, "gviz", asked.stdout.strip(), *(["echo"] if echo.is_off() else [])]
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=terminal, process_group=0
         )

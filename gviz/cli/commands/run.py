@@ -13,7 +13,7 @@ from gviz.cli.debugger import debug
 from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
-from gviz.tui import terminal
+from gviz.tui import echo, terminal
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
@@ -57,24 +57,27 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
 
 
 def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mode) -> int:
-    from gviz import tui
-    from gviz.cli.launch import Launcher
-    from gviz.tui import live_plain
-
-    launch = Launcher(program)
     plain = bool(terminal.why_plain(asked=settings.plain))
-    if plain:
-        code = live_plain.debug(launch, opening.commands, sys.stdin, sys.stdout, first=first, opening=opening.breaks)
-    else:
-        code = tui.debug_live(
-            launch,
-            title=" ".join(program.argv),
-            first=first,
-            ascii=terminal.needs_ascii(asked=settings.ascii),
-            theme=settings.theme,
-            opening=opening.breaks,
-            commands=opening.commands,
-        )
+    with echo.unechoed(plain=plain):
+        from gviz import tui
+        from gviz.cli.launch import Launcher
+        from gviz.tui import live_plain
+
+        launch = Launcher(program)
+        if plain:
+            code = live_plain.debug(
+                launch, opening.commands, sys.stdin, sys.stdout, first=first, opening=opening.breaks
+            )
+        else:
+            code = tui.debug_live(
+                launch,
+                title=" ".join(program.argv),
+                first=first,
+                ascii=terminal.needs_ascii(asked=settings.ascii),
+                theme=settings.theme,
+                opening=opening.breaks,
+                commands=opening.commands,
+            )
     launch.leave(printed=not plain)
     streams.say(f"trace: {launch.trace}")
     return code
