@@ -80,6 +80,10 @@ ACTS: tuple[Act, ...] = (
     Act("act.menu", "M", "menu", "what can be done with the selected node"),
     Act("act.copy", "y", "copy_value", "copy the value of the node"),
     Act("act.export", "x", "export", "export a picture"),
+    Act("act.python", "exclamation_mark", "do('python')", "a Python shell with the numbers of this moment"),
+    Act("act.edit", "ctrl+e", "do('edit')", "the source line in $EDITOR"),
+    Act("act.redraw", "ctrl+l", "redraw", "draw the screen anew"),
+    Act("act.suspend", "ctrl+z", "suspend", "back to the shell; fg comes back"),
     Act("live.answer", "A", "prompt(':', 'type ')", "answer what the program of gviz run asks"),
     Act("live.restart", "ctrl+r", "restart", "run the program of gviz run again"),
     Act("act.help", "question_mark,f1", "help", "help"),
@@ -117,10 +121,10 @@ _SPOKEN = {
     "right_square_bracket": "]", "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
     "less_than_sign": "<", "greater_than_sign": ">", "apostrophe": "'", "slash": "/", "comma": ",", "full_stop": ".",
     "colon": ":", "question_mark": "?", "plus": "+", "minus": "-", "equals_sign": "=", "escape": "esc",
-    "backspace": "bksp", "semicolon": ";",
+    "backspace": "bksp", "semicolon": ";", "exclamation_mark": "!",
 }  # fmt: skip
 _NAMED = {sign: name for name, sign in _SPOKEN.items() if len(sign) == 1} | {
-    "=": "equals_sign", "+": "plus", "-": "minus", "!": "exclamation_mark", ";": "semicolon", "*": "asterisk",
+    "=": "equals_sign", "+": "plus", "-": "minus", ";": "semicolon", "*": "asterisk",
     "#": "number_sign", "@": "at", "_": "underscore", "~": "tilde", "&": "ampersand", "%": "percent_sign",
     "$": "dollar_sign", "^": "circumflex_accent", "|": "vertical_line", "\\": "backslash", "`": "grave_accent",
     '"': "quotation_mark", "(": "left_parenthesis", ")": "right_parenthesis", " ": "space",

@@ -5,6 +5,7 @@ The same core and the same commands as on the screen; every stop is one full sen
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,7 @@ from gviz.tui.cursor import ENDS, HELD, LIVE_END, Arrival, Cursor, start_of
 from gviz.tui.drawing.beside import differences, title
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
-from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Said
+from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Said
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completing import completions
 from gviz.tui.language.parsing import spec_of
@@ -135,6 +136,10 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
         case Asked(texts, question):
             yield from map(session.glyphs.text, texts)
             yield f"{question} y or n"
+        case Outside(run):
+            if not sys.stdin.isatty():
+                raise GvizError(f"{command.name} needs a terminal", exit_code=2)
+            yield run()
         case FrontEnd("set", text):
             yield _set(session, text)
         case FrontEnd("copy", text):

@@ -23,6 +23,7 @@ from gviz.tui.commands import (
     gradchecking,
     informing,
     looking,
+    outside,
     reporting,
     saving,
     stopping,
@@ -30,7 +31,7 @@ from gviz.tui.commands import (
 from gviz.tui.commands.asking import Asker
 from gviz.tui.cursor import Arrival, Cursor, Move
 from gviz.tui.folds import Folds
-from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Run, Said, Script, Spec
+from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Run, Said, Script, Spec
 from gviz.tui.session import Session
 from gviz.words.vocabulary import A_MOMENT
 
@@ -60,7 +61,7 @@ def _sets(change: Callable[[Breakpoints, str, int], Iterator[str]]) -> Run:
     )
 
 
-def _looks(look: Callable[[Session, str], Look | Said | FrontEnd]) -> Run:
+def _looks(look: Callable[[Session, str], Look | Said | FrontEnd | Outside]) -> Run:
     return lambda session, command: look(session, command.argument)
 
 
@@ -243,6 +244,10 @@ _OTHER = (
     Spec("copy", ("y",), "[EXPR]",
          "copy a number as Python writes it: value, grad (of the selected node), x.grad * 2; or node, its line",
          _looks(copying.copy)),
+    Spec("python", ("!", "interact"), "", "a Python shell with the numbers of this moment, which it cannot change",
+         _looks(outside.python)),
+    Spec("edit", (), "[PLACE]", "the line that made the selected node, or runs, in $EDITOR", _looks(outside.edit)),
+    Spec("browse", (), "", "this recording as a page, in the browser", _looks(outside.browse)),
     Spec("report", (), "", "write a report about gviz itself, without values, and say where it is",
          _looks(reporting.report)),
     Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz", _export),

@@ -68,7 +68,14 @@ class FrontEnd:
     argument: str = ""
 
 
-Reply: TypeAlias = "Arrival | Said | Look | Script | Asked | FrontEnd"
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Something that has the terminal for itself while it runs; what there is to say afterwards is its answer."""
+
+    run: Callable[[], str]
+
+
+Reply: TypeAlias = "Arrival | Said | Look | Script | Asked | FrontEnd | Outside"
 Run: TypeAlias = "Callable[[Session, Command], Reply]"
 
 

@@ -21,7 +21,7 @@ _CAPITALS = {
 }
 """The keys of the screen work as commands too: a capital runs backwards."""
 
-_LINE = re.compile(r"([A-Za-z]++(?:-[A-Za-z]++)*+-?+(?![._\[])|[/@?=])\s*(.*)", re.DOTALL)
+_LINE = re.compile(r"([A-Za-z]++(?:-[A-Za-z]++)*+-?+(?![._\[])|[/@?=!])\s*(.*)", re.DOTALL)
 """A command and the rest; ``x.grad``, ``zero_grad`` and ``w[0]`` are no commands, whatever they begin with."""
 _VALUE = re.compile(r"#?\w[\w.\[\], :]*")
 """What looks like a value that somebody wants to see, as pdb would show it."""

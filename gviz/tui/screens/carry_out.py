@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
+from textual.app import SuspendNotSupported
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
@@ -14,7 +15,7 @@ from gviz.tui.arrangement import PANELS
 from gviz.tui.commands.comparing import Compared
 from gviz.tui.commands.looking import wrapped_lines
 from gviz.tui.cursor import Arrival
-from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Said
+from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Said
 from gviz.tui.language.parsing import spec_of
 from gviz.tui.widgets.node import NodePanel
 
@@ -36,6 +37,8 @@ def carry_out(screen: DebuggerScreen, command: Command) -> None:
             _look(screen, reply)
         case Asked(lines, question):
             screen.ask(question, lines)
+        case Outside(run):
+            _outside(screen, run)
         case FrontEnd(what, argument):
             _WISHES[what](screen, argument)
 
@@ -63,6 +66,17 @@ def _look(screen: DebuggerScreen, look: Look) -> None:
     else:
         screen.show_sheet(look.title, look.lines)
     screen.show_frame()
+
+
+def _outside(screen: DebuggerScreen, run: Callable[[], str]) -> None:
+    """Give the terminal away for a while."""
+    try:
+        with screen.app.suspend():
+            said = run()
+    except SuspendNotSupported:
+        raise GvizError("this needs a terminal of its own", exit_code=2) from None
+    screen.refresh()
+    screen.say(said)
 
 
 def _set(screen: DebuggerScreen, text: str) -> None:

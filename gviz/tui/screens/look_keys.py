@@ -189,6 +189,20 @@ class LookKeys(CursorKeys):
         """Copy the value of the selected node."""
         self.run_command(Command("copy", 1, "value"))
 
+    def action_do(self, name: str) -> None:
+        """Carry out a command that needs nothing but its name."""
+        self.run_command(Command(name))
+
+    def action_redraw(self) -> None:
+        """Draw everything anew, where something else has written on the terminal."""
+        self.app.refresh(layout=True)
+        self.say("drawn anew")
+
+    async def action_suspend(self) -> None:
+        """Stop, until the shell says fg."""
+        self.say("in the background: fg comes back")
+        await self.run_action("app.suspend_process")
+
     def action_restart(self) -> None:
         """Run the program again, where there is one."""
         self.run_command(Command("restart"))

@@ -46,6 +46,7 @@ _WISHES: tuple[Entry, ...] = (
     ("Collapse all modules", "close all", "one box for each"),
     ("Expand all modules", "open all", "all their nodes"),
     ("Reduce motion", "set motion off", "no smooth scrolling"),
+    ("Open in browser", "browse", "this recording as a page with every step"),
     ("Report a problem", "report", "a file about gviz itself, without values"),
     ("Save session", "save", "breakpoints, watches and marks"),
     ("Load session…", "load ", "read them again"),

@@ -1,0 +1,125 @@
+"""The commands that leave the debugger for a while: a Python shell, an editor, a browser."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from code import interact
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped, shown
+from gviz.trace.state import OutputState
+from gviz.trace.timeline import Timeline
+from gviz.tui.language.command import Outside
+from gviz.tui.places import source_place
+from gviz.tui.session import Session
+from gviz.values import Array, Value
+from gviz.words.expressions import evaluated
+
+KNOWN = 1000
+"""The newest nodes, of which the shell knows the numbers of those with a name."""
+BROWSER_SECONDS = 10.0
+
+_GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}
+"""Editors that take ``FILE:LINE``; every other one takes ``+LINE FILE``."""
+
+
+def python(session: Session, _: str) -> Outside:
+    """``python``: numbers are copies, so that nothing typed there changes the recording."""
+    n, timeline, names = session.cursor.position, session.timeline, session.cursor.asker.names
+    known = numbers(session)
+    banner = (
+        f"event {n}: np, {clipped(', '.join(known) or 'no names yet', 200)}\n"
+        "ask('x.grad * 2') is what print shows; nothing here changes the recording; Ctrl-D goes back."
+    )
+
+    def ask(text: str) -> Any:
+        try:
+            return evaluated(timeline, names, n, text)
+        except GvizError as error:
+            print(*error.lines(), sep="\n")
+
+    def run() -> str:
+        with suppress(SystemExit):  # exit() leaves the shell, not the debugger
+            interact(banner, local={**known, "np": np, "ask": ask}, exitmsg="")
+        return "back from Python"
+
+    return Outside(run)
+
+
+def numbers(session: Session) -> dict[str, Array]:
+    """What the named tensors hold at the moment, ``x``, and their gradients, ``x_grad``; those that were stored."""
+    timeline, moment = session.timeline, session.moment
+    nodes = [node for node in timeline.nodes[-KNOWN:] if timeline.info(node).born <= moment.n]
+    found: dict[str, Array] = {}
+    for node, state in zip(nodes, moment.states(nodes), strict=True):
+        name = timeline.info(node).name.replace(".", "_")
+        if name.isidentifier() and state is not None and state.outputs:
+            held = (("", state.outputs[0].value), ("_grad", _grad(state.outputs[0])))
+            found |= {name + kind: array for kind, value in held if (array := _copy(session, value)) is not None}
+    return found
+
+
+def _grad(output: OutputState) -> Value | None:
+    return output.grad if output.grad is not None else output.incoming
+
+
+def _copy(session: Session, value: Value | None) -> Array | None:
+    array = session.timeline.array(value) if value is not None else None
+    if array is None:
+        return None
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def edit(session: Session, place: str) -> Outside:
+    """``edit [PLACE]``: in ``$VISUAL`` or ``$EDITOR``."""
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+    if not editor:
+        raise GvizError("no editor is set", hint="EDITOR=vi gviz …", exit_code=2)
+    if place:
+        session.cursor.select(session.cursor.node_at(place))
+    node = session.cursor.selected
+    mark = source_place(session.timeline, session.moment, node, session.frame_of(node))
+    if mark is None:
+        raise GvizError("no place in the source is known here", exit_code=2)
+    path, line = Path(mark.frame.path), mark.frame.line
+    if not path.is_absolute() or not path.is_file():
+        raise GvizError(f"there is no file {clipped(mark.frame.path, 60)} here", exit_code=2)
+    return Outside(lambda: _edited(editor, path, line))
+
+
+def _edited(editor: list[str], path: Path, line: int) -> str:
+    where = [f"{path}:{line}"] if Path(editor[0]).stem in _GOES_BY_COLON else [f"+{line}", str(path)]
+    goto = ["--goto"] if Path(editor[0]).stem in ("code", "codium", "cursor", "windsurf") else []
+    try:
+        code = subprocess.call([*editor, *goto, *where])
+    except OSError as error:
+        raise GvizError(f"cannot start {shown(editor[0])}", why=error.strerror or "", hint="set EDITOR") from error
+    return f"back from {shown(editor[0])}" + (f", which ended with {code}" if code else "")
+
+
+def browse(session: Session, _: str) -> Outside:
+    """``browse``: the recording as a page with every step, in a file of its own."""
+    return Outside(lambda: _browsed(session.timeline, session.cursor.position))
+
+
+def _browsed(timeline: Timeline, n: int) -> str:
+    import tempfile
+    import webbrowser
+
+    from gviz.render.exporters import exporter_for  # Graphviz is only needed here
+    from gviz.render.request import ExportOptions
+
+    path, notes = Path(tempfile.mkdtemp(prefix="gviz-")) / "recording.html", list[str]()
+    page = exporter_for(path.name).render(timeline, n, ExportOptions(timeout=BROWSER_SECONDS, note=notes.append))
+    path.write_text(str(page), encoding="utf-8", errors="backslashreplace")
+    opened = webbrowser.open(f"{path.as_uri()}#e{n}")
+    return "; ".join([f"{'opened' if opened else 'no browser was found for'} {path}", *notes])
