@@ -364,3 +364,21 @@ def test_memory_that_holds_nothing_yet_is_shown_with_its_first_numbers():
     first = next(event for event in of_kind(log, NodeCreated) if event.outputs[0].value.shape == (2,))
     assert first.outputs[0].value.array().tolist() == [3.0, 3.0]
     assert written(log) == [[3.0, 3.0]]
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x.add_(1),
+    lambda x: x.__setitem__(slice(None), 2.0),
+    lambda x: torch.add(x, 1, out=x),
+    lambda x: torch.nn.functional.threshold(x, 1.0, 2.0, inplace=True),
+    lambda x: torch._foreach_add_([x], 1),
+])  # fmt: skip
+def test_writes_that_inference_mode_does_not_count(write):
+    def program():
+        with torch.inference_mode():
+            x = torch.ones(2)
+            x * 2
+            write(x)
+            return x.contiguous()
+
+    assert written(events_of(program)) == [[2.0, 2.0]]

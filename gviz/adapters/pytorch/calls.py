@@ -79,17 +79,21 @@ class Listening(TorchFunctionMode):
             outputs = tuple(_tensors(result))
             if outputs:
                 observe(session, function, args, kwargs, outputs, _is_silent(caller))
-        if isinstance(first, torch.Tensor) and (version_of(first) != before or _writes_uncounted(function, first)):
+        if isinstance(first, torch.Tensor) and (
+            version_of(first) != before or _writes_uncounted(function, kwargs, first)
+        ):
             silent = _is_silent(caller)
             if silent == "optimizer" and isinstance(first, torch.nn.Parameter):
                 return  # it says itself what it changed, when its step is over
             writes.wrote(session, first, call_of(function, args, kwargs, in_place=True), silent=silent)
 
 
-def _writes_uncounted(function: Any, target: torch.Tensor) -> bool:
+def _writes_uncounted(function: Any, kwargs: Mapping[str, Any], target: torch.Tensor) -> bool:
     """Whether a call writes to a tensor of inference mode, which counts no versions."""
     if not target.is_inference():
         return False
+    if kwargs.get("out") is target or kwargs.get("inplace") is True:
+        return True
     name = operations.called(function)
     return name == "setitem" or (name.endswith("_") and not name.endswith("__"))
 

@@ -89,7 +89,7 @@ def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
 def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
     """Announce a graph node that `call` made, with those of its `outputs` that are at hand, and all it depends on."""
     of_node = session.marks.of_node
-    stack, alone = [node], True
+    stack, alone, place = [node], True, session.channel.stack()
     while True:
         top = stack[-1]
         edges = top.next_functions
@@ -101,26 +101,27 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
             continue
         stack.pop()
         if not stack:
-            return _made(session, top, ends, outputs, call, alone=alone)
+            return _made(session, top, ends, outputs, call, place, alone=alone)
         if of_node(top) is not None:  # several nodes waited for it
             continue
         if is_accumulator(top):
             _enter_accumulator(session, top)
         else:
-            _made(session, top, ends, {}, call, alone=False)
+            _made(session, top, ends, {}, call, place, alone=False)
 
 
 def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
     """Announce a graph node alone, where only a part of the graph is asked for: what it depends on is not in it."""
     of_node = session.marks.of_node
     ends = tuple([(None if before is None else of_node(before), nr) for before, nr in node.next_functions])
-    return _made(session, node, ends, outputs, call, alone=True)
+    return _made(session, node, ends, outputs, call, session.channel.stack(), alone=True)
 
 
 def _made(
-    session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.Tensor], call: Call, *, alone: bool
-) -> Mark:
-    """Announce a graph node whose inputs are announced; without outputs it is one within the call."""
+    session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.Tensor], call: Call, place: int, *,
+    alone: bool,
+) -> Mark:  # fmt: skip
+    """Announce a graph node that was made at a place of the program; without outputs it is one within the call."""
     kept_for_rule = operations.kept_by(node)
     settings, saved = operations.settings(node, kept_for_rule), kept_for_rule.saved
     scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
@@ -134,7 +135,7 @@ def _made(
     shown = operations.as_given(operation, len(inputs.edges), (*inputs.further,))
     say_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,
-        attrs=(*attrs, *(() if first is None else oddities(first))), requires_grad=True,
+        attrs=(*attrs, *(() if first is None else oddities(first))), requires_grad=True, stack=place,
     )  # fmt: skip
     mark.kept = inputs.kept
     node.metadata[KEY] = mark

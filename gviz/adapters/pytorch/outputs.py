@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ import torch
 from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.private import without_modes
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.values import has_numbers, name_of, plain_sizes
+from gviz.adapters.pytorch.values import has_numbers, name_of
 from gviz.events import Attr, Edge, Output
 from gviz.values import Value
 
@@ -93,12 +94,16 @@ def _unseen(session: Session, made: Any) -> Output:
     """An output of which only the shape is known, if that."""
     session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
     try:
-        shape = getattr(made, "shape", None)
+        shape = tuple(made.shape) if made is not None else ()
     except RuntimeError:  # nested: its parts have shapes, it has none
-        shape = None
-    if shape is None or plain_sizes(shape) != tuple(shape):
-        return Output(None, session.channel.next_storage())
-    return Output(Value(name_of(made.dtype), tuple(shape)), session.channel.next_storage())
+        made = None
+    is_known = made is not None and all(size.__class__ is int for size in shape)
+    return Output(_without_numbers(made.dtype, shape) if is_known else None, session.channel.next_storage())
+
+
+@lru_cache(maxsize=4096)
+def _without_numbers(dtype: torch.dtype, shape: tuple[int, ...]) -> Value:
+    return Value(name_of(dtype), shape)
 
 
 def oddities(tensor: torch.Tensor) -> Attrs:
