@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 
 from gviz.events import BackwardStarted, Edge, Event, HookRan, NodeCreated, RequiresGradSet
@@ -16,13 +17,16 @@ EdgesOf = Callable[[int], Collection[Edge]]
 
 
 class Reach:
-    """The part of the graph one pass covers; `expected` counts what will arrive at each output, seeds included."""
+    """The part of the graph one pass covers: its `nodes`, and how often `arriving` names an output, seeds included."""
 
-    __slots__ = ("expected", "nodes")
+    def __init__(self, nodes: Iterable[int], arriving: Callable[[], Iterable[Edge]]) -> None:
+        self.nodes = frozenset(nodes)
+        self._arriving = arriving
 
-    def __init__(self, expected: Mapping[Edge, int]) -> None:
-        self.expected = expected
-        self.nodes = frozenset(node for node, _ in expected)
+    @cached_property
+    def expected(self) -> Mapping[Edge, int]:
+        """How many contributions will arrive at each output; counted where somebody asks."""
+        return Counter(self._arriving())
 
 
 def reach(roots: Iterable[Edge], inputs: Iterable[Edge], edges_of: EdgesOf) -> Reach:
@@ -30,11 +34,8 @@ def reach(roots: Iterable[Edge], inputs: Iterable[Edge], edges_of: EdgesOf) -> R
     roots, wanted = tuple(roots), {node for node, _ in inputs}
     edges = _walk(roots, edges_of)
     kept = _leading_to(wanted, edges) if wanted else edges.keys()
-    expected: dict[Edge, int] = {}
-    for edge in chain(roots, chain.from_iterable(edges[node] for node in kept)):
-        if edge[0] in kept:
-            expected[edge] = expected.get(edge, 0) + 1
-    return Reach(expected)
+    arriving = [e for e in chain(roots, chain.from_iterable(edges[node] for node in kept)) if e[0] in kept]
+    return Reach({node for node, _ in arriving}, lambda: arriving)
 
 
 def _walk(roots: Iterable[Edge], edges_of: EdgesOf) -> dict[int, Collection[Edge]]:

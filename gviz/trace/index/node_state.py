@@ -200,5 +200,5 @@ class NodeStates:
     def _reach(self, pass_nr: int) -> Reach:
         start = self._index.lists["pass_started"].last(pass_nr, self._index.count)
         if not start:
-            return Reach({})
+            return Reach((), tuple)
         return swept(self._index, start, expect(self._events, start, e.BackwardStarted))

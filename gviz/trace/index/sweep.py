@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -36,9 +35,8 @@ def swept(index: Index, start: int, started: BackwardStarted) -> Reach:
     if started.inputs:
         reached = _leading_to({node for node, _ in started.inputs} & reached, index, np.sort(taken))
         taken = taken[np.isin(sources[taken], list(reached)) & np.isin(targets[taken], list(reached))]
-    expected = Counter(edge for edge in started.roots if edge[0] in reached)
-    expected.update(zip(targets[taken].tolist(), output_nrs[taken].tolist(), strict=True))
-    return Reach(expected)
+    roots = [edge for edge in started.roots if edge[0] in reached]
+    return Reach(reached, lambda: [*roots, *zip(targets[taken].tolist(), output_nrs[taken].tolist(), strict=True)])
 
 
 def _walked(index: Index, nodes: set[int], reached: set[int], end: int) -> Iterator[int]:
