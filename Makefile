@@ -12,6 +12,7 @@ demo: $(READY)                  ## open the debugger on the first lesson
 	@$(BIN)/gviz demo
 
 test: $(READY)                  ## run the tests; those against PyTorch only where it is installed
+	@$(BIN)/python -m compileall -q gviz  # once, not in each program a test starts where Python writes no bytecode
 	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 lint: $(READY)                  ## ruff and mypy
