@@ -24,7 +24,7 @@ PATIENCE = 20.0
 
 
 def rows() -> Iterator[Row]:
-    """``gviz --version`` against a bare interpreter, and ``gviz open`` to its first frame; compiled, as pip leaves it."""
+    """``gviz --version`` against a bare interpreter, and ``gviz open`` to its first frame; compiled as pip does it."""
     compile_dir(PACKAGE, quiet=1)
     bare, version = float("inf"), float("inf")
     for _ in range(TURNS):
