@@ -23,6 +23,8 @@ FEW = 4
 """Up to so many elements are written one by one."""
 
 DEFAULT_DTYPE = "float32"
+SINGLE = ("float32", "float16", "bfloat16")
+"""The dtypes whose numbers are written in no more digits than single precision has."""
 _KEPT_TEXTS = 4096
 """So many values are not written anew: who steps through time meets the same ones again and again."""
 
@@ -153,9 +155,10 @@ def full(value: Value | None) -> str:
     stats = value.statistics()
     if stats is None:
         return f"{head}  not stored"
-    body = [
-        f"min {exact(stats.min)}  max {exact(stats.max)}  mean {number(stats.mean, 6)}  rms {number(stats.rms, 6)}"
-    ] * _has_finite(value, stats)
+    least, most = (exact(np.float32(end) if value.dtype in SINGLE else end) for end in (stats.min, stats.max))
+    body = [f"min {least}  max {most}  mean {number(stats.mean, 6)}  rms {number(stats.rms, 6)}"] * _has_finite(
+        value, stats
+    )
     return "  ".join([head, *body, *_remarks(value, stats), bytes_text(value.nbytes)])
 
 

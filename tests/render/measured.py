@@ -51,14 +51,31 @@ def span(text):
     return left, left + wide
 
 
+NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
+
+
+def knots(path):
+    """All knots of a path of curves and lines, whose parts are told from where they begin."""
+    found = []
+    for letter, text in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
+        numbers = [*map(float, NUMBER.findall(text))]
+        pairs = [*zip(numbers[::2], numbers[1::2], strict=False)]
+        if letter in "hv":
+            pairs = [(number, 0) if letter == "h" else (0, number) for number in numbers]
+        size = {"c": 3}.get(letter, 1)
+        for at in range(0, len(pairs), size):
+            x, y = found[-1] if letter.islower() else (0, 0)
+            found += [(x + dx, y + dy) for dx, dy in pairs[at : at + size]]
+    return found
+
+
 def area(group):
     """Left, top, right and bottom of what is drawn in a group, its words aside; None if nothing is."""
     points = []
     for element in group.iter():
-        numbers = [
-            float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", element.get("points", "") + element.get("d", ""))
-        ]
+        numbers = [*map(float, NUMBER.findall(element.get("points", "")))]
         points += zip(numbers[::2], numbers[1::2], strict=True)
+        points += knots(element.get("d", ""))
         if element.tag == f"{SVG}ellipse":
             x, y, rx, ry = (float(element.get(name)) for name in ("cx", "cy", "rx", "ry"))
             points += [(x - rx, y - ry), (x + rx, y + ry)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 from gviz.render.forms.series import pass_moments, pictures, scenes
+from gviz.render.forms.slim import slim
 from gviz.render.forms.svg import headed, picture_id, scaled, style_element, words
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Scene
@@ -29,7 +30,9 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     moments = options.moments or pass_moments(timeline, n)
     seen = scenes(timeline, moments, options)
     prefix = picture_id(seen[-1])
-    drawn = [ElementTree.fromstring(one) for one in pictures(seen, options, "svg", prefix)]
+    form = options.colours.form
+    texts = (slim(one.decode("utf-8"), form) for one in pictures(seen, options, "svg", prefix))
+    drawn = [ElementTree.fromstring(text.encode("utf-8")) for text in texts]
     return _played(drawn, seen[-1], options, prefix)
 
 
@@ -39,9 +42,10 @@ def _played(drawn: Sequence[ElementTree.Element], last: Scene, options: ExportOp
     group = drawn[-1][0]
     root = {name: drawn[-1].attrib[name] for name in ("width", "height", "viewBox")}
     attributes = " ".join(f'{name}="{value}"' for name, value in root.items())
+    same = " ".join(f'{name}="{group.get(name)}"' for name in ("font-family", "font-size", "transform"))
     svg = (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<svg {attributes} xmlns="{SVG}" xmlns:xlink="{XLINK}">'
-        f'<g id="{prefix}" class="graph" transform="{group.get("transform")}">{body}</g></svg>\n'
+        f'<g id="{prefix}" class="graph" {same}>{body}</g></svg>\n'
     )
     motion = f"<style>{''.join(_rules(patterns, len(drawn), prefix))}</style>"
     svg = scaled(svg, options.scale or 1.0)

@@ -6,10 +6,11 @@ import hashlib
 import re
 from html import escape
 
+from gviz.render.forms.slim import slim
 from gviz.render.graphviz.picture import drawn
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Scene
-from gviz.render.theme import Form, stylesheet
+from gviz.render.theme import stylesheet
 from gviz.trace.timeline import Timeline
 
 DESCRIBED = 60
@@ -25,34 +26,7 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     return headed(plain, words(scene, prefix) + style_element(options, prefix, plain), prefix)
 
 
-WRAPPED = re.compile(r'<title>[^<]*</title>\n<g id="a_[^"]*"><a xlink:title="([^"]*)">\n(.*?)</a>\n</g>\n', re.DOTALL)
-"""How Graphviz writes a tooltip, around what it belongs to."""
-
-
 COLOUR = re.compile(r'="(#[0-9a-f]{6})"')
-EMPTY_TEXT = re.compile(r"<text [^>]*>(?: |\u00a0|&#160;)*</text>\n")
-COORDINATES = re.compile(r' (?:d|points|x|y)="[^"]*"')
-HUNDREDTHS = re.compile(r"-?\d+\.\d\d(?!\d)")
-
-
-def slim(text: str, form: Form) -> str:
-    """The SVG without comments, empty texts and what every text repeats, which is said once; tooltips as titles.
-
-    Places are given to a tenth of a point.
-    """
-    text = EMPTY_TEXT.sub("", text)
-    text = COORDINATES.sub(lambda found: HUNDREDTHS.sub(_tenths, found[0]), text)
-    text = re.sub(r"<!--.*?-->\n", "", text, flags=re.DOTALL)
-    text = WRAPPED.sub(lambda found: f"<title>{found[1]}</title>\n{found[2]}" if found[1].strip() else found[2], text)
-    same = f' font-family="{form.font}"'
-    text = text.replace(same, "").replace(' xml:space="preserve" text-anchor="start"', "").replace('.00"', '"')
-    text = text.replace("&#45;", "-").replace(f' font-size="{form.size}"', "")
-    same += f' font-size="{form.size}"'
-    return re.sub(r"(<g id=[^>]* class=\"graph\")", rf"\1{same}", text, count=1)
-
-
-def _tenths(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.1f}".removesuffix(".0")
 
 
 def picture_id(scene: Scene) -> str:

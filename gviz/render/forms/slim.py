@@ -1,0 +1,72 @@
+"""What Graphviz writes, in fewer bytes: the same picture, with nothing in it that a viewer does not need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import chain
+
+from gviz.render.theme import Form
+
+WRAPPED = re.compile(r'<title>[^<]*</title>\n<g id="a_[^"]*"><a xlink:title="([^"]*)">\n(.*?)</a>\n</g>\n', re.DOTALL)
+"""How Graphviz writes a tooltip, around what it belongs to."""
+
+EMPTY_TEXT = re.compile(r"<text [^>]*>(?: |\u00a0|&#160;)*</text>\n")
+COMMENT = re.compile(r"<!--.*?-->\n", re.DOTALL)
+PLACES = re.compile(r' (?:points|x|y)="[^"]*"')
+HUNDREDTHS = re.compile(r"-?\d+\.\d\d(?!\d)")
+CURVE = re.compile(r' d="M([^"C]*)C([^"]*)"')
+NUMBER = re.compile(r"-?[\d.]+")
+
+
+def slim(text: str, form: Form) -> str:
+    """The SVG without comments, empty texts and what every text repeats, which is said once; tooltips as titles.
+
+    Places are given to a tenth of a point, those of a curve as distances from one another.
+    """
+    text = COMMENT.sub("", EMPTY_TEXT.sub("", text))
+    text = PLACES.sub(lambda found: HUNDREDTHS.sub(_tenths, found[0]), text)
+    text = CURVE.sub(_curve, text)
+    text = WRAPPED.sub(lambda found: f"<title>{found[1]}</title>\n{found[2]}" if found[1].strip() else found[2], text)
+    same = f' font-family="{form.font}"'
+    text = text.replace(same, "").replace(' xml:space="preserve" text-anchor="start"', "").replace('.00"', '"')
+    text = text.replace("&#45;", "-").replace(" &#160;", "  ").replace(f' font-size="{form.size}"', "")
+    same += f' font-size="{form.size}"'
+    return re.sub(r"(<g id=[^>]* class=\"graph\")", rf"\1{same}", text, count=1)
+
+
+def _tenths(number: re.Match[str]) -> str:
+    return _tenth(round(float(number[0]) * 10))
+
+
+def _tenth(tenths: int) -> str:
+    """A number of tenths as SVG reads it in the fewest letters."""
+    whole, rest = divmod(abs(tenths), 10)
+    return f"{'-' if tenths < 0 else ''}{whole or ('' if rest else '0')}{f'.{rest}' if rest else ''}"
+
+
+def _curve(found: re.Match[str]) -> str:
+    """A curve with its knots as distances from where each part begins, and its straight parts as lines."""
+    numbers = [round(float(number) * 10) for number in NUMBER.findall(f"{found[1]} {found[2]}")]
+    knots = [*zip(numbers[::2], numbers[1::2], strict=True)]
+    path, letter = f"M{_joined(knots[0])}", "M"
+    for at in range(0, len(knots) - 3, 3):
+        x, y = knots[at]
+        steps = [(knot[0] - x, knot[1] - y) for knot in knots[at + 1 : at + 4]]
+        before, letter = letter, _letter(steps)
+        said = _joined({"h": steps[2][:1], "v": steps[2][1:], "l": steps[2]}.get(letter, chain.from_iterable(steps)))
+        path += said if letter == before and said[0] == "-" else f" {said}" if letter == before else f"{letter}{said}"
+    return f' d="{path}"'
+
+
+def _letter(steps: list[tuple[int, int]]) -> str:
+    """What a part of a curve is: a horizontal, vertical or other line, or bent."""
+    near, far, end = steps
+    if near != (0, 0) or far != end:
+        return "c"
+    return "h" if end[1] == 0 else "v" if end[0] == 0 else "l"
+
+
+def _joined(numbers: Iterable[int]) -> str:
+    """Numbers with blanks between them where a sign does not part them."""
+    return re.sub(" (?=-)", "", " ".join(map(_tenth, numbers)))
