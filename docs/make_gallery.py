@@ -16,6 +16,30 @@ DOCS = Path(__file__).parent
 FOLDER = "gallery"
 
 
+LARGE = """
+## Long and large graphs
+
+Nothing is wrapped: up to about twelve levels flow from left to right, more from top to bottom (`--direction`), and the
+longest chain of operations is straight. A loop of 200 steps is a tall picture, then, for a screen that scrolls; what
+fits on a page or slide is a part of it:
+
+| | |
+|---|---|
+| `--module cell` | one box for each call of a module, by path, by class (`LSTMCell`), or one call (`cell:5`) |
+| `--only cell:200` | that call alone, with what comes into it |
+| `--node loss --radius 20` | what lies within 20 lines of a node; `--ancestors`: all that it was made of |
+| `--depth 1` | modules open one level deep |
+| `--labels min` | names alone, a third of the size; `--scale 0.5` half of it |
+| `-o graph.html` | a page that scrolls, finds and steps |
+
+Above 500 nodes modules close by themselves, above 1,500 boxes only names are drawn, and where Graphviz would take longer
+than 20 seconds, or has more than 1,500 boxes to place, a simpler layout of gviz's own is used; each is said.
+
+An SVG is one and a half times as large as torchviz's of the same graph: of that of a 12-layer transformer, values and
+gradients are 24%, exact numbers as tooltips 19%, arrows of gradients 21%; both themes and the words for it 1%.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Exhibit:
     """One picture: its file, the lesson, what it shows, and the options of ``gviz export``."""
@@ -53,6 +77,8 @@ EXHIBITS = (
     Exhibit("nan.svg", "11_nan_in_backward", "Where a gradient first goes wrong.", (("at", "nan"),)),
     Exhibit("modules.svg", "10_recurrent_net", "A recurrent net with each call of its layer closed.",
             (("module", "linear"),)),
+    Exhibit("call.svg", "10_recurrent_net", "The ninth call of a layer alone: what it adds to gradients that all share.",
+            (("only", "linear:9"),)),
     Exhibit("part.svg", "10_recurrent_net", "One operation and what is next to it.",
             (("node", "op:Addmm"), ("radius", 1))),
     Exhibit("names.svg", "10_recurrent_net", "Names alone; shared weights are chips.", (("labels", "min"),)),
@@ -87,7 +113,7 @@ def page() -> str:
     for exhibit in EXHIBITS:
         lines += ["", f"**{exhibit.shows}**", "", f"![{exhibit.shows}]({FOLDER}/{exhibit.file})", "", "```console",
                   f"$ {exhibit.command}", "```"]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + LARGE
 
 
 def main() -> None:

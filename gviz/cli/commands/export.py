@@ -61,7 +61,13 @@ class Export(whose.OptionsBehind):
 )
 @click.option("--saved", is_flag=True, help="Draw the tensors kept for backward as boxes.")
 @click.option("--direction", type=click.Choice(["auto", "LR", "TB"]), default="auto", help="Where the data flows.")
-@click.option("--module", "modules", multiple=True, metavar="GLOB", help="Draw each call of these modules as one box.")
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    metavar="GLOB",
+    help="Draw calls of these modules as one box each: a path, a class (Linear), one call (cell:5).",
+)
 @click.option("--depth", type=click.IntRange(min=0), help="Open modules so deep (0: none).")
 @click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Size: 2 is twice as large.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Draw only these modules, and what comes into them.")
