@@ -32,8 +32,8 @@ fits on a page or slide is a part of it:
 | `--labels min` | names alone, a third of the size; `--scale 0.5` half of it |
 | `-o graph.html` | a page that scrolls, finds and steps |
 
-Above 500 nodes modules close by themselves, above 1,500 boxes only names are drawn, and where Graphviz would take longer
-than 20 seconds, or has more than 1,500 boxes to place, a simpler layout of gviz's own is used; each is said.
+Above 500 nodes modules close by themselves, above 1,500 boxes only names are drawn, and where Graphviz takes longer
+than 20 seconds, or would have more than 1,500 boxes to place, a simpler layout of gviz's own is used; each is said.
 
 An SVG is one and a half times as large as torchviz's of the same graph: of that of a 12-layer transformer, values and
 gradients are 24%, exact numbers as tooltips 19%, arrows of gradients 21%; both themes and the words for it 1%.
@@ -77,7 +77,7 @@ EXHIBITS = (
     Exhibit("nan.svg", "11_nan_in_backward", "Where a gradient first goes wrong.", (("at", "nan"),)),
     Exhibit("modules.svg", "10_recurrent_net", "A recurrent net with each call of its layer closed.",
             (("module", "linear"),)),
-    Exhibit("call.svg", "10_recurrent_net", "The ninth call of a layer alone: what it adds to gradients that all share.",
+    Exhibit("call.svg", "10_recurrent_net", "One call of a layer alone, and what it adds to gradients that all share.",
             (("only", "linear:9"),)),
     Exhibit("part.svg", "10_recurrent_net", "One operation and what is next to it.",
             (("node", "op:Addmm"), ("radius", 1))),

@@ -70,7 +70,7 @@ class Export(whose.OptionsBehind):
 )
 @click.option("--depth", type=click.IntRange(min=0), help="Open modules so deep (0: none).")
 @click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Size: 2 is twice as large.")
-@click.option("--only", multiple=True, metavar="GLOB", help="Draw only these modules, and what comes into them.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Draw these modules alone, and what comes into them.")
 @click.option("--node", default="", metavar="PLACE", help="Draw only this node and what is next to it.")
 @click.option("--ancestors", is_flag=True, help="With --node: all that it was made of.")
 @click.option("--radius", type=click.IntRange(min=0), default=0, help="With --node: so many lines around it.")
