@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType
 
 
@@ -28,7 +27,7 @@ def when_imported(package: str, then: Callable[[], None]) -> Iterator[None]:
 
 
 class _Waiting(MetaPathFinder):
-    """Finds nothing itself, but wraps what loads the package it waits for."""
+    """Finds nothing itself, but wraps what loads the package it waits for, as often as anybody asks where it is."""
 
     def __init__(self, package: str, then: Callable[[], None]) -> None:
         self._package = package
@@ -39,18 +38,20 @@ class _Waiting(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != self._package:
             return None
-        sys.meta_path.remove(self)
-        spec = find_spec(fullname)  # whoever else has a say in what is found keeps it
+        others = (finder for finder in sys.meta_path if finder is not self)  # who has a say in what is found keeps it
+        found = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
-            _announce_end(spec.loader, self._then)
+            self._announce_end(spec.loader)
         return spec
 
+    def _announce_end(self, loader: Loader) -> None:
+        load = loader.exec_module
 
-def _announce_end(loader: Loader, then: Callable[[], None]) -> None:
-    load = loader.exec_module
+        def exec_module(module: ModuleType) -> None:
+            load(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+                self._then()
 
-    def exec_module(module: ModuleType) -> None:
-        load(module)
-        then()
-
-    loader.exec_module = exec_module  # type: ignore[method-assign]  # this loader is of this one import
+        loader.exec_module = exec_module  # type: ignore[method-assign]  # made anew for everyone who asks
