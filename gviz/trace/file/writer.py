@@ -175,17 +175,25 @@ class TraceWriter:
             request.wait()
 
     def _work(self) -> None:
-        while not self._ended:
-            try:
-                request = self._requests.get(timeout=FLUSH_SECONDS)
-            except Empty:
-                request = Request()
-            if request.last_words is not None:
-                self._end(request)
-            elif not self.dead:
-                self._write_or_give_up()
-                self._checkpoint()
-            request.finish()
+        try:
+            while not self._ended:
+                self._serve(self._next_request())
+        finally:
+            self.dead = self._ended = True  # whatever ended this thread, nobody waits for it
+
+    def _next_request(self) -> Request:
+        try:
+            return self._requests.get(timeout=FLUSH_SECONDS)
+        except Empty:
+            return Request()
+
+    def _serve(self, request: Request) -> None:
+        if request.last_words is not None:
+            self._end(request)
+        elif not self.dead:
+            self._write_or_give_up()
+            self._checkpoint()
+        request.finish()
 
     def _end(self, request: Request) -> None:
         try:
