@@ -8,17 +8,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from gviz import aside
 from gviz.adapters.on_import import when_imported
 from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 from gviz.trace.file.ending import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.kept import Kept
@@ -143,9 +143,6 @@ def _when_imported(framework: Framework, wanted: Wanted, began: Recording) -> Ab
             began.join(framework.attached(began, None, wanted))
         except Exception as trouble:  # whatever it is, the program goes on
             why = f"{type(trouble).__name__}: {trouble}"
-            text = f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}"
-            if sys.__stderr__ is not None:
-                with suppress(OSError):
-                    print(shown(text), file=sys.__stderr__, flush=True)
+            aside.say(f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}")
 
     return when_imported(framework.package, join)

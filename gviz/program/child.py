@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import atexit
 import sys
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from gviz import frameworks
+from gviz import aside, frameworks
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 from gviz.program import order, parent, pytorch_only, runner, sudden_end, torch_name
 from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
@@ -41,7 +40,7 @@ def main() -> None:
         recording = recording_to(Path(what.trace), _kept(what), force=what.replace)
         recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     except GvizError as error:
-        _say(*error.lines())
+        aside.say(*error.lines())
         sys.exit(error.exit_code)
     except BaseException as error:
         runner.show_from_own_frames(error)
@@ -99,10 +98,10 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
         if what.engine == "torch":
             recording.close()
             missing = frameworks.TORCH.missing()
-            _say(*missing.lines())
+            aside.say(*missing.lines())
             sys.exit(missing.exit_code)
         torch_name.install()
-        _say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
+        aside.say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
         return
     kept = what.keeping
     frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
@@ -110,11 +109,5 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
 
 def _say_what_had_no_effect(limits: str) -> None:
     if limits and not frameworks.TORCH.imported:
-        _say(f"gviz: {limits} had no effect: the program did not use PyTorch, and gviz's own engine is recorded whole")
-
-
-def _say(*lines: str) -> None:
-    """Tell the person, past any capture of the program's own output."""
-    if sys.__stderr__ is not None:
-        with suppress(OSError):  # a full or closed stream; the program's own end counts more
-            print(*map(shown, lines), sep="\n", file=sys.__stderr__, flush=True)
+        why = "the program did not use PyTorch, and gviz's own engine is recorded whole"
+        aside.say(f"gviz: {limits} had no effect: {why}")

@@ -193,6 +193,9 @@ def test_a_model_brings_in_the_framework_that_it_is_made_of(tmp_path, monkeypatc
         def __init__(self, channel, model, wanted):
             heard.append(model)
 
+        def node_of(self, tensor):
+            return 0
+
         def __enter__(self):
             return self
 
@@ -350,21 +353,56 @@ def test_a_recording_within_a_recorded_program_is_left_out(tmp_path, monkeypatch
     assert "this inner recording is left out" in capfd.readouterr().err
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits on files are POSIX")
-def test_a_limit_on_the_size_of_files_ends_the_recording_alone(tmp_path):
-    program = """
+LIMITED = """
 import resource, sys
 from gviz.trace.recording.record import mark, record
 with record(sys.argv[1]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
     for n in range(20_000):
         mark("a mark")
-print("ran on")
 """
-    command = [sys.executable, "-c", program, str(tmp_path / "run.gviz")]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits on files are POSIX")
+def test_a_limit_on_the_size_of_files_ends_the_recording_alone(tmp_path):
+    command = [sys.executable, "-c", f"{LIMITED}print('ran on')\n", str(tmp_path / "run.gviz")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "ran on\n")
     assert "a limit on the size of files" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits on files are POSIX")
+@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-"])
+def test_a_program_ends_where_nobody_can_be_told_that_its_recording_has(tmp_path, streams):
+    program = f"{LIMITED}print('ran on')\n"
+    (tmp_path / "program.py").write_text(program)
+    command = f"{sys.executable} {tmp_path}/program.py {tmp_path}/run.gviz {streams}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, text=True, env=environment, timeout=300)
+    assert done.stdout == "ran on\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits on files are POSIX")
+@pytest.mark.parametrize("count", [200, 5000])
+def test_a_log_that_cannot_be_written_whole_says_so(tmp_path, count):
+    program = """
+import resource, sys
+from pathlib import Path
+from gviz.errors import GvizError
+from gviz.events import Printed
+from gviz.trace.log import MemoryLog
+from gviz.trace.recording.record import write
+log = MemoryLog([Printed("stdout", "x" * 2000)] * int(sys.argv[2]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+try:
+    write(log, Path(sys.argv[1]))
+except GvizError as error:
+    print(error.what)
+"""
+    path = tmp_path / "run.gviz"
+    command = [sys.executable, "-c", program, str(path), str(count)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert (done.stdout, done.stderr) == (f"cannot write {path}\n", "")
 
 
 def test_a_full_disk_does_not_keep_a_program_from_running(tmp_path, monkeypatch, capfd):

@@ -15,11 +15,10 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from gviz import emit
+from gviz import aside, emit
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
-from gviz.plain_text import shown
 from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.file import format as file_format
 from gviz.trace.file import shortening
@@ -184,7 +183,7 @@ class Recording:
             emit.detach()
 
     def _warn(self, trouble: str) -> None:
-        print(f"gviz: warning: recording of {self.path} has ended: {trouble}", file=sys.__stderr__)
+        aside.say(f"gviz: warning: recording of {self.path} has ended: {trouble}")
 
 
 def _straight(writer: TraceWriter) -> Listener:
@@ -196,8 +195,7 @@ class Within:
 
     def __init__(self, outer: Recording) -> None:
         self._outer = outer
-        text = f"gviz: already recording to {shown(str(outer.path))}; this inner recording is left out"
-        print(text, file=sys.__stderr__, flush=True)
+        aside.say(f"gviz: already recording to {outer.path}; this inner recording is left out")
 
     def __enter__(self) -> Within:
         return self
@@ -259,15 +257,14 @@ def recording_to(path: Path, kept: Kept, *, force: bool, framework: str = OWN) -
 
 
 def write(log: MemoryLog, path: Path, framework: str = OWN) -> None:
-    """Write a log that is in memory to a new trace."""
-
-    def refuse(trouble: str) -> None:
-        raise GvizError(f"cannot write {path}", why=trouble)
-
-    writer = TraceWriter(path, about=_about(framework), on_trouble=refuse)
+    """Write a log that is in memory to a new trace; GvizError if it cannot be written whole."""
+    troubles: list[str] = []
+    writer = TraceWriter(path, about=_about(framework), on_trouble=troubles.append)
     for event in log.everything():
         writer.say(event)
     writer.close()
+    if troubles:
+        raise GvizError(f"cannot write {path}", why=troubles[0])
 
 
 def mark(name: str) -> None:
