@@ -345,3 +345,13 @@ def test_a_run_that_keeps_only_its_last_part_says_why_it_is_not_held(tmp_path):
     )
     assert "the script runs to its end first: with --last or --max-size its past is dropped" in err
     assert (code, "w.grad = [8 16]" in out) == (0, True)
+
+
+def test_who_names_the_wrong_thing_is_shown_the_way(tmp_path):
+    """A program where a trace belongs, and a trace where there is only gviz to ask about."""
+    program = tmp_path / "train.py"
+    program.write_text("x = 1\n")
+    code, _, err = gviz("open", "train.py", cwd=tmp_path)
+    assert (code, err.splitlines()[-1]) == (3, "hint: gviz run train.py")
+    code, _, err = gviz("info", "run.gviz", cwd=tmp_path)
+    assert (code, err.splitlines()[-1]) == (2, "hint: gviz show run.gviz tells what a trace holds")

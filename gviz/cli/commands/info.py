@@ -21,11 +21,15 @@ SCHEMA = 1
 
 @click.command("info")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@click.argument("trace", required=False, metavar="")
 @click.pass_obj
-def command(settings: GlobalOptions, kind: str) -> None:
+def command(settings: GlobalOptions, kind: str, trace: str | None) -> None:
     """Show versions, paths, and what the terminal can do."""
     import json
 
+    if trace is not None:
+        hint = f"gviz show {shown(trace)} tells what a trace holds"
+        raise GvizError("info is about gviz itself", hint=hint, exit_code=2)
     facts = _facts(settings)
     click.echo(json.dumps({"schema": SCHEMA, **facts}, indent=2) if kind == "json" else _text(facts))
 

@@ -121,7 +121,9 @@ def damaged(path: Path, why: str) -> GvizError:
 
 
 def _not_a_trace(path: Path, why: str) -> GvizError:
-    return _refusal(path, f"is not a gviz trace: {why}", "gviz record SCRIPT writes one")
+    program = path.suffix == ".py"
+    hint = f"gviz run {shown(str(path))}" if program else "gviz record SCRIPT writes one"
+    return _refusal(path, f"is not a gviz trace: {'it is a program' if program else why}", hint)
 
 
 def _refusal(path: Path, what: str, hint: str, why: str = "") -> GvizError:
