@@ -10,7 +10,17 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.boxes.call_names import named_calls
 from gviz.render.boxes.calls import graph_of
-from gviz.render.boxes.fold import ALL, CallGraph, Closed, Filter, asked_for, closed_below, closed_to_fit, fold
+from gviz.render.boxes.fold import (
+    ALL,
+    FEW_BOXES,
+    CallGraph,
+    Closed,
+    Filter,
+    asked_for,
+    closed_below,
+    closed_to_fit,
+    fold,
+)
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.selection import optimizer_steps, shown_nodes
 from gviz.render.boxes.structure import Structure, structure
@@ -29,8 +39,6 @@ def _nobody(_: float) -> None:
     """Hears of progress where nobody waits."""
 
 
-VISIBLE = 500
-"""Above so many nodes modules close by themselves: a larger graph is not read box by box."""
 NAMED = 1500
 """Above so many boxes only names are drawn."""
 
@@ -81,7 +89,7 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
     """What is drawn of moment `n`: in the words of the style, with modules closed as asked for, or by themselves."""
     words = options.look.options(options.drawing)
     part, iteration = options.part, timeline.iteration_at(n)
-    if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= VISIBLE):
+    if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= FEW_BOXES):
         return words
     infos, _ = shown_nodes(timeline, iteration, optimizer=words.optimizer)
     if part.node and part.node not in infos:
@@ -112,7 +120,7 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
     if part.closed or part.depth is not None:
         below = closed_below(graph, part.depth) if part.depth is not None else frozenset()
         return below | named_calls(graph, part.closed)
-    closed = closed_to_fit(graph, VISIBLE)
+    closed = closed_to_fit(graph, FEW_BOXES)
     if closed:
         boxes = fold(graph, Filter(closed))
         count = len(boxes.shown) + len(boxes.groups)

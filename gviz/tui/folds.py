@@ -8,16 +8,22 @@ from dataclasses import dataclass, replace
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.render.boxes.calls import OPTIMIZER, graph_of
-from gviz.render.boxes.fold import CallGraph, Closed, Filter, Folded, around, boxes, closed_to_fit, fold, modules
+from gviz.render.boxes.fold import (
+    FEW_BOXES,
+    LARGE,
+    CallGraph,
+    Closed,
+    Filter,
+    Folded,
+    around,
+    boxes,
+    closed_to_fit,
+    fold,
+    modules,
+)
 from gviz.render.boxes.selection import Extent, extent, optimizer_steps, shown_nodes
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
-
-LARGE = 2000
-"""A graph of so many nodes opens with modules closed."""
-
-FEW_BOXES = 500
-"""So many boxes are left of it, if closing modules can do that."""
 
 NEAR = 2
 """Lines between a node and its neighbourhood."""
