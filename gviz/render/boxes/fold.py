@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 FEW_BOXES = 500
-"""Above so many nodes the modules of a picture close by themselves: a larger graph is not read box by box. So many boxes
-are left of it, if closing modules can do that."""
+"""Above so many nodes the modules of a picture close by themselves: a larger graph is not read box by box. So many are
+left of it, if closing modules can do that."""
 
 LARGE = 2000
 """From so many boxes on modules close in the terminal, too, where one can move about in a graph."""
