@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "engine": BOTTOM | {"emit", "events", "roots"},
     "adapters": BOTTOM | {"emit", "events", "roots"},
     "trace": BOTTOM | {"emit", "events", "where", "version"},
-    "words": BOTTOM | {"trace", "where"},
+    "words": BOTTOM | {"events", "trace", "where"},
     "explain": BOTTOM | {"trace", "events", "where", "whatif", "words"},
     "compare": BOTTOM | {"trace", "events"},
     "whatif": BOTTOM | {"engine", "trace", "events", "emit"},

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from difflib import get_close_matches
 
 from gviz.errors import GvizError
+from gviz.events import NodeCreated
 from gviz.plain_text import clipped
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -65,9 +67,16 @@ class NamedNodes:
         if naming != self._naming:  # older nodes may have got theirs
             self._known, self._count, self._naming = {}, 0, naming
         for node, made in self.timeline.created(nodes[self._count :]):
-            name = self.timeline.possible_name(node, made.stack)
-            if name is None or any(attribute == "grad_of" for attribute, _ in made.attrs):
-                name = self.timeline.info(node).name
-            if name:
+            for name in self._possible(node, made):
                 self._known.setdefault(name, []).append(node)
         self._count = len(nodes)
+
+    def _possible(self, node: int, made: NodeCreated) -> Iterator[str]:
+        """The names that a node may have: the owner's, for the ``.grad`` of one, is the same for thousands."""
+        name = self.timeline.possible_name(node, made.stack)
+        own = self.timeline.info(node).name if name is None else name
+        if own:
+            yield own
+        for attribute, owner in made.attrs:
+            if attribute == "grad_of" and isinstance(owner, int) and owner in self.timeline:
+                yield f"{self.timeline.info(owner).name or f'#{owner}'}.grad"

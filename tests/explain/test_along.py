@@ -88,8 +88,9 @@ def test_a_question_about_the_gradient_names_the_cause_and_then_the_sum(engine):
         (torch.sigmoid, 3, {}),
         (torch.sigmoid, 6, {"skip": True}),
         (torch.sigmoid, 6, {"scale": 20.0}),
+        (torch.tanh, 6, {"scale": 0.3}),
     ],
-    ids=["relu", "tanh", "three", "residual", "large weights"],
+    ids=["relu", "tanh", "three", "residual", "large weights", "not the functions"],
 )
 def test_a_gradient_that_arrives_is_no_mistake(function, layers, options):
     assert "vanishing" not in found(deep(function, layers, **options))
@@ -119,3 +120,29 @@ def test_an_answer_about_a_way_of_thousands_looks_at_its_end():
     timeline = Timeline(MemoryLog(events_of(program)))
     assert why(timeline, timeline.at(len(timeline)), 1, "grad").kind == "gradient"
     assert found(timeline)["vanishing"].level == "warning"
+
+
+def idle_bias(layers):
+    """A bias that a normalization takes out again, beside a net of so many sigmoids."""
+
+    def program():
+        torch.manual_seed(0)
+        first, norm = torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8)
+        net = [torch.nn.Linear(8, 8) for _ in range(layers)]
+        x = norm(first(torch.randn(16, 4)))
+        for layer in net:
+            x = torch.sigmoid(layer(x))
+        x.pow(2).mean().backward()
+        return first, norm, net
+
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def test_a_bias_that_a_normalization_makes_idle_has_not_lost_its_gradient_on_the_way():
+    timeline = idle_bias(1)
+    assert "vanishing" not in found(timeline)
+    assert why(timeline, timeline.at(len(timeline)), 2, "grad").kind == "gradient"
+
+
+def test_an_idle_bias_does_not_hide_a_gradient_that_dies_out():
+    assert "vanishing" in found(idle_bias(6))
