@@ -5,6 +5,7 @@ from explain.programs import recorded as of_a_file
 from explain.test_each_kind import found, recorded, told
 
 import gviz.engine as torch
+from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.why import why
 
@@ -174,4 +175,16 @@ def test_a_result_that_no_pass_has_reached_would_keep_nothing():
         return w, other
 
     timeline = recorded(program)
-    assert why(timeline, timeline.at(len(timeline)), 2, "grad").kind == "not-reached"
+    assert answers(timeline, "other.grad")[0].kind == "unused"
+
+
+def test_what_is_detached_to_be_looked_at_is_no_use_that_brought_nothing():
+    def program():
+        w = torch.ones(3, requires_grad=True)
+        shown = (w * 5).detach().sum()
+        (w * 2).sum().backward()
+        return w, shown
+
+    timeline = recorded(program)
+    parts = why(timeline, timeline.at(len(timeline)), 1, "grad").parts
+    assert [part.kind for part in parts] == ["contribution"]

@@ -24,23 +24,13 @@ def found(survey: Survey) -> Iterator[Finding]:
             scope = survey.scopes.get(user.created.scope)
             if scope is not None:
                 places[scope.kind].add(scope.name)
-        names = next((apart for names in places.values() if len(apart := _apart(names)) > 1), None)
+        names = next((sorted(names) for names in places.values() if len(names) > 1), None)
         if names:
             where = ", ".join(map(shown, names[:4]))
             text = f"{label(timeline, made.node)} is one parameter in {len(names)} modules ({where}): they share it"
             fix = "make each module anew, or copy.deepcopy(layer), if they were to differ (leave it if tied on purpose)"
             at = innermost(timeline.info(made.node))
             yield Finding("shared", text, made.seq, made.node, (), fix, at, suspected=True)
-
-
-def _apart(names: set[str]) -> list[str]:
-    """The paths of different modules: one that is called by itself is ``Linear``, and is ``Net.fc`` within its net."""
-    return [name for name in sorted(names) if not any(_is_part_of(name, other) for other in names)]
-
-
-def _is_part_of(name: str, other: str) -> bool:
-    (root, *way), (whole, *path) = name.split("."), other.split(".")
-    return root != whole and len(path) > len(way) and path[len(path) - len(way) :] == way
 
 
 SHARED = Kind("shared", "warning", "one parameter that several modules use", find=found)
