@@ -9,7 +9,7 @@ from gviz import emit
 from gviz import events as e
 from gviz.trace.bindings import LARGEST_SOURCE, bindings
 from gviz.trace.log import MemoryLog
-from gviz.trace.recording.record import read_source
+from gviz.trace.recording.program_text import read_source
 from gviz.trace.timeline import Timeline
 
 

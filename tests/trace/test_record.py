@@ -18,7 +18,8 @@ from gviz.trace import bindings, load
 from gviz.trace.file import format as file_format
 from gviz.trace.file import places
 from gviz.trace.recording.kept import Kept
-from gviz.trace.recording.record import mark, read_source, record
+from gviz.trace.recording.program_text import read_source
+from gviz.trace.recording.record import mark, record
 
 ROOT = Path(__file__).parents[2]
 

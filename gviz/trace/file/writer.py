@@ -9,20 +9,19 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import islice, starmap
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
 
-from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
-from gviz.trace.codec import KIND_NUMBERS, decode
+from gviz.events import Event
 from gviz.trace.file import format as file_format
-from gviz.trace.file.batch import MOST_EVENTS, Batch
+from gviz.trace.file.batch import MOST_EVENTS
 from gviz.trace.file.bounds import UNBOUNDED, Bounds
 from gviz.trace.file.chunks import Chunks
+from gviz.trace.file.culprit import failing_node
 from gviz.trace.file.ending import Ending
 from gviz.trace.file.event_table import EventTable, Said
 from gviz.trace.file.request import Request
@@ -33,7 +32,6 @@ from gviz.trace.nonfinite import first_nonfinite, first_place
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
-_PASS_KINDS = {KIND_NUMBERS[kind] for kind in (BackwardFinished, StepStarted, StepFinished)}
 
 _clock = time.perf_counter_ns
 _open_writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()
@@ -129,20 +127,7 @@ class TraceWriter:
         For the last words only: it reads the file.
         """
         self._write_or_give_up()
-        if self.dead:
-            return 0
-        match list(islice(self._backwards(), 2)):
-            case [BackwardFinished(error=said), StepStarted(node=node)] if said == error:
-                return node
-        return 0
-
-    def _backwards(self) -> Iterator[Event]:
-        """The events of `_PASS_KINDS` in the file, the last first."""
-        sql = "SELECT first, last, events, bodies FROM batch ORDER BY first DESC"
-        for batch in starmap(Batch, self._connection.execute(sql)):
-            for row in reversed(batch.rows):
-                if row.kind in _PASS_KINDS:
-                    yield decode(row.kind, batch.body(row))
+        return 0 if self.dead else failing_node(self._connection, error)
 
     def abandon(self) -> None:
         """Never touch the file again: it belongs to the process that this one was forked from.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import atexit
 import json
-import linecache
 import os
 import platform
 import sys
-import tokenize
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -19,7 +17,6 @@ from gviz import aside, emit
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
-from gviz.trace.bindings import LARGEST_SOURCE
 from gviz.trace.file import format as file_format
 from gviz.trace.file import shortening
 from gviz.trace.file.ending import Ending
@@ -28,6 +25,7 @@ from gviz.trace.file.writer import TraceWriter, utc_now
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.kept import EVERYTHING, Kept
+from gviz.trace.recording.program_text import read_source
 from gviz.trace.recording.raised import message, printed, raised_at
 from gviz.trace.recording.window import begin_at, end_at
 from gviz.version import __version__
@@ -274,25 +272,6 @@ def mark(name: str) -> None:
     if channel is not None:
         channel.say(Marked(name))
     end_at(name)
-
-
-def read_source(path: str) -> str | None:
-    """The text of a source file, or None if it cannot be read or is larger than any program."""
-    try:
-        if os.path.getsize(path) > LARGEST_SOURCE:
-            return None
-        with tokenize.open(path) as file:
-            return file.read()
-    except OSError:
-        return _of_a_cell(path)
-    except (SyntaxError, ValueError):  # not text in the encoding it claims
-        return None
-
-
-def _of_a_cell(path: str) -> str | None:
-    """The text of a notebook's cell, which is in no file: whoever runs it leaves it where tracebacks look."""
-    entry = linecache.cache.get(path)
-    return "".join(entry[2]) if entry is not None and len(entry) > 1 else None
 
 
 def _about(framework: str) -> dict[str, str]:
