@@ -1,5 +1,7 @@
 """What a call was given is an input of what it made, also where no gradient goes to it."""
 
+import warnings
+
 import pytest
 
 from gviz.events import NodeCreated, OpSeen
@@ -144,3 +146,14 @@ def test_a_tensor_cut_from_its_past_is_a_new_one():
     (cut,) = [event for event in graph.made.values() if event.untracked == "detach"]
     product = graph.made[max(graph.made)]
     assert [node for node, _ in product.inputs] == [cut.node, 1]
+
+
+def test_what_scripted_code_is_given_is_used():
+    def program():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # TorchScript is deprecated
+            net = torch.jit.script(nn.Linear(2, 3))
+        x = torch.tensor([[1.0, 2.0]])
+        return net(x + 0).sum(), net(x).sum(), x
+
+    assert ("addmm", "mat1") in Graph(program).users(1.0, 2.0)

@@ -39,11 +39,11 @@ def inputs_of(
 ) -> Inputs:  # fmt: skip
     """The inputs of a node that `call` made, `alone` or with others; `outputs` are at hand of its result."""
     found = _at_ends(ends, operation)
-    if call.in_place and outputs and found[0] == _UNKNOWN:
+    if call.in_place and outputs and found[:1] == [_UNKNOWN]:
         before = session.marks.of_tensor(next(iter(outputs.values())))
         found[0] = _UNKNOWN if before is None else (before.node, 0)
     inputs = Inputs(found, [], [])
-    if call.untracked and (not alone or _UNKNOWN in found):
+    if _UNKNOWN in found or (call.untracked and not alone):
         _link_saved(session, node, operation, call.untracked, inputs)
     rest = [it for it in call.untracked if not it.linked] if outputs else []
     if rest:
@@ -79,17 +79,19 @@ def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
 def _link_saved(
     session: Session, node: Any, operation: Operation, untracked: Sequence[Untracked], inputs: Inputs
 ) -> None:
-    """Link the operands that the node keeps for its rule, as they are, through a view, or in the dtype of autocast."""
+    """Link what the node keeps for its rule and is known: operands, as they are, as views or as autocast made them."""
     for name in operation.saved:
+        slot = operation.slots.index(name) if name in operation.slots else -1
+        if inputs.edges[slot] != _UNKNOWN if slot >= 0 else not untracked:
+            continue
         saved = private.saved(node, name)
         match = None if saved is None else next((it for it in untracked if _is_of(saved, it.operand)), None)
-        if saved is None or match is None:
+        if saved is None or (match is None and session.marks.of_tensor(saved) is None):
             continue
-        match.linked = True
-        slot = operation.slots.index(name) if name in operation.slots else -1
-        if slot < 0 or inputs.edges[slot] != _UNKNOWN:
-            slot = next(_gaps(inputs), len(inputs.edges))
-        _put(inputs, slot, name, _edge_of_saved(session, saved, match.operand, inputs))
+        if match is not None:
+            match.linked = True
+        edge = _edge_of_saved(session, saved, saved if match is None else match.operand, inputs)
+        _put(inputs, slot if slot >= 0 else next(_gaps(inputs), len(inputs.edges)), name, edge)
 
 
 def _is_of(saved: torch.Tensor, operand: Operand) -> bool:
