@@ -21,15 +21,19 @@ TOLERANCES = {
     "complex64": (1.3e-6, 1e-5),
     "complex128": (1e-7, 1e-7),
 }
-"""Relative and absolute; a dtype that is not here is compared exactly."""
+"""Relative and absolute; a dtype that is not here (integers, booleans) has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far values may be apart: ``|a - b| <= atol + rtol * |b|``. None takes what the dtype allows."""
+    """How far values may be apart: ``|a - b| <= atol + rtol * |b|``. None takes what the dtype allows.
+
+    With `bitwise` what is the same number in other bits, as 0.0 and -0.0, is not the same.
+    """
 
     rtol: float | None = None
     atol: float | None = None
+    bitwise: bool = False
 
     def of(self, *dtypes: str) -> tuple[float, float]:
         """The relative and the absolute tolerance for values of these dtypes."""
@@ -40,7 +44,10 @@ class Tolerance:
         )
 
 
-EXACT = Tolerance(0.0, 0.0)
+SAME_NUMBERS = Tolerance(0.0, 0.0)
+"""Equal as numbers are, and nan as nan."""
+
+EXACT = Tolerance(0.0, 0.0, bitwise=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +55,9 @@ class Distance:
     """How far two values of one shape are apart.
 
     `largest` is the largest absolute difference, at element `where`; `relative` that difference in parts of the second
-    value's element (inf for one beside 0). `elements` is how many differ by more than the tolerance. Values of which
-    only statistics were kept have no elements to count: `elements` is then 0, and `largest` the difference of the
-    statistics.
+    value's element (inf for one beside 0). `elements` is how many differ by more than the tolerance; if only their bits
+    do, `largest` is 0. Values of which only statistics were kept have no elements to count: `elements` is then 0, and
+    `largest` the difference of the statistics (0 if they differ in their counts alone).
     """
 
     largest: float
@@ -64,23 +71,46 @@ def distance(a: Timeline, x: Value, b: Timeline, y: Value, tolerance: Tolerance)
     rtol, atol = tolerance.of(x.dtype, y.dtype)
     left, right = a.array(x), b.array(y)
     if left is not None and right is not None:
-        return _elementwise(left, right, rtol, atol)
+        return _elementwise(left, right, rtol, atol, bitwise=tolerance.bitwise)
     first, second = x.statistics(), y.statistics()
     return None if first is None or second is None else _of_statistics(first, second, rtol, atol)
 
 
-def _elementwise(a: Array, b: Array, rtol: float, atol: float) -> Distance | None:
+def _elementwise(a: Array, b: Array, rtol: float, atol: float, *, bitwise: bool = False) -> Distance | None:
     with np.errstate(all="ignore"):
-        apart = ~np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+        gaps = _gaps(a, b)
+        apart = _other_bits(a, b) if bitwise else _beyond(a, b, gaps, rtol, atol)
         if not apart.any():
             return None
-        wide = np.result_type(a, b, np.float64)
-        gap = np.where(apart, np.abs(a.astype(wide) - b.astype(wide)), -1.0)
-        gap = np.where(np.isnan(gap), np.inf, gap)  # a nan on one side only is as far away as can be
-        where = np.unravel_index(int(np.argmax(gap)), gap.shape)
-        relative = float(gap[where] / np.abs(b[where].astype(wide)))
+        where = np.unravel_index(int(np.argmax(np.where(apart, gaps, -1.0))), gaps.shape)
+        largest = float(gaps[where])
+        relative = largest / abs(complex(b[where])) if b[where] else np.inf
     place = tuple(int(i) for i in where)
-    return Distance(float(gap[where]), relative, place, int(np.count_nonzero(apart)))
+    return Distance(largest, float(relative) if largest else 0.0, place, int(np.count_nonzero(apart)))
+
+
+def _gaps(a: Array, b: Array) -> Array:
+    """How far apart elements are; integers are subtracted as such, as float64 has no room for the larger ones."""
+    wide = np.result_type(a, b, np.int64)
+    if wide.kind == "i":
+        a, b = a.astype(wide), b.astype(wide)
+        return (np.maximum(a, b) - np.minimum(a, b)).view(np.uint64)
+    gaps = np.abs(a.astype(np.result_type(wide, np.float64)) - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(same, 0.0, np.where(np.isnan(gaps), np.inf, gaps))  # one nan alone is as far away as can be
+
+
+def _beyond(a: Array, b: Array, gaps: Array, rtol: float, atol: float) -> Array:
+    """Which elements are further apart than allowed; what is infinite or nan is near nothing else."""
+    allowed = atol + rtol * np.abs(b.astype(np.result_type(b, np.float64)))
+    return (gaps > 0) & ((gaps > allowed) | ~np.isfinite(a) | ~np.isfinite(b))
+
+
+def _other_bits(a: Array, b: Array) -> Array:
+    """Which elements are not the same bits, once both are of one dtype."""
+    common = np.result_type(a, b)
+    left, right = [np.ascontiguousarray(one, common).view(f"V{common.itemsize}").reshape(one.shape) for one in (a, b)]
+    return left != right
 
 
 def _of_statistics(a: Stats, b: Stats, rtol: float, atol: float) -> Distance | None:

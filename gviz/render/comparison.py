@@ -158,6 +158,8 @@ def apart(difference: Difference) -> str:
     gap = difference.distance
     if gap is None:
         return ""
+    if not gap.largest:
+        return "the same numbers in other bits" if gap.elements else "other counts of nan, infinity and zero"
     at = f" at [{', '.join(map(str, gap.where))}]" if gap.where else ""
     count = f", {gap.elements} elements" if gap.elements > 1 else ""
     return f"{numbers.number(gap.largest)} apart{at}{count}"
@@ -171,7 +173,11 @@ def _said(difference: Difference) -> str:
         gap, (x, y) = difference.distance, difference.values
         if difference.kind == "gradient" and all(value is not None and value.size == 1 for value in (x, y)):
             return f"gradient {numbers.short(x)} | {numbers.short(y)}"
-        return f"{difference.kind} by {numbers.number(gap.largest, 3)}" if gap is not None else difference.kind
+        return (
+            f"{difference.kind} by {numbers.number(gap.largest, 3)}"
+            if gap is not None and gap.largest
+            else difference.kind
+        )
     return {"missing": "", "inputs": "inputs", "arguments": "arguments"}.get(difference.kind, difference.kind)
 
 

@@ -62,6 +62,18 @@ def test_a_tolerance_may_forgive_everything(folder):
     assert gviz("diff", "loop.gviz", "other.gviz", "--atol", "10", cwd=folder)[0] == 0
 
 
+def test_exact_is_every_bit(tmp_path):
+    program = "import gviz.engine as torch\nx = torch.tensor([ZERO, 1.0])\ny = torch.tensor([N])\nz = x * 2, y * 1\n"
+    for name, zero, number in (("a", "0.0", 2**53), ("b", "-0.0", 2**53), ("c", "0.0", 2**53 + 1)):
+        (tmp_path / f"{name}.py").write_text(program.replace("ZERO", zero).replace("N", str(number)))
+        gviz("record", "-o", f"{name}.gviz", f"{name}.py", cwd=tmp_path)
+    code, out, _ = gviz("diff", "--exact", "a.gviz", "b.gviz", cwd=tmp_path)
+    assert (code, "the same numbers in other bits" in out) == (1, True)
+    assert gviz("diff", "a.gviz", "b.gviz", cwd=tmp_path)[0] == 0
+    code, out, _ = gviz("diff", "a.gviz", "c.gviz", cwd=tmp_path)
+    assert (code, "1 apart at [0]" in out) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [

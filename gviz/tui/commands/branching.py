@@ -175,13 +175,13 @@ def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
 
 def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
     """Everything that is another number in the branch, old and new, a row for each node."""
-    from gviz.compare.closeness import EXACT
+    from gviz.compare.closeness import SAME_NUMBERS
     from gviz.compare.comparison import compared
     from gviz.compare.side import Side
 
     before, after = Side(timeline, iteration.index + 1), Side(Timeline(branch.log), 1)
     pairs = [(node, branch.numbers.get(node, 0)) for node in before.infos]
-    found = compared(before, after, EXACT, tuple([(x, y) for x, y in pairs if y in after.infos]))
+    found = compared(before, after, SAME_NUMBERS, tuple([(x, y) for x, y in pairs if y in after.infos]))
     rows: dict[int, list[str]] = {}
     for one in found.without_gradients(branch.unknown).differences:
         if one.kind in ("value", "gradient"):
