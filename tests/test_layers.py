@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "__init__": {"api", "frameworks", "integrations", "trace", "version"},
     "__main__": {"cli"},
 }
-OF_TRACE = {"timeline", "moment", "state", "navigation", "plan", "situation", "stops", "log", "load"}
+OF_TRACE = {"timeline", "moment", "state", "navigation", "plan", "situation", "stops", "log", "load", "repetition"}
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"words", "render", "tui", "explain", "compare"}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)

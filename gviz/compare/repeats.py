@@ -9,6 +9,7 @@ from typing import Literal
 
 from gviz.compare.comparison import Comparison
 from gviz.compare.side import Side
+from gviz.trace.repetition import smallest_period
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +43,6 @@ def runs(comparison: Comparison) -> Iterator[Run]:
         first = members[0][which == "b"]
         known = before[-len(period) :] == period
         yield Run("b" if which == "b" else "a", first, len(names), tuple(period), len(names) // len(period), known)
-
-
-def smallest_period(names: list[str]) -> int:
-    """How many names it takes to write the list by repeating them; its length if nothing repeats.
-
-    From the longest proper prefix that is also a suffix (Knuth, Morris, Pratt 1977).
-    """
-    border = [0] * len(names)
-    for i in range(1, len(names)):
-        length = border[i - 1]
-        while length and names[i] != names[length]:
-            length = border[length - 1]
-        border[i] = length + (names[i] == names[length])
-    period = len(names) - border[-1] if names else 0
-    return period if period and len(names) % period == 0 else len(names)
 
 
 def _name(side: Side, node: int) -> str:

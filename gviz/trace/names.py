@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gviz.events import NodeCreated
 from gviz.site import Frame
 from gviz.trace.bindings import Binding, Range, bindings, plain, range_of
+from gviz.trace.repetition import smallest_period
 
 _LOOK_AHEAD = 200
 _LONGEST_PERIOD = 1000
@@ -126,7 +127,7 @@ class Names:
         start, end = self._runs[run], self._runs[run + 1]
         if start not in self._periods:
             made = [self._created(node).op for node in self._nodes[start : min(end, start + _LONGEST_PERIOD)]]
-            self._periods[start] = _period(made)
+            self._periods[start] = smallest_period(made, cut=True)
         period = self._periods[start]
         if self._goes_on and end == len(self._nodes) and end - start < 2 * period:
             return plain(self._op(self._created(self._nodes[place]).op)) in claim.called
@@ -157,14 +158,3 @@ def _chosen(names: tuple[str, ...], element: int | None) -> str:
 def _within(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:
     same = frame.path == statement.path and frame.function == statement.function
     return same and lines[0] <= frame.line <= lines[1]
-
-
-def _period(ops: Sequence[int]) -> int:
-    """The length of the shortest part of which a sequence is made by repetition; its own length if there is none."""
-    border = [0] * len(ops)
-    for at in range(1, len(ops)):
-        length = border[at - 1]
-        while length and ops[at] != ops[length]:
-            length = border[length - 1]
-        border[at] = length + (ops[at] == ops[length])
-    return len(ops) - border[-1] if ops else 1

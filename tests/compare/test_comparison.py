@@ -9,7 +9,7 @@ from recording import events_of
 import gviz.engine as torch
 from gviz.compare.closeness import EXACT, SAME_NUMBERS, Tolerance, distance
 from gviz.compare.comparison import compared
-from gviz.compare.repeats import runs, smallest_period
+from gviz.compare.repeats import runs
 from gviz.compare.side import Side
 from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
@@ -247,15 +247,6 @@ def test_a_parameter_is_what_the_first_tracked_use_reads():
     differing = [comparison.a.infos[difference.pair[0]].title for difference in comparison.differences]
     assert "w" not in differing
     assert differing[0].startswith("seen")
-
-
-@given(st.lists(st.sampled_from("ab"), max_size=12))
-def test_the_smallest_period_writes_the_list(names):
-    period = smallest_period(names)
-    assert names == names[:period] * (len(names) // period if period else 0)
-    assert not any(
-        len(names) % shorter == 0 and names == names[:shorter] * (len(names) // shorter) for shorter in range(1, period)
-    )
 
 
 def test_what_nothing_uses_is_itself_in_another_run():
