@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Union, get_args
 
@@ -72,7 +73,9 @@ def export(
     """
     drawing = _drawing(labels, tensors, saved=saved)
     refuse_unknown("direction", direction, get_args(Direction))
-    _refuse_negative(depth=depth, radius=radius, timeout=timeout, scale=scale)
+    _refuse_negative(depth=depth, radius=radius, timeout=timeout)
+    if scale is not None and not (scale > 0 and isfinite(scale)):
+        raise GvizError(f"scale cannot be {scale}", hint="it is more than 0: 2 is twice as large", exit_code=2)
     target = os.fspath(path)
     exporter = kind_of(target)
     if moments and not (exporter.moves or is_series(target)):
@@ -121,7 +124,7 @@ def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
     for option, asked, own in (("labels", drawing.density, "density"), ("tensors", drawing.tensors, "tensors")):
         if own in words and asked not in (None, "short", words[own]):
             yield f"the style {options.style} has its own {option}: --{option} {asked} changes nothing"
-    if options.scale and not exporter.scales:
+    if options.scale is not None and not exporter.scales:
         yield f"{exporter.name} has no size in pixels: --scale changes nothing"
 
 

@@ -11,13 +11,15 @@ from gviz.errors import GvizError
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.where import Stop, condition
-from gviz.words import changing
+from gviz.words.changing import Changes
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
+    if stop.expression:
+        return Changes(timeline, stop)
     if stop.finding is None:
-        return changing.hits_of(timeline, stop)
+        return Hits(timeline, stop)
     from gviz.tui.found import Found  # with every kind of finding: imported where one is asked for
 
     return Found(timeline, stop)

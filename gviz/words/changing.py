@@ -1,4 +1,4 @@
-"""Where the value of an expression changes: ``break change norm(w.grad) * 2``, and where any other stop fits."""
+"""Where the value of an expression changes: ``break change norm(w.grad) * 2``."""
 
 from __future__ import annotations
 
@@ -19,15 +19,11 @@ from gviz.words.expressions import NODE, dotted, evaluated, parsed
 from gviz.words.names import NamedNodes
 
 
-def hits_of(timeline: Timeline, stop: Stop) -> Hits:
-    """The moments at which a stop fits; GvizError for an expression that is none, or names no tensor."""
-    return Changes(timeline, stop) if stop.expression else Hits(timeline, stop)
-
-
 class Changes(Hits):
     """The moments at which an expression is another value than at the moment before, or, if it is to hold, is true.
 
-    Only what changes one of its tensors can change it, so that it is evaluated there alone.
+    Only what changes one of its tensors can change it, so that it is evaluated there alone. GvizError for an expression
+    that is none, or names no tensor.
     """
 
     def __init__(self, timeline: Timeline, stop: Stop) -> None:

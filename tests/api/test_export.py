@@ -158,6 +158,8 @@ def test_a_heat_map_has_a_scale(tmp_path):
         ("x.svg", {"only": ["enc*"]}, "no module fits", 2),
         ("x.svg", {"direction": "xx"}, "direction cannot be 'xx'", 2),
         ("x.svg", {"timeout": -1}, "timeout cannot be -1", 2),
+        ("x.svg", {"scale": 0}, "scale cannot be 0", 2),
+        ("x.svg", {"scale": float("nan")}, "scale cannot be nan", 2),
         ("x.svg", {"depth": -1}, "depth cannot be -1", 2),
         ("x.svg", {"radius": -2, "node": "loss"}, "radius cannot be -2", 2),
         ("x.svg", {"modules": "net.*"}, r"no module fits net\.\*$", 2),

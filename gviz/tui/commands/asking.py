@@ -14,9 +14,9 @@ from gviz.numbers import kind_text, short
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import hits_of
 from gviz.values import Value
 from gviz.where import changes
-from gviz.words.changing import hits_of
 from gviz.words.expressions import as_value, evaluated, parsed
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import last
