@@ -94,23 +94,26 @@ def _gaps(a: Array, b: Array) -> Array:
     wide = np.result_type(a, b, np.int64)
     if wide.kind == "i":
         a, b = a.astype(wide), b.astype(wide)
-        return (np.maximum(a, b) - np.minimum(a, b)).view(np.uint64)
+        return np.asarray(np.maximum(a, b) - np.minimum(a, b)).view(np.uint64)
     gaps = np.abs(a.astype(np.result_type(wide, np.float64)) - b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return np.where(same, 0.0, np.where(np.isnan(gaps), np.inf, gaps))  # one nan alone is as far away as can be
+    told: Array = np.where(same, 0.0, np.where(np.isnan(gaps), np.inf, gaps))
+    return told  # one nan alone is as far away as can be
 
 
 def _beyond(a: Array, b: Array, gaps: Array, rtol: float, atol: float) -> Array:
     """Which elements are further apart than allowed; what is infinite or nan is near nothing else."""
     allowed = atol + rtol * np.abs(b.astype(np.result_type(b, np.float64)))
-    return (gaps > 0) & ((gaps > allowed) | ~np.isfinite(a) | ~np.isfinite(b))
+    apart: Array = (gaps > 0) & ((gaps > allowed) | ~np.isfinite(a) | ~np.isfinite(b))
+    return apart
 
 
 def _other_bits(a: Array, b: Array) -> Array:
     """Which elements are not the same bits, once both are of one dtype."""
     common = np.result_type(a, b)
     left, right = [np.ascontiguousarray(one, common).view(f"V{common.itemsize}").reshape(one.shape) for one in (a, b)]
-    return left != right
+    apart: Array = left != right
+    return apart
 
 
 def _of_statistics(a: Stats, b: Stats, rtol: float, atol: float) -> Distance | None:
