@@ -183,3 +183,10 @@ def test_a_few_elements_without_room_are_a_range_and_what_is_bad_is_said():
     assert numbers.short(few, 18) == "(2,2) [-2.5 .. 4]"
     assert numbers.short(few, 8) == "(2,2)"
     assert numbers.short(value([[math.nan, -2.5], [3.125, 4.0]], "float32"), 8) == "! 1 nan"
+
+
+def test_the_ends_of_a_range_are_in_the_digits_of_their_own_precision():
+    array = np.linspace(-0.1, 0.3, 20, dtype=np.float32)
+    least, most = map(str, (array.min(), array.max()))  # to format would widen them
+    assert f"min {least}  max {most}" in numbers.full(capture(array))
+    assert "min 0.1  max 0.3" in numbers.full(capture(np.linspace(0.1, 0.3, 20)))

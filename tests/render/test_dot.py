@@ -106,3 +106,12 @@ def test_the_program_is_named_without_its_folder():
     assert "demo.py" in text
     assert two_shares().path == "/home/user/demo.py"
     assert "/home" not in text
+
+
+@pytest.mark.parametrize("card", ["record", "wire"])
+def test_cards_explain_what_is_drawn_and_nothing_else(card):
+    cut, calm, wrong = (list(legend(scene_of(name), card)) for name in ("odd_ops", "two_shares", "broken"))
+    assert "hollow arrow: no gradient flows back" in cut
+    assert "dotted line: shares memory" in cut
+    assert len(calm) == 2
+    assert any(sign.startswith("red:") for sign in wrong)
