@@ -37,10 +37,12 @@ def compare(timeline):
         shape = structure(timeline, iteration)
         nodes = timeline.nodes_of(iteration)
         low = iteration.start - 1
+        moments = range(low, iteration.end + 1)
+        expected = [asked(timeline, shape, nodes, n) for n in moments]  # before anything follows from event to event
         changes = Changes(timeline, shape, nodes).between(low, iteration.end)
         assert [n for n, _, _ in changes] == sorted(n for n, _, _ in changes)
-        for n in range(low, iteration.end + 1):
-            assert replayed(changes, n) == asked(timeline, shape, nodes, n), n
+        for n, said in zip(moments, expected, strict=True):
+            assert replayed(changes, n) == said, n
 
 
 @pytest.mark.parametrize("log", LOGS)
