@@ -140,12 +140,13 @@ class BackwardStarted(Event, frozen=True):
 
 
 class BackwardFinished(Event, frozen=True):
-    """The pass is over; `error` is the message of the exception that ended it, else empty."""
+    """The pass is over; `error` is the message of the exception that ended it, else empty, and `raised` its class."""
 
     changes = ("progress",)
 
     pass_nr: Count
     error: str = ""
+    raised: str = ""
 
 
 class StepStarted(Event, frozen=True):

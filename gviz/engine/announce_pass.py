@@ -63,9 +63,9 @@ class PassReport:
         self._stack = channel.stack()
         channel.say(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, self._stack))
 
-    def finished(self, error: str) -> None:
-        """The pass is over."""
-        self.channel.say(BackwardFinished(self.number, error))
+    def finished(self, error: str, raised: str) -> None:
+        """The pass is over, with the words and the class of an error or with neither."""
+        self.channel.say(BackwardFinished(self.number, error, raised))
 
     def step_started(self, node: Node, grads: Sequence[Grad | None]) -> int:
         """A node's rule runs; returns the node's number."""

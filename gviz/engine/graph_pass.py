@@ -69,20 +69,20 @@ class Pass:
         self._refuses_nan = anomaly.mode.enabled and anomaly.mode.check_nan
         before = thread.grad_enabled, thread.during, running.innermost, anomaly.evaluated.node
         thread.grad_enabled, running.innermost = self.create_graph, self
-        error = "interrupted"
+        error = "interrupted", ""
         try:
             with np.errstate(all="ignore"):  # PyTorch, too, says nothing of 0/0
                 self._count_edges()
                 self._start()
                 self._drain()
-            error = ""
+            error = "", ""
         except BaseException as raised:
-            error = str(raised) or type(raised).__name__
+            error = str(raised) or type(raised).__name__, type(raised).__name__
             raise
         finally:
             thread.grad_enabled, thread.during, running.innermost, anomaly.evaluated.node = before
             if self._report is not None and emit.channel is channel:
-                self._report.finished(error)
+                self._report.finished(*error)
 
     def will_run(self, node: Node | None) -> bool:
         """Whether this pass runs a node or takes a result there. RuntimeError for a leaf of which it is a result."""

@@ -13,7 +13,10 @@ from gviz.trace.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One error at event `seq`: its class and words, the node at fault (0: none), the stack where it was raised."""
+    """One error at event `seq`: its class and words, the node at fault (0: none), the stack where it was raised.
+
+    It ended the program, or else a backward pass.
+    """
 
     timeline: Timeline
     seq: int
@@ -21,6 +24,11 @@ class Trouble:
     message: str
     node: int
     frames: tuple[Frame, ...]
+
+    @property
+    def ended(self) -> str:
+        """What it ended, in words."""
+        return "the program failed" if isinstance(self.timeline.event(self.seq), Failed) else "a backward pass ended"
 
     @property
     def at(self) -> Frame | None:
@@ -71,4 +79,4 @@ def _of_a_pass(timeline: Timeline, seq: int, event: BackwardFinished) -> Trouble
     starts = (phase.start for phase in timeline.phases if phase.pass_nr == event.pass_nr)
     started = timeline.event(next(starts, seq))
     frames = timeline.stack(started.stack) if isinstance(started, BackwardStarted) else ()
-    return Trouble(timeline, seq, "RuntimeError", event.error, timeline.at(seq).node, frames)
+    return Trouble(timeline, seq, event.raised or "an error", event.error, timeline.at(seq).node, frames)

@@ -49,7 +49,7 @@ def _with_the_missing(trouble: Trouble, found: Finding) -> Finding:
         if state is None or not state.outputs or state.outputs[0].grad is not None:
             continue
         missing = why(timeline, moment, node, "grad")
-        text = f"the program failed with {shown(trouble.error)} because {shown(name)}.grad is None"
+        text = f"{trouble.ended} with {shown(trouble.error)} because {shown(name)}.grad is None"
         return replace(found, text=text, node=node, parts=(replace(missing, fix=""),), fix=missing.fix)
     return found
 

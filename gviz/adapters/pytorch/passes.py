@@ -35,11 +35,11 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
     thread.passes.append(current)
     before = thread.during, thread.steps
     thread.steps = []
-    error = "interrupted"
+    error = "interrupted", ""
     try:
         with _listening(session):  # the caller's is off while ``Tensor.backward`` is handled
             result = engine(roots, *args, **options)
-        error = ""
+        error = "", ""
         if session.is_heard:
             with without_overrides():
                 if captures:
@@ -47,14 +47,14 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
                 say_averaged(session, current.accumulated or ())
         return result
     except BaseException as raised:
-        error = str(raised) or type(raised).__name__
+        error = str(raised) or type(raised).__name__, type(raised).__name__
         raise
     finally:
         thread.passes.pop()
         thread.during, thread.steps = before
         session.forget(current)
         if session.is_heard:
-            session.channel.say(BackwardFinished(current.number, error))
+            session.channel.say(BackwardFinished(current.number, *error))
 
 
 def _listening(session: Session) -> AbstractContextManager[object]:

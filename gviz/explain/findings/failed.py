@@ -31,7 +31,7 @@ def explain(trouble: Trouble) -> Finding:
     """The error in its own words, with cause and remedy where they are known."""
     cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if trouble.says(words)), ("", ""))
     first = clipped(shown(trouble.message), 120)
-    text = cause or f"the program failed with {shown(trouble.error)}: {first}"
+    text = cause or f"{trouble.ended} with {shown(trouble.error)}: {first}"
     node = trouble.node
     parts = (
         (Finding("at", f"in the backward of {label_at(trouble.timeline, node)}", trouble.seq, node),) if node else ()
@@ -39,4 +39,4 @@ def explain(trouble: Trouble) -> Finding:
     return Finding("failed", text, trouble.seq, node, parts, fix, trouble.at)
 
 
-FAILED = Kind("failed", "error", "the program failed with an error of any other kind", explain=explain)
+FAILED = Kind("failed", "error", "the program or a backward pass ended with any other error", explain=explain)
