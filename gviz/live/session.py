@@ -191,6 +191,7 @@ class ControlledProgram:
         while data := self._terminal.read():
             self.printed.append(data)
             self._on_report(Written(data))
+        self._terminal.close()
 
     def _wait(self) -> None:
         code = self._process.wait()

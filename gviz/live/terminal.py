@@ -17,13 +17,14 @@ class Terminal:
     """Our end of a pty. The other one belongs to the program, once it has been started with it."""
 
     def __init__(self, columns: int, rows: int) -> None:
-        self._ours, self._inner = pty.openpty()
-        os.set_inheritable(self._ours, False)
+        ours, self._inner = pty.openpty()
+        os.set_inheritable(ours, False)
+        self._ours = open(ours, "r+b", buffering=0)  # noqa: SIM115  # closed by who reads it
         self.resize(columns, rows)
 
     def resize(self, columns: int, rows: int) -> None:
         """Tell the program the size of its terminal, in cells."""
-        with suppress(OSError):  # it has ended
+        with suppress(OSError, ValueError):  # it has ended
             fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", max(rows, 1), max(columns, 1), 0, 0))
 
     @contextmanager
@@ -37,18 +38,18 @@ class Terminal:
     def read(self) -> bytes:
         """Wait for output; empty when nobody can write any more."""
         try:
-            return os.read(self._ours, _PIECE)
-        except OSError:
+            return self._ours.read(_PIECE) or b""
+        except (OSError, ValueError):
             return b""
 
     def write(self, text: str) -> None:
         """Type something."""
         data = text.encode("utf-8", "surrogateescape")
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             while data:
-                data = data[os.write(self._ours, data) :]
+                data = data[self._ours.write(data) or 0 :]
 
     def close(self) -> None:
         """Hang up: programs that still run in this terminal get SIGHUP."""
         with suppress(OSError):
-            os.close(self._ours)
+            self._ours.close()

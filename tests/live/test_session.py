@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import time
+from pathlib import Path
 
 import pytest
 from driving_live import PATIENCE, Driver, is_gone
@@ -46,6 +47,24 @@ def start(tmp_path):
     for driver in made:
         driver.session.stop()
         assert is_gone(driver.session.pid)
+
+
+def open_terminals():
+    """How many terminals this process has made that are still open."""
+    links = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    return sum(os.path.lexists(link) and os.readlink(link).endswith("/ptmx") for link in links)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="asks Linux what is open")
+def test_the_terminal_of_a_program_that_has_ended_is_closed(start):
+    before = open_terminals()
+    driver = start("print('done')")
+    assert open_terminals() == before + 1
+    assert isinstance(driver.run("run"), Ended)
+    deadline = time.monotonic() + PATIENCE
+    while open_terminals() > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_the_program_is_held_node_by_node_and_keeps_its_exit_code(start):
