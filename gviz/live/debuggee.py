@@ -119,7 +119,7 @@ class Debuggee:
             self._end()
 
     def _pause(self) -> None:
-        if self._gate is not None:
+        if self._gate is not None and not self._gate.pausing:
             self._gate.pause()
             threading.Thread(target=partial(self._poke, self._gate), name="gviz pause", daemon=True).start()
 

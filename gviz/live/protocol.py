@@ -90,7 +90,7 @@ _decode = msgspec.msgpack.Decoder(Message).decode
 
 
 class Connection:
-    """One end of the socket. `receive` belongs to one thread, `send` to any."""
+    """One end of the socket. `receive` belongs to one thread, `send` to any: a message is small, and sent at once."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -113,7 +113,7 @@ class Connection:
             return None
         try:
             message: Message = _decode(body)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
         return message
 
