@@ -117,6 +117,11 @@ class Place:
         return self.word.lower() in (op.name.lower(), op.grad_fn.lower())
 
 
+def holds(told: Any) -> bool:
+    """Whether what an expression gave is true: of a tensor, whether it has elements and all of them are."""
+    return bool(told) if isinstance(told, bool | np.bool_) else bool(np.size(told) and np.all(told))
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """An expression over `NAMES` in the language of `gviz.where.guarded`, compiled once."""
@@ -126,8 +131,7 @@ class Condition:
 
     def holds(self, moment: dict[str, Any]) -> bool:
         """Whether it is true of a moment, a dictionary that gives `NAMES`; raises whatever the expression raises."""
-        told = guarded.evaluate(self.code, moment)
-        return bool(told) if isinstance(told, bool | np.bool_) else bool(np.all(told))
+        return holds(guarded.evaluate(self.code, moment))
 
 
 @dataclass(frozen=True, slots=True)

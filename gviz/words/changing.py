@@ -13,7 +13,7 @@ from gviz.plain_text import clipped
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.values import Array
-from gviz.where import Aspect, Stop, guarded, place, split_aspect
+from gviz.where import Aspect, Stop, guarded, holds, place, split_aspect
 from gviz.where.guarded import FACTS, FUNCTIONS, METHODS
 from gviz.words.expressions import NODE, dotted, evaluated, parsed
 from gviz.words.names import NamedNodes
@@ -53,7 +53,7 @@ class Changes(Hits):
         if not self._stop.holds:
             return not _same(self._value(n - 1), self._value(n))
         told = self._value(n)
-        return told is not None and bool(told.size) and bool(told.all())
+        return told is not None and holds(told)
 
     def _value(self, n: int) -> Array | None:
         """What the expression is at a moment; None where it cannot be told."""

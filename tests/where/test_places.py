@@ -96,6 +96,8 @@ def test_what_is_no_stop_is_refused_in_one_line(text):
         ("norm(value) < np.float64(1)", False),
         ("all(abs(v) > 3 for v in value)", True),
         ("name == 'x' and event != 'backward'", True),
+        ("value[:0] > 3", False),
+        ("all(value[:0] > 3)", True),
     ],
 )
 def test_conditions(text, holds):
