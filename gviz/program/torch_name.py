@@ -81,8 +81,10 @@ def install() -> None:
 
 def is_imported_by(code: CodeType) -> bool:
     """Whether a program says ``import torch`` anywhere in its own file."""
-    imports = (step.argval for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME")
-    if any(name.partition(".")[0] == "torch" for name in imports):
+    steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
+    # Before it come how far up the package the name is looked for, 0 for none, and what is taken from it.
+    imports = ((steps[at - 2].argval, step.argval) for at, step in enumerate(steps) if step.opname == "IMPORT_NAME")
+    if any(level == 0 and name.partition(".")[0] == "torch" for level, name in imports):
         return True
     return any(is_imported_by(part) for part in code.co_consts if isinstance(part, CodeType))
 

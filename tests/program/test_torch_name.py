@@ -152,6 +152,8 @@ def test_a_program_without_torch_is_left_alone(tmp_path):
         ("import torchvision", False),
         ("torch = 1\ntorch.nn", False),
         ("from . import torch", False),
+        ("from .torch import nn", False),
+        ("from .torch import nn\nfrom torch import nn", True),
         ("'import torch'", False),
     ],
 )
