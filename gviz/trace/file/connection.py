@@ -6,6 +6,7 @@ import os
 import sqlite3
 import stat
 import time
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,23 +24,39 @@ _INSTRUCTIONS_BETWEEN_LOOKS = 100_000
 _LONGEST_REASON = 200
 
 
+class _Limit:
+    """The time that a query may take. SQLite holds it, so that it does not hold the connection."""
+
+    def __init__(self) -> None:
+        self._deadline = 0.0
+
+    def begin(self) -> None:
+        """A query begins."""
+        self._deadline = time.monotonic() + SECONDS_A_QUERY
+
+    def is_over(self) -> bool:
+        """Whether the query is to be given up."""
+        return time.monotonic() > self._deadline
+
+
 class Connection:
     """A trace file open for reading. Every failure is a GvizError with exit code 3."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         _look_at(path)
-        self._deadline = 0.0
+        self._limit = _Limit()
         self._sqlite = self._connected()
+        self._closed = weakref.finalize(self, self._sqlite.close)  # at the latest when nobody has it any more
         try:
             self._check()
         except BaseException:
-            self._sqlite.close()
+            self.close()
             raise
 
     def rows(self, sql: str, parameters: Iterable[object] = ()) -> list[Any]:
         """The answer to a query, within a limit of time."""
-        self._deadline = time.monotonic() + SECONDS_A_QUERY
+        self._limit.begin()
         try:
             return self._sqlite.execute(sql, tuple(parameters)).fetchall()
         except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, MemoryError) as trouble:
@@ -47,7 +64,7 @@ class Connection:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._sqlite.close()
+        self._closed()
 
     def _connected(self) -> sqlite3.Connection:
         try:
@@ -78,8 +95,8 @@ class Connection:
         uri = f"file:{quote(os.path.abspath(self.path))}?{options}"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_FIELD)
-        connection.set_progress_handler(self._too_late, _INSTRUCTIONS_BETWEEN_LOOKS)
-        self._deadline = time.monotonic() + SECONDS_A_QUERY
+        connection.set_progress_handler(self._limit.is_over, _INSTRUCTIONS_BETWEEN_LOOKS)
+        self._limit.begin()
         try:
             for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "query_only = ON"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
@@ -88,9 +105,6 @@ class Connection:
             connection.close()
             raise
         return connection
-
-    def _too_late(self) -> bool:
-        return time.monotonic() > self._deadline
 
     def _check(self) -> None:
         """Raises GvizError unless the file is a trace that this version reads, and defines nothing else."""
