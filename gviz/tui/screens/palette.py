@@ -21,7 +21,7 @@ Entry = tuple[str, str, str]
 _WISHES: tuple[Entry, ...] = (
     ("Go to first NaN", "goto nan", "where a nan or inf was born"),
     ("Go to first error", "goto error", "where the program failed"),
-    ("Go to backward", "goto bwd", "where the next backward pass begins"),
+    ("Go to next phase", "phase", "where the next forward, backward or optimizer part begins"),
     ("Go to end", "goto end", "the last event"),
     ("Go to event…", "goto @", "by its number"),
     ("Run to node…", "until ", "forward to a name, line or operation"),
