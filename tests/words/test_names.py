@@ -38,7 +38,8 @@ def test_a_word_that_the_program_does_not_have_is_no_module():
         last(known, f"{strange}.0.weight", end)
 
 
-def test_modules_that_share_a_name_are_told_apart_by_number():
+def test_modules_that_share_a_name_are_told_apart_by_their_variables():
     known, end = names(two_nets)
-    with pytest.raises(GvizError, match="several are called weight"):
-        last(known, "two.weight", end)
+    assert last(known, "one.weight", end) != last(known, "two.weight", end)
+    with pytest.raises(GvizError, match="there is no weight"):
+        last(known, "weight", end)
