@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, cast
 
 import msgspec
@@ -120,7 +120,12 @@ def _held_by(names: Mapping[str, object], thing: object) -> str:
 
 
 def _members(held: object) -> Iterator[Mapping[object, object]]:
-    """What an object has in it, a model's modules too; no code of the program runs for that."""
+    """What an object has in it, a model's modules too; no code of the program runs for that.
+
+    What a library has in it is none of the program's, and much.
+    """
+    if type(held) is ModuleType:
+        return
     try:
         attributes = object.__getattribute__(held, "__dict__")
     except AttributeError:
