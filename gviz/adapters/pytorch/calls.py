@@ -6,7 +6,7 @@ What a call made is read off its result afterwards; only a few functions need mo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -14,7 +14,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import attributes, operations, writes
-from gviz.adapters.pytorch.created import NO_CALL, Call, Operand, Untracked, untracked
+from gviz.adapters.pytorch.arguments import call_of, tensors_in
+from gviz.adapters.pytorch.created import NO_CALL, Call, untracked
 from gviz.adapters.pytorch.graph import edge_of, enter, visit
 from gviz.adapters.pytorch.marks import grad_fn_of
 from gviz.adapters.pytorch.outputs import version_of
@@ -76,7 +77,7 @@ class Listening(TorchFunctionMode):
                 observe(session, function, args, kwargs, (result,), _is_silent(caller))
                 return
         elif isinstance(result, (tuple, list)):
-            outputs = tuple(_tensors(result))
+            outputs = tuple(tensors_in(result))
             if outputs:
                 observe(session, function, args, kwargs, outputs, _is_silent(caller))
         if isinstance(first, torch.Tensor) and (
@@ -137,50 +138,6 @@ _WITH_STATISTICS = {"batch_norm"}
 """Functions that write to what they are given and count no version."""
 
 
-def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> Call:
-    """A call as events describe it."""
-    called = operations.called(function)
-    given: list[tuple[str, Operand]] = []
-    attrs: list[tuple[str, Any]] = []
-    names = operations.argument_names(function, len(args)) if len(args) > 1 or kwargs else ()
-    for place, value in enumerate(args):
-        name = names[place] if place < len(names) else ""
-        if isinstance(value, (int, float)) and _is_operand(called, place, len(args)):
-            given.append((name, value))
-        elif tensors := _tensors_of(value):
-            given.extend((name, tensor) for tensor in tensors)
-        else:
-            attrs.append((name or f"argument{place}", plain(value)))
-    for name, value in kwargs.items():
-        if tensors := _tensors_of(value):
-            given.extend((name, tensor) for tensor in tensors)
-        elif name not in ("_stacklevel",):
-            attrs.append((name, plain(value)))
-    no_gradient = [Untracked(*it) for it in given if not (isinstance(it[1], torch.Tensor) and it[1].requires_grad)]
-    return Call(called, [operand for _, operand in given], tuple(attrs), in_place, no_gradient)
-
-
-_WITH_NUMBERS = {"add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder"}
-
-
-def _is_operand(name: str, place: int, given: int) -> bool:
-    """Whether a Python number at this place takes part as a tensor would."""
-    return ((place, given) == (1, 2) and name.rstrip("_") in _WITH_NUMBERS) or (place, name) == (2, "setitem")
-
-
-def plain(value: Any) -> Any:
-    """An argument as plain data."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (tuple, list)):
-        return tuple(plain(item) for item in value)
-    if isinstance(value, slice):
-        return ("slice", plain(value.start), plain(value.stop), plain(value.step))
-    if isinstance(value, torch.Tensor):
-        return f"tensor of shape {tuple(value.shape)}"
-    return getattr(value, "__name__", None) or str(value)[:200]
-
-
 def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor]) -> None:
     """Announce results that autograd does not track."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
@@ -212,21 +169,6 @@ def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str
     if not torch.is_grad_enabled():
         return "no_grad"
     return "dtype" if not (result.is_floating_point() or result.is_complex()) else "no_grad"
-
-
-def _tensors_of(value: Any) -> Sequence[torch.Tensor]:
-    """The tensors that an argument is or holds."""
-    if isinstance(value, torch.Tensor):
-        return (value,)
-    return list(_tensors(value)) if isinstance(value, (tuple, list)) else ()
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _tensors(value)
 
 
 def _is_silent(frame: Any) -> str:
