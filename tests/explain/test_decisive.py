@@ -80,7 +80,7 @@ def test_dropout_in_the_training_of_a_head_on_fixed_features_is_active_on_purpos
 
 def test_one_flat_function_is_no_row_of_them():
     def program():
-        w = torch.tensor([10.0], requires_grad=True)
+        w = torch.tensor([8.0], requires_grad=True)
         (torch.sigmoid(w) * 1.0).sum().backward()
         return w
 
@@ -188,3 +188,14 @@ def test_what_is_detached_to_be_looked_at_is_no_use_that_brought_nothing():
     timeline = recorded(program)
     parts = why(timeline, timeline.at(len(timeline)), 1, "grad").parts
     assert [part.kind for part in parts] == ["contribution"]
+
+
+def test_graphs_that_were_kept_until_a_function_ended_were_kept():
+    def program():
+        w, losses = torch.ones(2, requires_grad=True), []
+        for _ in range(6):
+            losses.append((w * w).sum())
+            losses[-1].backward()
+            w.grad = None
+
+    assert "graphs-kept" in found(program)
