@@ -129,7 +129,9 @@ def idle_bias(layers):
         torch.manual_seed(0)
         first, norm = torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8)
         net = [torch.nn.Linear(8, 8) for _ in range(layers)]
-        x = norm(first(torch.randn(16, 4)))
+        for module in (first, norm, *net):
+            module.double()
+        x = norm(first(torch.randn(16, 4, dtype=torch.float64)))
         for layer in net:
             x = torch.sigmoid(layer(x))
         x.pow(2).mean().backward()

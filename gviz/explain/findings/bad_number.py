@@ -173,11 +173,11 @@ def _what(value: Value | None) -> str:
 
 def found(survey: Survey) -> Iterator[Finding]:
     """The first nan or inf that reached a loss or a ``.grad``; else, as a suspicion, one that was stopped."""
-    timeline = survey.timeline
-    first = next(_reached(survey), None)
+    timeline, seq = survey.timeline, survey.timeline.first_bad()
+    first = next(_reached(survey), None) if seq else None
     if first is not None:
         yield followed(timeline, first)
-    elif seq := timeline.first_bad():
+    elif seq:
         stopped = followed(timeline, _place_of(timeline, seq))
         if not _is_a_mask(timeline, stopped.node):
             healed = Finding("healed", "it reached no loss and no .grad: something on the way has stopped it")
