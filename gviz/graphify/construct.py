@@ -43,7 +43,7 @@ def construct(tree: ast.Module, frame: Frame, what: str) -> Construct | None:
     path = _path_to(tree, frame)
     if path is None:
         return None
-    if what == "mask":
+    if what.startswith("mask "):
         return Construct("index", path[-1], path)
     for kind, _, name in _TESTS:
         if isinstance(path[-1], kind):  # a test whose jump is all that reads

@@ -6,20 +6,17 @@ import ast
 from copy import deepcopy
 
 from gviz.graphify.advice import Advice, code, operand
-from gviz.graphify.condition import condition
+from gviz.graphify.condition import condition, tensors
 from gviz.graphify.construct import Construct
 
 _KINDS = {"boolean": "a Python bool", "integer": "a Python int", "number": "a Python number",
           "array": "an array of numpy", "index": "an index of Python's"}  # fmt: skip
-_FUNCTIONS = {
-    ("max", 1): "{}.max()", ("max", 2): "torch.maximum({}, {})",
-    ("min", 1): "{}.min()", ("min", 2): "torch.minimum({}, {})",
-    ("sorted", 1): "torch.sort({}).values",
-}  # fmt: skip
-"""What builtin functions of so many arguments are on tensors."""
-_MATH = frozenset(
-    {"sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "floor", "ceil", "log2", "log10", "atan2", "hypot"}
-)
+_MATH = frozenset({"sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "floor", "ceil", "log2", "log10"})
+_OF_TWO = frozenset({"atan2", "hypot"})
+_ELEMENTWISE = (
+    ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Name, ast.Constant,
+    ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop,
+)  # fmt: skip
 
 
 def left(found: Construct, what: str) -> Advice:
@@ -43,24 +40,47 @@ def _in_tensors(node: ast.AST, modules: frozenset[str]) -> str:
     match node:
         case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.GeneratorExp() as each]):
             return f"({test}).{name}()" if (test := _vectorized(each)) else ""
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if (name, len(args)) in _FUNCTIONS:
-            return _FUNCTIONS[name, len(args)].format(*map(_as_tensor, args))
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=function), args=args) if name in modules:
-            return f"torch.{function}({', '.join(map(code, args))})" if function in _MATH else ""
+        case ast.Call(func=ast.Name(id="max" | "min" as name), args=[a, b], keywords=[]):
+            sign = ">" if name == "max" else "<"
+            return f"torch.where({code(ast.Compare(b, [_SIGNS[sign]], [a]))}, {code(b)}, {code(a)})"
+        case ast.Call(func=ast.Name(id="max" | "min" as name), args=[values], keywords=[]):
+            return f"{stacked}.{name}()" if (stacked := _stacked(values)) else ""
+        case ast.Call(func=ast.Name(id="sorted"), args=[values], keywords=[]):
+            return f"torch.sort({stacked}).values" if (stacked := _stacked(values)) else ""
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=function), args=[x]) if name in modules:
+            return f"torch.{function}({code(x)})" if function in _MATH else ""
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=function), args=[x, y]) if name in modules:
+            given = f"torch.as_tensor({code(x)}), torch.as_tensor({code(y)})"
+            return f"torch.{function}({given})" if function in _OF_TWO else ""
         case ast.Subscript(value=ast.Name() as items, slice=place):
-            return f"torch.as_tensor({code(items)})[{code(place)}]   # a tensor in place of the list"
+            return f"torch.as_tensor({code(items)})[{code(place)}]   # a tensor in place of the list, of numbers"
     return ""
 
 
-def _as_tensor(node: ast.expr) -> str:
-    return f"torch.tensor({code(node)})" if isinstance(node, ast.Constant) else code(node)
+_SIGNS: dict[str, ast.cmpop] = {">": ast.Gt(), "<": ast.Lt()}
+
+
+def _stacked(values: ast.expr) -> str:
+    """A tensor, or a list of tensors, as one tensor; empty for what has numbers among them, or is not known."""
+    match values:
+        case ast.List(elts=elements) | ast.Tuple(elts=elements) if any(
+            isinstance(one, ast.Constant | ast.Starred) for one in elements
+        ):
+            return ""
+        case ast.List() | ast.Tuple() | ast.ListComp():
+            return f"torch.stack({code(values)})"
+        case ast.Name() | ast.Attribute() | ast.Subscript():
+            return f"torch.stack(tuple({code(values)}))"
+    return ""
 
 
 def _vectorized(each: ast.GeneratorExp) -> str:
     """What a generator says of each element, said of all at once: ``v < 0`` for v in x is ``x < 0``."""
     match each.generators:
-        case [ast.comprehension(target=ast.Name(id=name), iter=all_of_them, ifs=[])]:
-            return condition(_Renamed(name, all_of_them).visit(deepcopy(each.elt)))
+        case [ast.comprehension(target=ast.Name(id=name), iter=values, ifs=[])] if stacked := _stacked(values):
+            if all(isinstance(part, _ELEMENTWISE) for part in ast.walk(each.elt)):
+                by = ast.parse(stacked, mode="eval").body
+                return condition(_Renamed(name, by).visit(deepcopy(each.elt)))
     return ""
 
 
@@ -75,8 +95,10 @@ class _Renamed(ast.NodeTransformer):
 def _sliced(bound: ast.Slice, found: Construct) -> Advice:
     part = found.holder(ast.Subscript)
     x = code(part.value) if isinstance(part, ast.Subscript) else "x"
+    if not isinstance(part, ast.Subscript) or part.slice is not bound or bound.step is not None:
+        x = "<the tensor>"
     tests = [
-        f"(torch.arange(len({x})) {sign} {code(operand(end))})"
+        f"(torch.arange(len({x})) {sign} {_end(end, x)})"
         for sign, end in ((">=", bound.lower), ("<", bound.upper))
         if end is not None
     ]
@@ -84,6 +106,14 @@ def _sliced(bound: ast.Slice, found: Construct) -> Advice:
         "the number of elements depends on the data, and every size in a static graph is fixed",
         (f"keep the size and use a mask of the first dimension: {' & '.join(tests) or 'mask'}",),
     )
+
+
+def _end(end: ast.expr, x: str) -> str:
+    """Where a slice ends; from the back as from the front."""
+    match end:
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(back))):
+            return f"len({x}) - {back}"
+    return code(tensors(end))
 
 
 def _tensor(node: ast.AST, found: Construct) -> str:

@@ -9,6 +9,7 @@ from gviz.graphify.advice import Advice, code, operand
 from gviz.graphify.condition import condition
 from gviz.graphify.construct import Construct, Kind
 from gviz.graphify.left import left
+from gviz.graphify.loops import changes, cut_short, ended, of_for, of_while
 
 
 def advice(found: Construct, what: str) -> Advice:
@@ -26,13 +27,21 @@ def _if(found: Construct, what: str) -> Advice:
             return Advice(why, (f"choose a number, and look up what it stands for later: {_either(node, '1', '0')}",))
         case ast.If(body=[*_, ast.Raise()]):
             return _assert(found, what)
-        case ast.If(body=[*_, ast.Break() | ast.Continue() as end]):
-            return _ended(node, end, found)
+        case ast.If(body=[ast.Break()], orelse=[]):
+            return ended(node.test, found)
+        case ast.If(body=[ast.Continue()], orelse=[]):
+            return cut_short(node.test, found)
         case ast.If(body=body, orelse=orelse) if all(isinstance(part, ast.Expr) for part in (*body, *orelse)):
             return Advice(why, (f"do this after the graph has run, which returns {condition(node.test)}",))
         case ast.If() if chosen := _chosen(node, found):
             return Advice(why, (chosen,))
     return Advice(why, (f"compute both sides, then choose each result: {_either(node, 'of_if', 'of_else')}",))
+
+
+_NO_TENSORS = (
+    ast.JoinedStr, ast.Lambda, ast.Dict, ast.List, ast.Tuple, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp,
+    ast.GeneratorExp,
+)  # fmt: skip
 
 
 def _either(node: ast.AST, one: str, other: str) -> str:
@@ -42,27 +51,9 @@ def _either(node: ast.AST, one: str, other: str) -> str:
 
 def _is_text(node: ast.expr) -> bool:
     """Whether an expression is plainly no tensor and no number, so that no ``where`` takes it."""
-    return isinstance(node, ast.Constant | ast.JoinedStr | ast.Lambda | ast.Dict) and not (
-        isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex)
-    )
-
-
-def _ended(node: ast.If, end: ast.Break | ast.Continue, found: Construct) -> Advice:
-    """A round that ends early, and with ``break`` the loop."""
-    loop = found.holder(ast.While, ast.For)
-    name = next((pair[0] for pair in map(_assigned, ([part] for part in getattr(loop, "body", ()))) if pair), "x")
-    test = condition(node.test)
-    if isinstance(end, ast.Continue):
-        why = "which rounds are cut short depends on the data, and a static graph has those of the run that made it"
-        return Advice(why, (f"{name} = torch.where({test}, {name}, next_{name})   # for all that the round sets",))
-    return Advice(
-        "how often it goes round depends on the data, and a static graph has the rounds of the run that made it",
-        (
-            "for _ in range(LIMIT):   # as many rounds as it can ever take; those that are too many change nothing",
-            f"    done = done | ({test})   # before the loop: torch.tensor(False)",
-            f"    {name} = torch.where(done, {name}, next_{name})   # and so all that the loop sets",
-        ),
-    )
+    if isinstance(node, ast.Constant):
+        return not isinstance(node.value, int | float | complex)
+    return isinstance(node, _NO_TENSORS)
 
 
 def _match(found: Construct, what: str) -> Advice:
@@ -76,7 +67,7 @@ def _chosen(node: ast.If, found: Construct) -> str:
     """An ``if`` whose sides give one value each, as one expression; empty if they do more."""
     test, other = condition(node.test), node.orelse or _following(node, found)
     match node.body, other:
-        case [ast.Return(value=ast.expr() as a)], [ast.Return(value=ast.expr() as b)]:
+        case [ast.Return(value=ast.expr() as a)], [ast.Return(value=ast.expr() as b)] if not _is_text(a) | _is_text(b):
             return f"return torch.where({test}, {code(a)}, {code(b)})"
     assigned = _assigned([node])
     return f"{assigned[0]} = {assigned[1]}" if assigned else ""
@@ -89,10 +80,9 @@ def _assigned(body: Sequence[ast.stmt]) -> tuple[str, str] | None:
             name, value = _assigned(inner) or ("", "")
             other_name, other = (_assigned(orelse) or ("", "")) if orelse else (name, name)
             return (name, f"torch.where({condition(test)}, {value}, {other})") if name and name == other_name else None
-        case [ast.Assign(targets=[ast.Name(id=name)], value=value)]:
-            return name, code(value)
-        case [ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value)]:
-            return name, code(ast.BinOp(target, op, value))
+    match changes(body):
+        case [(name, new)] if not _is_text(new):
+            return name, code(new)
     return None
 
 
@@ -105,34 +95,11 @@ def _following(node: ast.If, found: Construct) -> list[ast.stmt]:
     return [ast.Pass()]
 
 
-def _while(found: Construct, what: str) -> Advice:
-    node = found.node
-    name, value = (_assigned(node.body) if isinstance(node, ast.While) else None) or ("x", "next_x")
-    test = condition(node.test) if isinstance(node, ast.While) else "condition"
-    return Advice(
-        "how often it goes round depends on the data, and a static graph has the rounds of the run that made it",
-        (
-            "for _ in range(LIMIT):   # as many rounds as it can ever take; those that are too many change nothing",
-            f"    {name} = torch.where({test}, {value}, {name})",
-        ),
-    )
-
-
 def _for(found: Construct, what: str) -> Advice:
-    node, bound, index = found.node, "bound", "i"
-    if isinstance(node, ast.For | ast.comprehension) and isinstance(node.target, ast.Name):
-        index = "i" if node.target.id == "_" else node.target.id
-        match node.iter:
-            case ast.Call(args=[*_, last]):
-                bound = code(operand(last))
-    name, value = (_assigned(node.body) if isinstance(node, ast.For) else None) or ("x", "next_x")
-    return Advice(
-        "the number of rounds depends on the data, and a static graph has those of the run that made it",
-        (
-            f"for {index} in range(LIMIT):   # as many rounds as it can ever take",
-            f"    {name} = torch.where({index} < {bound}, {value}, {name})",
-        ),
-    )
+    match found.node:
+        case ast.For(iter=values) | ast.comprehension(iter=values) if what in ("list", "array"):
+            return left(Construct("value", values, (*found.path, found.node)), what)
+    return of_for(found, what)
 
 
 def _assert(found: Construct, what: str) -> Advice:
@@ -146,23 +113,26 @@ def _filter(found: Construct, what: str) -> Advice:
     test = condition(found.node) if isinstance(found.node, ast.expr) else "condition"
     return Advice(
         "which elements are kept depends on the data, and a static graph keeps those of the run that made it",
-        (f"keep every element, with a mask beside them: torch.where({test}, element, 0.0)",),
+        (f"keep every element, with a mask beside them: torch.where({test}, <element>, 0)",),
     )
 
 
 def _index(found: Construct, what: str) -> Advice:
     why = "the number of elements depends on the data, and every size in a static graph is fixed"
-    if not isinstance(found.node, ast.Subscript):
-        return Advice(why, ("keep the size and use the mask: torch.where(mask, x, 0.0)",))
+    if not isinstance(found.node, ast.Subscript) or isinstance(found.node.slice, ast.Tuple):
+        return Advice(why, ("keep the size and use the mask: torch.where(<mask>, <tensor>, 0)",))
     x, mask = code(found.node.value), code(found.node.slice)
+    _, own, of = what.split()
+    whole = mask if own == of else f"({mask})[...{', None' * (int(of) - int(own))}]"
+    flat, places = (x, f"({mask})") if own == "1" else (f"{x}.flatten(0, {int(own) - 1})", f"({mask}).flatten()")
+    order = f"torch.argsort({places}.logical_not(), stable=True)"
     if _in_cat(found):
-        order = f"order = torch.argsort(({mask}).logical_not(), stable=True)"
-        return Advice(why, (f"{order}   # those of the mask first, in their order", f"{x}[order]"))
+        return Advice(why, (f"order = {order}   # those of the mask first, in their order", f"{flat}[order]"))
     return Advice(
         why,
         (
-            f"torch.where({mask}, {x}, 0.0)               # the same size; for a mean divide by ({mask}).sum()",
-            f"{x}[torch.argsort(({mask}).logical_not(), stable=True)]   # or: those of the mask first",
+            f"torch.where({whole}, {x}, 0)               # the same size; for a mean divide by ({mask}).sum()",
+            f"{flat}[{order}]   # or: those of the mask first",
         ),
     )
 
@@ -194,13 +164,15 @@ def _sizes(found: Construct, what: str) -> Advice:
             ),
         )
     if what == "bincount":
-        return Advice(why, ("torch.zeros(LIMIT).scatter_add(0, x, torch.ones_like(x, dtype=torch.float32))",))
-    return Advice(why, ("keep the size and use the mask: torch.where(mask, x, 0.0)",))
+        counted = code(operand(found.node))
+        ones = f"torch.ones_like({counted})"
+        return Advice(why, (f"torch.zeros(LIMIT, dtype=torch.int64).scatter_add(0, {counted}, {ones})",))
+    return Advice(why, ("keep the size and use a mask of what counts: torch.where(<mask>, <tensor>, 0)",))
 
 
 _ADVICE: dict[Kind, Callable[[Construct, str], Advice]] = {
     "if": _if,
-    "while": _while,
+    "while": of_while,
     "for": _for,
     "match": _match,
     "assert": _assert,

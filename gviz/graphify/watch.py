@@ -36,7 +36,8 @@ class Watch:
         """An operation made new tensors."""
         others = [tensor._array.dtype for tensor in refs[1:]]
         if is_sized_by_data(op, others):
-            self._note("mask" if is_by_mask(op, others) else op.name)
+            dimensions = f"{refs[1]._array.ndim} {refs[0]._array.ndim}" if len(refs) > 1 else ""
+            self._note(f"mask {dimensions}" if is_by_mask(op, others) else op.name)
 
     def _note(self, what: str) -> None:
         channel = emit.channel
