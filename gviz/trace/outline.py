@@ -83,9 +83,12 @@ class Outline:
     def errors(self) -> tuple[int, ...]:
         """The events that tell of an error: the ends of passes whose error was caught, and `failures`."""
         self._log.prefetch([*self._failed_passes, *self.failures])
-        uncaught = {expect(self._events, seq, e.Failed).message for seq in self.failures}
         ended = [(seq, expect(self._events, seq, e.BackwardFinished).error) for seq in self._failed_passes]
-        return tuple(sorted([*(seq for seq, error in ended if error not in uncaught), *self.failures]))
+        uncaught = set()
+        for failure in self.failures:
+            message = expect(self._events, failure, e.Failed).message
+            uncaught.add(max((seq for seq, error in ended if seq < failure and error == message), default=0))
+        return tuple(sorted([*(seq for seq, _ in ended if seq not in uncaught), *self.failures]))
 
     @property
     def _failed_passes(self) -> list[int]:

@@ -98,6 +98,8 @@ class Hits:
         """The places in a stretch of the events that concern the stop's place, and their nodes, from columns alone."""
         columns = self._timeline.columns(start, end)
         wanted = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in self._stop.kinds])
+        if self._stop.event == "error":  # a pass may have ended without one, or with that of the failure after it
+            wanted &= np.isin(np.arange(start, end), self._timeline.errors)
         if self._meant is not None:
             wanted &= self._concerning(self._meant, columns, wanted, start)
         rows = np.flatnonzero(wanted)
@@ -146,4 +148,6 @@ def is_of(word: str, event: Event) -> bool:
             return isinstance(event, e.NodeCreated) and any(output.view_of for output in event.outputs)
         case "nan" | "inf":
             return any(getattr(stats, word) for value in values(event) if (stats := value.statistics()) is not None)
+        case "error":
+            return not isinstance(event, e.BackwardFinished) or bool(event.error)
     return True

@@ -25,6 +25,7 @@ SEARCHED = 100
 HELD = ("breakpoint", "paused", "post_mortem", "the program is")
 """How reasons begin that are worth more than what the event is: a stop that was asked for, a program that is held."""
 LIVE_END = "live end"
+FIRST_BAD = "first nan or inf"
 ENDS = {
     "end of recording": "nothing comes after this event",
     "start of recording": "nothing was before it",
@@ -257,4 +258,4 @@ class Cursor:
             return LIVE_END if self.growing else "end of recording"
         if isinstance(event, Marked):
             return f"mark {shown(event.name)}"
-        return "first nan" if reason == "continue" and position == self.timeline.first_bad() else reason
+        return FIRST_BAD if reason == "continue" and position == self.timeline.first_bad() else reason

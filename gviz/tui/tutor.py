@@ -47,7 +47,7 @@ PAGES = (
          "b", "b", lambda seen: bool(seen.session.cursor.breakpoints.listed)),
     Page("To the first event, without running anything:",
          "<", "goto start", lambda seen: seen.session.cursor.position == 0),
-    Page("Run to the next stop: your breakpoint, an error, the first nan, a mark, or the end. C runs back.",
+    Page("Run to the next stop: your breakpoint, an error, the first nan or inf, a mark, or the end. C runs back.",
          "c", "c", _command("continue")),
     Page("Commands are typed after a colon; Tab completes them. Watch the gradient of x at every stop:",
          ":watch x.grad (Enter)", "watch x.grad", lambda seen: "x.grad" in seen.session.cursor.asker.watched),

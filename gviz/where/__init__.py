@@ -41,7 +41,7 @@ EVENTS: dict[str, tuple[type[e.Event], ...]] = {
     "view": (e.NodeCreated,),
     "nan": (e.NodeCreated, e.StorageWritten, e.GradFlowed, e.GradAccumulated),
     "inf": (e.NodeCreated, e.StorageWritten, e.GradFlowed, e.GradAccumulated),
-    "error": (e.Failed,),
+    "error": (e.BackwardFinished, e.Failed),
 }
 """What ``on EVENT`` may name, and the events it may happen in."""
 

@@ -7,6 +7,8 @@ from driving import app_of, transcript
 from recording import events_of
 
 import gviz.engine as torch
+from gviz import emit
+from gviz import events as e
 from gviz.render.boxes.options import Options
 from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
@@ -47,6 +49,30 @@ def test_running_on_stops_there_in_both_directions(timeline):
     (error,) = timeline.errors
     assert f"event {error}" in transcript(timeline, "continue", at=1)
     assert f"event {error}" in transcript(timeline, "reverse-continue", at=len(timeline))
+
+
+def test_a_breakpoint_on_error_stops_there_too(timeline):
+    (error,) = timeline.errors
+    said = transcript(timeline, "break on error", "continue", "continue", at=1)
+    assert f"event {error}," in said
+    assert said.count("breakpoint 1.") == 1
+
+
+def test_an_error_that_was_caught_once_and_not_the_second_time_is_two():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        y = x * x
+        y.backward()
+        with contextlib.suppress(RuntimeError):
+            y.backward()
+        try:
+            y.backward()
+        except RuntimeError as error:
+            emit.channel.say(e.Failed(type(error).__name__, str(error), 0, 0, ""))
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    assert [type(timeline.event(n)).__name__ for n in timeline.errors] == ["BackwardFinished", "Failed"]
+    assert timeline.errors[0] < timeline.errors[1] - 1, "the pass whose error nobody caught is not told twice"
 
 
 def test_the_node_has_failed_from_then_on_in_box_and_tape(timeline, product):

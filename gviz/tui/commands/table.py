@@ -123,7 +123,7 @@ _TIME = (
     Spec("reverse-finish", ("rf",), "[N]", "to the start of the current module call, else of the current pass",
          _moves(navigation.reverse_finish, "finish", backward=True), repeats=True),
     Spec("continue", ("c", "cont"), "[N]",
-         "to the next stop: a breakpoint, an error, the first nan, a mark, else the end",
+         "to the next stop: a breakpoint, an error, the first nan or inf, a mark, else the end",
          lambda session, command: session.cursor.run_on(command.count), repeats=True, runs="continue", searches=True),
     Spec("reverse-continue", ("rc",), "[N]", "to the stop before",
          lambda session, command: session.cursor.run_on(command.count, backward=True), repeats=True, searches=True),

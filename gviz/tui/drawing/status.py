@@ -72,7 +72,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> list[tu
 def _reason(stop: Arrival, glyphs: Glyphs) -> str:
     if stop.backward and stop.reason not in ("start of recording", "error"):
         return f"{glyphs.back} back to {stop.position}"
-    if stop.reason in ("error", "first nan"):
+    if stop.reason in ("error", "first nan or inf"):
         return f"stopped: {stop.reason}"
     if stop.position > stop.start:
         return f"{stop.reason} {glyphs.now}" if stop.reason in BY_NAME else stop.reason
