@@ -30,8 +30,8 @@ class Names:
     """The names of a trace's nodes. A pure function of the trace: nothing is imported, nothing is run.
 
     `given` is the name the program gave a node, if any; `nodes` are in order of creation; `runs` are the places in it
-    where a series made at one stack begins, `op` the name of an operation. Where the program `goes_on` after them, the
-    last nodes are steps on the way until their statement is over.
+    where a series made at one stack begins, `op` the name of an operation and `module` that of the module of a scope.
+    Where the program `goes_on` after them, the last nodes are steps on the way until their statement is over.
     """
 
     def __init__(
@@ -44,10 +44,11 @@ class Names:
         sources: Mapping[str, str | None],
         *,
         op: Callable[[int], str] = str,
+        module: Callable[[int], str] = lambda scope: "",
         goes_on: bool = False,
     ) -> None:
         self._nodes = nodes
-        self._op = op
+        self._op, self._module = op, module
         self._goes_on = goes_on
         self._created = created
         self._given = given
@@ -121,16 +122,19 @@ class Names:
         """Whether the node is what its call gave, not a step on the way.
 
         One call of a library may make several nodes at one place of the program, and a loop makes them again and again:
-        the ops of such a run repeat, and the last of each repetition is the result.
+        the ops of such a run repeat, in the same modules, and the last of each repetition is the result.
         """
         run = bisect_right(self._runs, place) - 1
         start, end = self._runs[run], self._runs[run + 1]
         if start not in self._periods:
-            made = [self._created(node).op for node in self._nodes[start : min(end, start + _LONGEST_PERIOD)]]
-            self._periods[start] = smallest_period(made, cut=True)
-        period = self._periods[start]
-        if self._goes_on and end == len(self._nodes) and end - start < 2 * period:
-            return plain(self._op(self._created(self._nodes[place]).op)) in claim.called
+            made = map(self._created, self._nodes[start : min(end, start + _LONGEST_PERIOD)])
+            self._periods[start] = smallest_period([(one.op, self._module(one.scope)) for one in made], cut=True)
+        period, length = self._periods[start], end - start
+        if self._goes_on and end == len(self._nodes):
+            if length < 2 * period:
+                return plain(self._op(self._created(self._nodes[place]).op)) in claim.called
+        elif length <= _LONGEST_PERIOD and length % period:
+            period = length  # what looked like a loop was not one
         return (place - start + 1) % period == 0
 
     def _is_claimed_later(self, place: int, stack: int, claim: _Claim) -> bool:

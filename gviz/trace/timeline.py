@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from math import inf
 from time import monotonic
 from typing import Any, TypeVar
@@ -300,6 +300,7 @@ class Timeline(Outline, Played):
             self._log.stacks,
             self._log.sources,
             op=lambda number: self.op(number).name,
+            module=cache(self._scope_name),
             goes_on=bool(self.open_from),
         )
 

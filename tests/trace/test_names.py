@@ -118,6 +118,21 @@ def test_of_several_nodes_made_by_one_call_the_last_is_named(names_in):
     assert named[-1] == "y"
 
 
+@pytest.mark.parametrize("layers", ["L, R, L", "L, R, L, R", "L, R, L, R, L, R, L"])
+def test_layers_that_repeat_are_steps_of_one_call_and_turns_of_a_loop_are_calls(names_in, layers):
+    source = f"""
+    L, R = (lambda: torch.nn.Linear(2, 2)), torch.nn.ReLU
+    net = torch.nn.Sequential(*[layer() for layer in ({layers})])
+    x = torch.ones(1, 2)
+    once = net(x)
+    for _ in range(3):
+        again = net(x)
+    """
+    found = [name for name in names_in(source) if name in ("once", "again")]
+    assert found == ["once", "again", "again", "again"]
+    assert names_in(source)[-1] == "again"
+
+
 def test_a_name_that_was_said_wins():
     log = MemoryLog()
     with emit.listening(emit.Channel(log.append, read_source=read_source)) as channel:
