@@ -13,7 +13,12 @@ from gviz.render.boxes.options import Options
 from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.tui.cursor import Cursor
+from gviz.tui.glyphs import glyphs
+from gviz.tui.language.command import Command
+from gviz.tui.plain import moved
 from gviz.tui.screens.sheet import Sheet
+from gviz.tui.session import Session
 
 
 def spoiled():
@@ -123,3 +128,21 @@ async def test_an_answer_too_long_for_the_bottom_row_is_a_page(timeline, line, s
         await pilot.press(*f":{line}", "enter")
         await pilot.pause()
         assert bool(app.screen.query(Sheet)) == sheet
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "breakpoint 1",
+        "breakpoint() at x.py:3",
+        "paused at x.py:3",
+        "post_mortem() at x.py:3",
+        "the program is at event 9",
+    ],
+)
+def test_why_a_program_is_held_is_said_also_where_an_error_was(timeline, reason):
+    (error,) = timeline.errors
+    session = Session(Cursor(timeline, 1), glyphs(ascii=False))
+    stop = session.cursor.stopped(error, 1, reason)
+    assert stop.reason == reason
+    assert f"{reason}." in list(moved(session, Command("continue"), stop))
