@@ -146,6 +146,7 @@ def test_expressions_of_a_file_are_left_alone_unless_they_are_wanted(tmp_path):
         ["break zeros(b) > 0.9"],
         ["tbreak change norm(b)"],
         ['log zeros(b) > 0.9 "it"'],
+        ["break b if ("],
     ],
 )
 def test_what_a_session_evaluates_or_carries_out_is_shown_and_asked_for(tmp_path, lines):

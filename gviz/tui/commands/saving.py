@@ -108,7 +108,7 @@ def _evaluates(word: str, rest: str) -> bool:
         asked = stop(where)
     except GvizError:
         return True
-    return bool(asked.condition or asked.expression or asked.change or "{" in said or " if " in said)
+    return bool(asked.condition or asked.expression or "{" in said or " if " in said)
 
 
 def _path(path: str) -> Path:
