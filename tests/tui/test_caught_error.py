@@ -12,6 +12,7 @@ from gviz import events as e
 from gviz.render.boxes.options import Options
 from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
+from gviz.trace.replay import replay
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs
@@ -146,3 +147,27 @@ def test_why_a_program_is_held_is_said_also_where_an_error_was(timeline, reason)
     stop = session.cursor.stopped(error, 1, reason)
     assert stop.reason == reason
     assert f"{reason}." in list(moved(session, Command("continue"), stop))
+
+
+def test_a_pass_that_failed_on_its_way_to_a_node_is_its_latest():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        y = x * x
+        z = y * y
+        z.backward()
+        for _ in range(2):
+            with contextlib.suppress(RuntimeError):
+                z.backward()
+        return z
+
+    log = MemoryLog()
+    grown = Timeline(log)
+    for event in events_of(program):
+        log.append(event)
+        if grown.refresh():
+            n = len(grown)
+            assert {node: grown.at(n).state(node) for node in grown.nodes} == replay(log, n)
+    x = grown.nodes[0]
+    first, second = grown.errors
+    assert [grown.at(n).state(x).pass_nr for n in (first - 3, first, first + 1, second)] == [1, 2, 3, 3]
+    assert [grown.at(n).state(x).step for n in (first - 3, first, second)] == ["done", "none", "none"]
