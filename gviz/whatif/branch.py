@@ -11,6 +11,7 @@ from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.record import write
 from gviz.trace.timeline import Timeline
+from gviz.whatif.decisions import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,15 @@ class Branch:
     """What was run again: its events, and for every node of the recording the branch's node.
 
     `stopped` says where the branch had to stop; what depends on those nodes is not in it. The gradients of the nodes in
-    `unknown` (numbers of the recording) are not to be trusted: something between them and the root was not run.
+    `unknown` (numbers of the recording) are not to be trusted: something between them and the root was not run. Where
+    the program read one of `decisions`, it would have gone another way; the branch goes the recorded one.
     """
 
     log: MemoryLog
     numbers: Mapping[int, int]
     stopped: tuple[Stopped, ...]
     unknown: frozenset[int]
+    decisions: tuple[Decision, ...] = ()
 
     def expression(self, text: str) -> str:
         """An expression about the recording as one about the branch, which numbers its nodes anew.

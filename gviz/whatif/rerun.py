@@ -26,9 +26,9 @@ from gviz.values import Value
 from gviz.whatif import operations
 from gviz.whatif.branch import Branch, Stopped, beyond
 from gviz.whatif.change import Change, by_node
+from gviz.whatif.decisions import Decisions
 from gviz.whatif.older import LET_GO, Older
 from gviz.whatif.passes import Passes
-from gviz.whatif.positions import Positions
 from gviz.whatif.retelling import Retelling
 
 NOT_STORED = "its value was not stored; record with --values BYTES to keep larger ones"
@@ -40,8 +40,10 @@ def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]
     with emit.aside(rerun.told.channel):
         for n in range(iteration.start, iteration.end + 1):
             rerun.happen(n, timeline.event(n))
-    rerun.refuse_unused(set(timeline.nodes_of(iteration)))
-    return Branch(rerun.told.log, dict(rerun.told.numbers), tuple(rerun.stopped), rerun.unknown())
+    nodes = set(timeline.nodes_of(iteration))
+    rerun.refuse_unused(nodes)
+    decisions = tuple(rerun.decisions.unused(timeline, nodes))
+    return Branch(rerun.told.log, dict(rerun.told.numbers), tuple(rerun.stopped), rerun.unknown(), decisions)
 
 
 class Rerun:
@@ -59,7 +61,7 @@ class Rerun:
         self._made_so: set[int] = set()
         self._cut: set[int] = set()
         self._lost: set[int] = set()
-        self._positions = Positions()
+        self.decisions = Decisions()
         self._passes = Passes(self)
         self._older = Older(self)
 
@@ -186,7 +188,7 @@ class Rerun:
             return None
         if change is not None:
             recorded, array = array, change.applied(array)
-            self._positions.note(node, recorded, array)
+            self.decisions.note(node, recorded, array)
             self._changed.add(node)
             self._made_so.add(node)
         tensor = new_tensor(np.array(array))
@@ -207,7 +209,7 @@ class Rerun:
             self._changed.add(node)
         self.tensors[node] = [None] * len(created.outputs)
         given = [tensor for tensor in inputs if tensor is not None]
-        moved = self._positions.source(created.attrs)
+        moved = self.decisions.source(created.attrs)
         if moved:
             self.stop(node, f"its index may have been taken out of #{moved}, which is another number now")
             self._changed.add(node)
@@ -241,7 +243,8 @@ class Rerun:
             announce.memory_written(self.told.channel, outputs[0], self.told.numbers[node])
         self._hook(node, outputs[0])
         for made, tensor in zip(created.outputs, outputs, strict=False):
-            self._positions.note(node, None if made.value is None else self.timeline.array(made.value), tensor._array)
+            recorded = None if made.value is None else self.timeline.array(made.value)
+            self.decisions.note(node, recorded, tensor._array)
         return outputs
 
     def _refreshed(self, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:

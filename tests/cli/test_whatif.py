@@ -131,3 +131,26 @@ def test_that_numbers_taken_out_of_tensors_are_not_followed_is_said(tmp_path, ta
     gviz("record", "-o", "taken.gviz", "taken.py", cwd=tmp_path)
     _, out, _ = gviz("whatif", "taken.gviz", "x = 5", cwd=tmp_path)
     assert ("keep their recorded values" in out.splitlines()[0]) is is_said
+
+
+DECIDING = """\
+import gviz.engine as torch
+x = torch.tensor(3.0, requires_grad=True)
+y = torch.tensor([2.0, 2.0, 2.0])
+s = y.sum()
+z = x * s
+if s > 5:
+    z = z * 2
+z.backward()
+"""
+
+
+def test_a_test_that_would_go_another_way_is_said(tmp_path):
+    (tmp_path / "deciding.py").write_text(DECIDING)
+    gviz("record", "-o", "deciding.gviz", "deciding.py", cwd=tmp_path)
+    _, out, _ = gviz("whatif", "deciding.gviz", "y = [1,1,1]", cwd=tmp_path)
+    assert "(deciding.py:6) is False instead of True: a program that decides by it goes another way" in out
+    _, out, _ = gviz("whatif", "deciding.gviz", "y[0] = 0..3", "--points", "3", "--show", "z", cwd=tmp_path)
+    assert "instead of True" in out.splitlines()[0]
+    _, out, _ = gviz("whatif", "deciding.gviz", "y = [2,2,3]", cwd=tmp_path)
+    assert "another way" not in out

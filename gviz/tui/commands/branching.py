@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from gviz import where
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 SUFFIX = ".gviz"
 """Of a file that holds a branch."""
-
-_TAKING = re.compile(r"\.(?:item|tolist|numpy)\(|\b(?:float|int|bool|index|asarray)\(|\.arg(?:max|min|sort)\(")
-"""How programs take numbers out of tensors."""
 
 _NAME, _NUMBER = 20, 24
 _PLACES = 3
@@ -151,18 +147,22 @@ def what_runs_again(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
         held = f"; .grad before it: {', '.join(kept[:_PLACES])}{' …' * (len(kept) > _PLACES)}" if kept else ""
         yield f"iteration {iteration.index + 1} of {len(timeline.iterations)} is run again{held}."
     if _takes_numbers_out(timeline, iteration):
-        yield "numbers that the program took out of tensors, as .item() or an index, keep their recorded values."
+        yield "numbers that the program took out of tensors, as .item(), an index, `if x:`, keep their recorded values."
 
 
 def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
     """Whether a file of the program that made the iteration's nodes says so anywhere."""
-    infos = map(timeline.info, timeline.nodes_of(iteration))
+    from gviz.whatif.readings import reads_tensors
+
+    infos = [timeline.info(node) for node in timeline.nodes_of(iteration)]
     paths = {frame.path for info in infos for frame in info.frames}
-    return any(_TAKING.search(timeline.source(path) or "") for path in paths)
+    names = {info.name.rpartition(".")[2] for info in infos if info.name}
+    return any(reads_tensors(timeline.source(path) or "", names) for path in paths)
 
 
 def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
-    """Where the branch could not go on: a sentence for each reason."""
+    """Where the program would have gone another way, and where the branch could not go on: a sentence for each."""
+    yield from _decisions(timeline, branch)
     places: dict[tuple[str, bool], list[int]] = {}
     for stopped in branch.stopped:
         places.setdefault((stopped.why, stopped.of_gradient), []).append(stopped.node)
@@ -171,6 +171,16 @@ def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
         names = ", ".join(label(timeline, node) for node in nodes[:_PLACES])
         more = f" and {len(nodes) - _PLACES} more" if len(nodes) > _PLACES else ""
         yield f"stopped at {names}{more}: {shown(why)}; {what}."
+
+
+def _decisions(timeline: Timeline, branch: Branch) -> Iterator[str]:
+    for decision in branch.decisions[:_PLACES]:
+        frames = timeline.info(decision.node).frames
+        place = f" ({shown(PurePath(frames[0].path).name)}:{frames[0].line})" if frames else ""
+        now = f"{label(timeline, decision.node)}{place} is {decision.now} instead of {decision.was}"
+        yield f"{now}: a program that decides by it goes another way, and here the recorded way is kept."
+    if len(branch.decisions) > _PLACES:
+        yield f"and so {len(branch.decisions) - _PLACES} more."
 
 
 def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:

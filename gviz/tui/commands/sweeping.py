@@ -101,7 +101,7 @@ def curves(
                     raise
                 y = nan
             curve.append((x, y))
-            if isnan(y) and not why:
+            if (isnan(y) or branch.decisions) and not why:
                 why = list(stops(timeline, branch))
     return list(drawn.items()), why
 
