@@ -30,23 +30,25 @@ MAY_IMPORT = {
     "explain": BOTTOM | {"trace", "events", "where", "whatif", "words"},
     "compare": BOTTOM | {"trace", "events"},
     "whatif": BOTTOM | {"engine", "trace", "events", "emit"},
+    "consequences": BOTTOM | {"compare", "events", "explain", "trace", "whatif", "where", "words"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
     "live": BOTTOM | {"trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "frameworks": BOTTOM | {"adapters", "trace"},
-    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where", "words"},
+    "tui": BOTTOM
+    | {"consequences", "crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where", "words"},
     "api": BOTTOM | {"engine", "emit", "frameworks", "trace", "where", "words", "explain", "live", "render", "tui"},
     "integrations": BOTTOM | {"api", "engine", "frameworks", "trace", "where", "explain", "render"},
     "program": BOTTOM | {"engine", "frameworks", "graphify", "live", "trace"},
     "cli": BOTTOM
-    | {"api", "compare", "crash", "events", "explain", "graphify", "live", "program"}
+    | {"api", "compare", "consequences", "crash", "events", "explain", "graphify", "live", "program"}
     | {"render", "trace", "tui", "version", "whatif", "where", "words", "__file__"},
     "__init__": {"api", "frameworks", "integrations", "trace", "version"},
     "__main__": {"cli"},
 }
 OF_TRACE = {"timeline", "moment", "state", "navigation", "plan", "situation", "stops", "log", "load", "repetition"}
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
-SHOWING = {"words", "render", "tui", "explain", "compare"}
+SHOWING = {"words", "render", "tui", "explain", "compare", "consequences"}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)
 
 
@@ -89,6 +91,11 @@ def test_who_shows_a_trace_uses_its_timeline(path):
     if room(path) in SHOWING:
         used = {parts[1] for parts in from_gviz(path.read_text()) if parts[0] == "trace"}
         assert used <= OF_TRACE
+
+
+def test_the_command_line_takes_no_answers_from_the_commands_of_the_debugger():
+    used = [tuple(parts) for path in FILES if room(path) == "cli" for parts in from_gviz(path.read_text())]
+    assert not [parts for parts in used if parts[:2] == ("tui", "commands")]
 
 
 def test_only_the_adapter_imports_torch():

@@ -52,9 +52,9 @@ def command(
     CHANGE is "x = 5", "w[0, 1] = 0", "grad z = 2", and at most one a range "x = -3..3", which draws curves. Every
     operation and pass of one iteration is run again, the last one unless --at says another.
     """
+    from gviz.consequences.curves import named
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.tui.commands.sweeping import named
     from gviz.whatif.sweep import swept
     from gviz.words.moments import event_at
 
@@ -80,7 +80,8 @@ def _branch(
     output: Path | None,
     force: bool,
 ) -> None:
-    from gviz.tui.commands.branching import branch_of, differences, meanings, stops, what_runs_again
+    from gviz.consequences.branching import branch_of, meanings
+    from gviz.consequences.telling import differences, stops, what_runs_again
 
     branch = branch_of(timeline, iteration, changes)
     told = (what_runs_again(timeline, iteration), meanings(timeline, iteration, changes), stops(timeline, branch))
@@ -110,10 +111,10 @@ def _refuse_suffix(output: Path, *, is_range: bool) -> None:
 
 
 def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequence[str]) -> Iterator[str]:
-    from gviz.tui.commands.asking import Asker
+    from gviz.words.evaluator import Evaluator
 
     width = max(map(len, shows))
-    before = [Asker(timeline).evaluated(text, iteration.end) for text in shows]
+    before = [Evaluator(timeline).evaluated(text, iteration.end) for text in shows]
     yield f"{'':<{width}}  {'recorded':<{_COLUMN}} what if"
     for text, old in zip(shows, before, strict=True):
         yield f"{shown(text):<{width}}  {old:<{_COLUMN}} {_in_branch(text, branch)}".rstrip()
@@ -122,11 +123,11 @@ def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequ
 def _in_branch(text: str, branch: Branch) -> str:
     """An expression in a branch; if that had to stop somewhere it may not be known."""
     from gviz.trace.timeline import Timeline
-    from gviz.tui.commands.asking import Asker
+    from gviz.words.evaluator import Evaluator
 
     other = Timeline(branch.log)
     try:
-        return Asker(other).evaluated(branch.expression(text), len(other))
+        return Evaluator(other).evaluated(branch.expression(text), len(other))
     except GvizError:
         if not branch.stopped:
             raise
@@ -144,8 +145,8 @@ def _sweep(
     force: bool,
     settings: GlobalOptions,
 ) -> None:
+    from gviz.consequences.curves import curves
     from gviz.render.curve import svg_curves, text_curve
-    from gviz.tui.commands.sweeping import curves
     from gviz.whatif.sweep import swept
 
     if len(ranges) != 1 or not shows:

@@ -17,9 +17,8 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import hits_of
 from gviz.values import Value
 from gviz.where import changes
+from gviz.words.evaluator import Evaluator
 from gviz.words.expressions import as_value, evaluated, parsed
-from gviz.words.names import NamedNodes
-from gviz.words.nodes import last
 
 if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
@@ -28,25 +27,14 @@ MOST_ROWS = 200
 MOST_ELEMENTS = 10_000
 
 
-class Asker:
-    """Answers about one timeline; keeps the list of what is watched, and the branch that is told of besides, if any."""
+class Asker(Evaluator):
+    """Answers a session about its timeline; keeps what is watched, and the branch that is told of besides, if any."""
 
     beside: Beside | None = None
 
     def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
-        self.names = NamedNodes(timeline)
+        super().__init__(timeline)
         self.watched: list[str] = []
-
-    def last(self, text: str, n: int) -> int:
-        """The last node made by moment `n` that a place means, else the first later one; GvizError if there is none."""
-        return last(self.names, text, n)
-
-    def evaluated(self, text: str, n: int) -> str:
-        """What an expression is, in one line."""
-        result = evaluated(self.timeline, self.names, n, text)
-        value = as_value(result)
-        return shown(clipped(told(result), 200)) if value is None else short(value)
 
     def told(self, text: str, n: int) -> str:
         """What an expression is, and what it would be in the branch: ``9 → 25``."""
@@ -54,21 +42,10 @@ class Asker:
         if branch is None or not branch.covers(n):
             return here
         try:
-            there = Asker(branch.timeline).evaluated(branch.branch.expression(text), branch.moment(n))
+            there = Evaluator(branch.timeline).evaluated(branch.branch.expression(text), branch.moment(n))
         except GvizError:
             there = "?"
         return here if here == there else f"{here} → {there}"
-
-    def number(self, text: str, n: int) -> float:
-        """An expression as one number; nan where it is none, or more than one."""
-        value = as_value(evaluated(self.timeline, self.names, n, text))
-        array = None if value is None or value.size != 1 else self.timeline.array(value)
-        return float("nan") if array is None else float(array.item())
-
-    def elements(self, text: str, n: int) -> int:
-        """How many numbers an expression is."""
-        value = as_value(evaluated(self.timeline, self.names, n, text))
-        return 0 if value is None else value.size
 
     def watching(self, n: int) -> Iterator[tuple[str, str]]:
         """Each watched expression and what it is at moment `n`, or why it cannot be told."""
