@@ -37,7 +37,7 @@ def number(x: Any, digits: int = 4) -> str:
     """One number in at most `digits` significant digits; whole numbers may have two more (``123456``)."""
     if isinstance(x, bool) or type(x).__name__ == "bool":
         return str(bool(x))
-    if isinstance(x, complex):
+    if isinstance(x, complex) or type(x).__name__ == "complex64":
         return _complex(x, digits)
     if isinstance(x, int):
         return str(x) if abs(x) < 10 ** (digits + 2) else _large(x, digits)
@@ -281,7 +281,7 @@ def _has_finite(value: Value, stats: Stats) -> bool:
 
 
 def _complex(x: complex, digits: int) -> str:
-    sign = "" if math.copysign(1, x.imag) < 0 or x.imag != x.imag else "+"
+    sign = "" if math.copysign(1, x.imag) < 0 and x.imag == x.imag else "+"
     return f"{number(float(x.real), digits)}{sign}{number(float(x.imag), digits)}j"
 
 

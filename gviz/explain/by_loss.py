@@ -157,4 +157,4 @@ def _array(apart: _Apart, part: Contribution) -> Array:
     array = apart.timeline.array(part.value)
     if array is None:
         raise GvizError(f"keep whole arrays with --values {part.value.nbytes}")
-    return array.astype(np.float64)
+    return array.astype(np.result_type(array, np.float64))

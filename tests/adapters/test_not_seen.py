@@ -23,6 +23,12 @@ def transformed():
     return torch.func.grad(lambda x: (x * x).sum())(torch.ones(2))
 
 
+def batched():
+    x = leaf()
+    (found,) = torch.autograd.grad(x * 2 + x * 3, x, torch.eye(6).view(6, 2, 3), is_grads_batched=True)
+    assert torch.equal(found, 5 * torch.eye(6).view(6, 2, 3))
+
+
 def compiled():
     return torch.compile(lambda x: x * 2, backend="eager")(leaf())
 
@@ -32,6 +38,7 @@ def compiled():
     [
         (lambda: functional.cross_entropy(leaf(), torch.tensor([0, 1])), "made several graph nodes"),
         (transformed, "within a torch.func transform"),
+        (batched, "or a batch of gradients"),
         (compiled, "a compiled region is one node"),
         (lambda: torch.nn.BatchNorm1d(3)(leaf()), "running_mean and running_var"),
     ],

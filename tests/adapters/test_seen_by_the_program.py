@@ -76,6 +76,10 @@ print(make_fx(torch.func.grad(lambda a: model(a * 2).sum()))(x).code)
 print(torch.jit.trace(lambda a: (a * 2).relu().sum(), (x,)).graph)
 print(torch.jit.trace(model, (x,)).graph)
 """,
+    "batched gradients": """
+print(torch.autograd.functional.hessian(lambda a: a.pow(3).sum(), torch.ones(3), vectorize=True))
+print(torch.autograd.gradcheck(torch.sin, torch.ones(3).double().requires_grad_(), check_batched_grad=True))
+""",
     "compile": """
 import warnings
 warnings.simplefilter("error")

@@ -33,7 +33,7 @@ def is_traced() -> bool:
 
 _NOT_SEEN = {
     "composite": "one call or backward rule made several graph nodes: of those within shapes are recorded, not values",
-    "transform": "tensors within a torch.func transform have no numbers of their own: their values are not recorded",
+    "transform": "tensors within a torch.func transform, or a batch of gradients, have no numbers of their own",
     "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
     "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
     "old memory": "x.data = v, while others use the memory of x: what they showed before shows v, until used again",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gviz.adapters.pytorch.private import has_symbols, is_wrapped, without_modes
+from gviz.adapters.pytorch.private import has_symbols, is_batch, is_wrapped, without_modes
 from gviz.emit import Channel
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Value, statistics
 
@@ -40,7 +40,7 @@ class Capture:
     def __call__(self, tensor: torch.Tensor) -> Value:
         """Its value now. Wrappers, meta, sparse, nested and quantized tensors have shape and dtype alone."""
         if self._nothing or not has_numbers(tensor):
-            if is_wrapped(tensor):
+            if is_transformed(tensor):
                 self._not_seen("transform")
             return Value(name_of(tensor.dtype), sizes(tensor))
         try:
@@ -136,7 +136,12 @@ def has_numbers(tensor: torch.Tensor) -> bool:
     kind = tensor.__class__
     if kind is not torch.Tensor and kind is not torch.nn.Parameter and not _is_plain(kind):
         return False
-    return not is_wrapped(tensor)
+    return not is_transformed(tensor)
+
+
+def is_transformed(tensor: torch.Tensor) -> bool:
+    """Whether a tensor stands for others, within a transform or a batch of gradients, and cannot be read."""
+    return is_wrapped(tensor) or is_batch(tensor)
 
 
 def _is_plain(kind: Any) -> bool:

@@ -14,7 +14,7 @@ import torch
 
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
-from gviz.adapters.pytorch.private import without_modes, without_overrides
+from gviz.adapters.pytorch.private import is_batch, without_modes, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
 from gviz.adapters.pytorch.values import has_numbers
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
@@ -190,9 +190,9 @@ def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor, sever
             else:
                 before = current.sums[place] = before + grad.detach()
         return session.value(before)
-    if place in current.arrived:  # a consumer that was never announced: its part is not known
+    if place in current.arrived:  # a part that is not known: its consumer was never announced, or it has no numbers
         return Value(str(grad.dtype).removeprefix("torch."), tuple(grad.shape))
-    if several:
+    if several and not is_batch(grad):
         with without_modes() if has_numbers(grad) else nullcontext():
             current.sums[place] = grad.detach().clone()
     return None
