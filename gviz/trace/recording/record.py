@@ -46,8 +46,9 @@ class Recording:
     An exception that leaves the block is said as `Failed` and goes on its way. After a fork only the parent records.
     """
 
-    def __init__(self, path: Path, kept: Kept = EVERYTHING, framework: str = OWN) -> None:
+    def __init__(self, path: Path, kept: Kept = EVERYTHING, framework: str = OWN, *, replaces: bool = False) -> None:
         self.path = path
+        self._replaces = replaces
         self.framework = framework
         self._kept = kept
         self._beside: list[Callable[[Recording], AbstractContextManager[object]]] = []
@@ -59,7 +60,9 @@ class Recording:
 
     def __enter__(self) -> Recording:
         global latest
-        emit.refuse_second()  # before there is a file
+        emit.refuse_second()  # before there is a file, or is none any more
+        if self._replaces:
+            remove_trace(self.path)
         kept, limit = self._kept, emit.limit_of(self._kept.keep, self._kept.limit)
         writer = self._writer = TraceWriter(
             self.path, about=_about(self.framework), on_trouble=self._detached, bounds=kept.bounds, limit=limit,
@@ -248,10 +251,9 @@ def recording_to(path: Path, kept: Kept, *, force: bool, framework: str = OWN) -
     """A recording that has not begun; GvizError if there is a file already, unless it is to be replaced by `force`."""
     if force:
         refuse_other_file(path)
-        remove_trace(path)
     elif path.exists():
         raise GvizError(f"{path} already exists", hint="choose another name, or pass force=True")
-    return Recording(path, kept, framework)
+    return Recording(path, kept, framework, replaces=force)
 
 
 def write(log: MemoryLog, path: Path, framework: str = OWN) -> None:
