@@ -71,6 +71,7 @@ ENDS = {
     "quiet interrupt": "import signal\ntry:\n    signal.raise_signal(2)\nexcept KeyboardInterrupt:\n    print('no')",
     "fork": "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nprint('parent' if pid else 'child')",
     "warning": "import warnings\nwarnings.warn('careful')",
+    "all files closed": "import os\nos.closerange(0, 256)",
 }
 
 

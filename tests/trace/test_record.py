@@ -4,7 +4,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from types import ModuleType
 
 import pytest
@@ -167,6 +167,18 @@ def test_warnings_are_said_with_the_place_that_warned(tmp_path):
     assert timeline.stack(warned.stack)[0].function == "test_warnings_are_said_with_the_place_that_warned"
 
 
+def test_a_warning_about_threads_is_shown_only_if_the_program_has_some(tmp_path, monkeypatch):
+    text = "This process (pid=12) is multi-threaded, use of fork() may lead to deadlocks in the child."
+    shown, over = [], Event()
+    monkeypatch.setattr(warnings, "showwarning", lambda message, *where: shown.append(str(message)))
+    with record(tmp_path / "run.gviz"):
+        warnings.showwarning(DeprecationWarning(text), DeprecationWarning, "x.py", 1)
+        Thread(target=over.wait).start()
+        warnings.showwarning(DeprecationWarning(text), DeprecationWarning, "x.py", 1)
+        over.set()
+    assert shown == [event.message for event in of_kind(load(tmp_path / "run.gviz"), e.Warned)] == [text]
+
+
 def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
     path = tmp_path / "run.gviz"
     with record(path):
@@ -257,6 +269,17 @@ def test_two_recordings_at_once_are_refused_and_the_first_goes_on(tmp_path):
         mark("still here")
     assert os.listdir(tmp_path) == ["run.gviz"]
     assert len(load(tmp_path / "run.gviz")) == 1
+
+
+@pytest.mark.parametrize("name", ["run", "other"])
+def test_a_recording_that_is_refused_has_replaced_nothing(tmp_path, name):
+    with record(tmp_path / "other.gviz"):
+        mark("kept")
+    with record(tmp_path / "run.gviz"):
+        mark("kept")
+        with pytest.raises(GvizError, match="already being"), record(tmp_path / f"{name}.gviz", force=True):
+            pytest.fail("never reached")
+    assert [len(load(tmp_path / f"{each}.gviz")) for each in ("other", "run")] == [1, 1]
 
 
 def test_without_source_the_text_stays_out(tmp_path):

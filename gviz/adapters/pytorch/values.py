@@ -141,7 +141,7 @@ def has_numbers(tensor: torch.Tensor) -> bool:
 
 def is_transformed(tensor: torch.Tensor) -> bool:
     """Whether a tensor stands for others, within a transform or a batch of gradients, and cannot be read."""
-    return is_wrapped(tensor) or is_batch(tensor)
+    return bool(is_wrapped(tensor) or is_batch(tensor))
 
 
 def _is_plain(kind: Any) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +16,8 @@ from gviz.emit import Channel
 from gviz.events import Event, Printed, Warned
 
 _LARGEST_PIECE = 8192
+_FORK = re.compile(r"This process \(pid=\d+\) is multi-threaded, use of fork")
+"""Python's warning, from 3.12 on, to who forks beside other threads; the one that writes the trace is always there."""
 
 
 class Overheard:
@@ -79,10 +83,12 @@ def overhearing(channel: Channel) -> Iterator[None]:
 
 @contextmanager
 def overhearing_warnings(channel: Channel) -> Iterator[None]:
-    """Say every warning that is shown."""
+    """Say every warning that is shown, and show none of which gviz alone is the cause."""
     before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if _FORK.match(str(message)) and not _has_threads():
+            return
         _say(channel, Warned(category.__name__, str(message), channel.stack_number(_caller())))
         before(message, category, *where, **more)
 
@@ -92,6 +98,12 @@ def overhearing_warnings(channel: Channel) -> Iterator[None]:
     finally:
         if warnings.showwarning is show:
             warnings.showwarning = before
+
+
+def _has_threads() -> bool:
+    """Whether the program has threads of its own."""
+    others = (one for one in threading.enumerate() if one is not threading.main_thread())
+    return any(not one.name.startswith("gviz") for one in others)
 
 
 def _caller() -> site.StackKey:
