@@ -265,6 +265,25 @@ def test_what_two_losses_of_one_step_share_is_not_called_carried():
     assert "else retain_graph=True there" in told(one)
 
 
+@pytest.mark.parametrize(
+    ("shape", "level"), [((2,), "warning"), ((2, 2), "warning"), ((0, 2), None), ((20, 20), "suspicion")]
+)
+@pytest.mark.parametrize("rate", [0.0, 0.01])
+def test_a_weight_of_any_shape_is_compared(shape, level, rate):
+    def program():
+        w = torch.nn.Parameter(torch.randn(*shape))
+        optimizer = torch.optim.SGD([w], lr=rate)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (w * w).mean().backward()
+            optimizer.step()
+        return w, optimizer
+
+    one = found(program).get("unchanged")
+    assert (one.level if one is not None else None) == (level if rate == 0 else None)
+    assert one is None or ("statistics" in told(one)) == (level == "suspicion")
+
+
 def test_a_parameter_that_moved_once_is_not_called_unchanged():
     def program():
         w = torch.ones(2, requires_grad=True)

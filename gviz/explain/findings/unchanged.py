@@ -12,17 +12,22 @@ from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label
 from gviz.explain.survey import Survey
 from gviz.numbers import norm, number
+from gviz.values import Value
 
 
 @dataclass(slots=True)
 class _Parameter:
-    """What the steps did to one parameter: the length of its gradient, the event of the first step, and how many."""
+    """What the steps did to one parameter: the length of its gradient, the event of the first step, and how many.
+
+    It is `exact` as long as all its numbers were compared, not their statistics.
+    """
 
     gradient: float = 0.0
     filled: int = 0
     first: int = 0
     steps: int = 0
     moved: bool = False
+    exact: bool = True
 
 
 def found(survey: Survey) -> Iterator[Finding]:
@@ -47,7 +52,8 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
         match event:
             case StorageWritten(storage=storage, value=value) if storage in owners:
                 one = known.setdefault(owners[storage], _Parameter())
-                one.moved |= value != holds[storage]
+                one.moved |= _numbers(value) != _numbers(holds[storage])
+                one.exact &= value is not None and (value.data or value.blob) is not None
                 holds[storage] = value
                 written.add(owners[storage])
             case GradAccumulated(node=node, part=part):
@@ -58,16 +64,22 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
                 written.difference_update(stepped)
 
 
+def _numbers(value: Value | None) -> tuple[object, ...] | None:
+    """What is known of the elements; memory has no shape, or another one than the parameter that lies in it."""
+    return None if value is None else (value.data, value.stats, value.blob)
+
+
 def _finding(survey: Survey, node: int, one: _Parameter) -> Finding:
     timeline = survey.timeline
     often, have = (f"{one.steps} steps", "have") if one.steps > 1 else ("a step", "has")
     text = f"{often} of the optimizer {have} left {label(timeline, node)} as it was"
+    text += "" if one.exact else ", as far as its statistics tell"
     died = died_out(timeline, way_to(timeline, node, one.filled, one.gradient))
     size = Finding("gradient", f"its gradient was |g| {number(one.gradient)}", one.filled, node)
     part = replace(died, fix="") if died is not None else size
     fix = died.fix if died is not None else "a larger learning rate: it is 0, or so small that the change rounds away"
     numbers = (Number("length of the gradient", one.gradient, one.filled),)
-    at, suspected = innermost(timeline.info(node)), one.steps == 1
+    at, suspected = innermost(timeline.info(node)), one.steps == 1 or not one.exact
     return Finding("unchanged", text, one.first, node, (part,), fix, at, numbers, suspected)
 
 
