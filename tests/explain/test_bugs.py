@@ -1,4 +1,4 @@
-"""Twenty programs, each with one of the classic mistakes: the check names the line and the cause, in a few lines."""
+"""Small programs, each with one of the classic mistakes: the check names the line and the cause, in a few lines."""
 
 import pytest
 from explain.programs import HERE, line_of, recorded
@@ -32,6 +32,7 @@ ANSWERS = {
         ["still held the gradient from backward pass 1", "[4 4] was there", "zero_grad()"],
     ),
     "graph_kept": ("warning", "graphs-kept", ["4 graphs are alive at once", "losses.append(loss.item())"]),
+    "loss_function_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
     "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
 }
 """By program: how grave, which kind of finding, and what its words must say."""
