@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,9 @@ def run_recorded(order: Order, argv: Sequence[str]) -> int:
     """Run a program to its end while its trace is written; give its exit code as a shell would."""
     if sys.stderr.isatty():
         streams.say(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded")
-    with _signals_passed_on() as to:
+    with _signals_passed_on() as pass_to:
         process = subprocess.Popen(command(order, argv))
-        to.append(process)
+        pass_to(process)
         code = _wait(process, Path(order.trace))
     if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
         end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed"
@@ -32,21 +32,34 @@ def run_recorded(order: Order, argv: Sequence[str]) -> int:
 
 
 @contextmanager
-def _signals_passed_on() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Let signals end the program, not gviz, which then still has a trace to show.
+def _signals_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Let signals end the program, not gviz, which then still has a trace to show; gives what is told the program.
 
-    Ctrl-C reaches the program by itself, as a member of the terminal's foreground group.
+    Ctrl-C reaches the program by itself, as a member of the terminal's foreground group. A signal that is ignored, as
+    under ``nohup``, stays so: a handler here would make it an ordinary one in the program.
     """
-    to: list[subprocess.Popen[bytes]] = []
+    processes: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
 
     def pass_on(number: int, frame: object) -> None:
-        for process in to:
+        for process in processes:
+            process.send_signal(number)
+        if not processes:
+            early.append(number)
+
+    def pass_to(process: subprocess.Popen[bytes]) -> None:
+        processes.append(process)
+        for number in early:
             process.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda number, frame: None)
+    handlers = dict.fromkeys(_PASSED_ON, pass_on) | {signal.SIGINT: lambda number, frame: None}
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in handlers.items()
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
-        yield to
+        yield pass_to
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

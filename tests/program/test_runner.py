@@ -1,5 +1,6 @@
 """A program under gviz cannot be told from one under python."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -7,6 +8,9 @@ import zipfile
 
 import pytest
 from cli.programs import ROOT, python, recorded
+
+from gviz.cli import recording
+from gviz.program.order import Order
 
 PROBE = """\
 '''A docstring.'''
@@ -106,6 +110,23 @@ def test_a_program_beside_files_named_like_modules(tmp_path):
     command = [sys.executable, "-c", code, "record", "-o", "t.gviz", "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+
+
+def test_what_is_ignored_stays_ignored(tmp_path):
+    (tmp_path / "program.py").write_text("import signal\nprint([signal.getsignal(n).name for n in (1, 2, 10, 15)])")
+    run = f"trap '' HUP INT; exec {sys.executable} -m gviz record -o {tmp_path}/t.gviz {tmp_path}/program.py"
+    done = subprocess.run(["sh", "-c", run], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "['SIG_IGN', 'SIG_IGN', 'SIG_DFL', 'SIG_DFL']\n", done.stderr
+
+
+def test_a_signal_that_comes_while_the_program_starts_ends_it(tmp_path, monkeypatch):
+    def interrupted(command):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return Popen(["sleep", "20"])
+
+    Popen = subprocess.Popen
+    monkeypatch.setattr(recording.subprocess, "Popen", interrupted)
+    assert recording.run_recorded(Order(str(tmp_path / "t.gviz")), ["program.py"]) == 128 + signal.SIGTERM
 
 
 def test_a_signal_to_gviz_ends_the_program(tmp_path):
