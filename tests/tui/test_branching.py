@@ -8,8 +8,11 @@ import gviz.engine as torch
 from gviz.trace import load
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands import sweeping
+from gviz.tui.commands import branching, sweeping
+from gviz.tui.cursor import Cursor
+from gviz.tui.glyphs import UNICODE
 from gviz.tui.screens.sheet import Sheet
+from gviz.tui.session import Session
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.rows import StatusRow
@@ -206,3 +209,17 @@ async def test_on_the_screen(timeline):
     for told in ("WHAT IF x = 5", "value                3 → 5", "what if value 3 → 5"):
         assert told in changed
         assert told not in undone
+
+
+def test_a_way_not_taken_is_told_whole_however_narrow_the_screen():
+    def deciding():
+        x = torch.tensor(3.0, requires_grad=True)
+        return x * 2 if x > 1 else x
+
+    timeline = Timeline(MemoryLog(events_of(deciding)))
+    look = branching.what_if(Session(Cursor(timeline, len(timeline)), UNICODE), "x = 0")
+    rows = ["".join(text for text, _ in line) for line in look.lines(40)]
+    assert max(map(len, rows)) <= 40
+    told = " ".join(rows)
+    assert "is False instead of True: a program that decides by it goes another way, and here" in told
+    assert "x                 value 3 -> 0" in told

@@ -54,14 +54,14 @@ def _changed(session: Session, changes: tuple[str, ...]) -> Look:
 
     timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
     branch = branch_of(timeline, iteration, changes)
-    rows = [
+    said = [
         *what_runs_again(timeline, iteration),
         *meanings(timeline, iteration, changes),
         *stops(timeline, branch),
-        *differences(timeline, iteration, branch),
     ]
+    rows = list(differences(timeline, iteration, branch))
     session.cursor.asker.beside = Beside(timeline, iteration, branch, changes)
-    return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, rows))
+    return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, said, rows))
 
 
 def export(session: Session, path: str) -> Said:
@@ -75,5 +75,7 @@ def export(session: Session, path: str) -> Said:
     return Said((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
 
 
-def _lines(rows: Sequence[str], width: int) -> Iterator[Line]:
-    return (lines.cut(lines.line(row), width) for row in rows)
+def _lines(said: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Line]:
+    for sentence in said:
+        yield from lines.wrapped(lines.line(sentence), width)
+    yield from (lines.cut(lines.line(row), width) for row in rows)
