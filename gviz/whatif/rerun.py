@@ -22,7 +22,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values import Array, Value
 from gviz.whatif import operations
 from gviz.whatif.branch import Branch, Stopped, beyond
 from gviz.whatif.change import Change, by_node
@@ -156,7 +156,7 @@ class Rerun:
 
     def compare(self, node: int, value: Value | None, tensor: Tensor) -> None:
         """Note whether what a pass of the branch made for a node is another than the recorded value."""
-        recorded = None if value is None else self.timeline.array(value)
+        recorded = self._recorded(value)
         if recorded is None or not np.array_equal(recorded, tensor._array, equal_nan=True):
             self._changed.add(node)
 
@@ -180,7 +180,7 @@ class Rerun:
                     self.told.numbers.pop(node, None)
 
     def made(self, node: int, value: Value | None, kind: str, requires_grad: bool) -> Tensor | None:
-        array = None if value is None else self.timeline.array(value)
+        array = self._recorded(value)
         change = self._values.get(node)
         if array is None:
             self.stop(node, NOT_STORED)
@@ -243,8 +243,7 @@ class Rerun:
             announce.memory_written(self.told.channel, outputs[0], self.told.numbers[node])
         self._hook(node, outputs[0])
         for made, tensor in zip(created.outputs, outputs, strict=False):
-            recorded = None if made.value is None else self.timeline.array(made.value)
-            self.decisions.note(node, recorded, tensor._array)
+            self.decisions.note(node, self._recorded(made.value), tensor._array)
         return outputs
 
     def _refreshed(self, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -290,8 +289,11 @@ class Rerun:
             self.stop(node, "the program assigned to its .grad, and what is not known", itself=True)
 
     def grad(self, value: Value | None) -> Tensor | None:
-        array = None if value is None else self.timeline.array(value)
+        array = self._recorded(value)
         return None if array is None else new_tensor(np.array(array))
+
+    def _recorded(self, value: Value | None) -> Array | None:
+        return None if value is None else self.timeline.array(value)
 
     def _written(self, node: int, value: Value) -> None:
         """Memory was replaced without an operation: ``x.data = ...``."""
