@@ -8,8 +8,10 @@ from gviz.explain.arithmetic import computation
 from gviz.explain.contributions import contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
-from gviz.explain.names import innermost, label, label_at
+from gviz.explain.names import innermost, label, label_at, made_at
+from gviz.explain.writes import is_unseen, step_of
 from gviz.numbers import grad, short
+from gviz.plain_text import shown
 
 
 def unborn(asked: Question) -> Finding:
@@ -25,10 +27,22 @@ def computed(asked: Question) -> Finding:
     text, at = f"{label_at(timeline, asked.node)}: {how}", innermost(info)
     if not output.written_by:
         return Finding("computed", text, info.born, asked.node, tuple(_gradient(asked)), at=at)
-    writer = output.written_by
-    now = f"then {label_at(timeline, writer)} wrote to its memory: {short(output.value)}"
-    part = Finding("write", now, output.value_seq, writer, at=innermost(timeline.info(writer)))
+    part = _written(asked, output.written_by)
     return Finding("written", text, info.born, asked.node, (part, *_gradient(asked)), at=at)
+
+
+def _written(asked: Question, writer: int) -> Finding:
+    """The last write in place: by an operation, or by an optimizer."""
+    timeline, output = asked.timeline, asked.output
+    now = f"wrote to its memory: {short(output.value)}"
+    if not is_unseen(timeline, asked.node, writer):
+        at = innermost(timeline.info(writer))
+        return Finding("write", f"then {label_at(timeline, writer)} {now}", output.value_seq, writer, at=at)
+    step = step_of(timeline, writer, output.value_seq)
+    frames = timeline.stack(step.stack) if step is not None else ()
+    by = f"a step of {shown(step.kind)}{made_at(frames)}" if step is not None else "the program"
+    at = frames[0] if frames else None
+    return Finding("write", f"then {by} {now}", output.value_seq, asked.node, at=at)
 
 
 def _gradient(asked: Question) -> Iterator[Finding]:

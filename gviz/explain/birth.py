@@ -1,0 +1,257 @@
+"""The way of a nan or inf back to where it was born: over rules, operations and writes in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Literal, TypeVar
+
+from gviz.events import GradAccumulated
+from gviz.explain.arithmetic import computation
+from gviz.explain.contributions import arrived, sent_by
+from gviz.explain.finding import Finding
+from gviz.explain.names import innermost, label, label_at, made_at
+from gviz.explain.substitute import word
+from gviz.explain.writes import is_unseen, step_of
+from gviz.numbers import bad_text, short
+from gviz.plain_text import shown
+from gviz.trace.moment import Moment
+from gviz.trace.state import Contribution, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+_SMALL = "add a small number first: sqrt(x + 1e-8)"
+_FIXES = {
+    "sqrt": _SMALL,
+    "rsqrt": _SMALL,
+    "norm": "add a small number to what it is taken of: its gradient is not defined at 0",
+    "std": "add a small number to the variance: its gradient is not defined where nothing varies",
+    "div": "keep what is divided by away from 0: x / (y + 1e-8)",
+    "reciprocal": "keep what is divided by away from 0: 1 / (x + 1e-8)",
+    "log": "keep its input above 0: log(x.clamp(min=1e-8)), or log_softmax, log1p, binary_cross_entropy_with_logits",
+    "exp": "keep its input small: subtract the maximum first, or use softmax, logsumexp",
+    "pow": "keep its base above 0, or add a small number to it",
+    "acos": "clamp its input to a little less than 1",
+    "asin": "clamp its input to a little less than 1",
+}
+"""By operation: what to write where it makes a nan or inf."""
+
+
+T = TypeVar("T")
+
+Place = tuple[Literal["value", "grad"], int, int]
+"""Something bad that came from elsewhere: the value or gradient of a node, at a moment."""
+
+
+def followed(timeline: Timeline, place: Place) -> Finding:
+    """Go back from place to place, each earlier than the one before, until one has its reason in itself."""
+    way: list[Place] = []
+    while True:
+        aspect, node, n = place
+        found = _value(timeline, node, n) if aspect == "value" else _gradient(timeline, node, n)
+        way.append(place)
+        if isinstance(found, Finding):
+            return replace(found, parts=(*found.parts, *_became(timeline, way, found), *_spread(timeline, way)))
+        place = found
+
+
+def _value(timeline: Timeline, node: int, n: int) -> Finding | Place:
+    info = timeline.info(node)
+    if leaf := dict(info.created.attrs).get("grad_of", 0):
+        return "grad", int(leaf), n
+    return _made(timeline, node) if _made_bad(timeline, node) else _written(timeline, node, n)
+
+
+def _made(timeline: Timeline, node: int, besides: int = 0) -> Finding | Place:
+    """A bad value that an operation has made."""
+    bad = _bad_operand(timeline, node, besides)
+    return ("value", bad, timeline.info(node).born - 1) if bad else _born(timeline, node)
+
+
+def _written(timeline: Timeline, node: int, n: int) -> Finding | Place:
+    """A bad value that was written in place over another."""
+    output = _output(timeline.at(n), node)
+    if output is None or output.value_seq <= timeline.info(node).born:
+        since = f"{label(timeline, node)} holds it, and it is not known since when"
+        return Finding("nan-born", since, timeline.info(node).born, node)
+    writer, seq = output.written_by, output.value_seq
+    if not is_unseen(timeline, node, writer):
+        found = _made(timeline, writer, node)
+        before = timeline.held(node, 0, seq - 1)
+        return ("value", node, seq - 1) if isinstance(found, Finding) and bad_text(before) else found
+    owner = writer or node
+    return _earlier(timeline, owner, seq) or _updated(timeline, owner, seq, output.value)
+
+
+def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
+    """What was bad before an update: the ``.grad``, or the value itself; if only one holds a nan, that one."""
+    output = _output(timeline.at(seq - 1), node)
+    known = {"value": bad_text(output.value), "grad": bad_text(output.grad)} if output is not None else {}
+    bad: list[Literal["value", "grad"]] = [aspect for aspect in ("value", "grad") if known.get(aspect)]
+    aspect = next((aspect for aspect in bad if "nan" in known[aspect]), bad[0] if bad else None)
+    return (aspect, node, seq - 1) if aspect else None
+
+
+def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Finding:
+    """An update that has made a bad value of good ones."""
+    step, output = step_of(timeline, node, seq), _output(timeline.at(seq - 1), node)
+    frames = timeline.stack(step.stack) if step is not None else ()
+    by = f"by {shown(step.kind)}{made_at(frames)}" if step is not None else "in place"
+    text = f"{_what(value)} born when {label(timeline, node)} was updated {by}"
+    parts = _before(node, output) if output is not None else ()
+    fix = "a smaller learning rate, or clip_grad_norm_ before the step" if step is not None else ""
+    return Finding("nan-born", text, seq, node, parts, fix, frames[0] if frames else None)
+
+
+def _before(node: int, output: OutputState) -> tuple[Finding, ...]:
+    """The numbers that an update had to work with."""
+    value = Finding("before", f"its value was {short(output.value)} before", output.value_seq, node)
+    grad = Finding("before", f"its .grad was {short(output.grad)} before", output.grad_seq, node)
+    return (value, grad) if output.grad is not None else (value,)
+
+
+def _gradient(timeline: Timeline, node: int, n: int) -> Finding | Place:
+    output = _output(timeline.at(n), node)
+    part = _bad_part(output)
+    if part is None:
+        return _held_before(timeline, node, n, output.grad_seq if output is not None else 0)
+    if not part.source:
+        return Finding("nan-seed", f"backward started with {short(part.value)}", part.seq, node)
+    return _worst(_went_in(timeline, part)) or _rule(timeline, node, part)
+
+
+def _bad_part(output: OutputState | None) -> Contribution | None:
+    return _worst((part, part.value) for part in output.parts) if output is not None else None
+
+
+def _went_in(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Value | None]]:
+    """The numbers of which a rule made a contribution: the gradient, the inputs of its node, and its result."""
+    node, born = part.source, timeline.info(part.source).born
+    yield ("grad", node, part.seq), arrived(timeline, part)
+    computed = computation(timeline, node)
+    yield from ((("value", operand.node, born - 1), operand.value) for operand in computed.operands if operand.node)
+    yield ("value", node, born), computed.result
+
+
+def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | Place:
+    """A bad ``.grad`` that the pass of this moment has not brought: an earlier one has, or the program."""
+    if 0 < seq < n:
+        return "grad", node, seq
+    before = _output(timeline.at(n - 1), node) if seq else None
+    if before is not None and bad_text(before.grad) and isinstance(timeline.event(seq), GradAccumulated):
+        return "grad", node, n - 1
+    return Finding("nan-born", f"the .grad of {label(timeline, node)} got it from outside the pass", seq, node)
+
+
+def _worst(held: Iterable[tuple[T, Value | None]]) -> T | None:
+    """What holds the first nan, else the first that holds an inf."""
+    bad = [(one, text) for one, value in held if (text := bad_text(value))]
+    return next((one for one, text in bad if "nan" in text), bad[0][0] if bad else None)
+
+
+def _bad_operand(timeline: Timeline, node: int, besides: int = 0) -> int:
+    """The input of a node whose value was bad when it was used; 0 if none was."""
+    operands = computation(timeline, node).operands
+    return _worst((o.node, o.value) for o in operands if o.node and o.node != besides) or 0
+
+
+def _made_bad(timeline: Timeline, node: int) -> bool:
+    return any(bad_text(output.value) for output in timeline.info(node).created.outputs)
+
+
+def _born(timeline: Timeline, node: int) -> Finding:
+    info = timeline.info(node)
+    made = info.created.outputs[0].value if info.created.outputs else None
+    how = computation(timeline, node).text or f"it is {info.created.kind} data"
+    text = f"{_what(made)} born in {label(timeline, node)}{made_at(info.frames)}: {how}"
+    return Finding("nan-born", text, info.born, node, fix=_fix(info.op.name), at=innermost(info))
+
+
+def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
+    """The rule that made a bad contribution of good numbers."""
+    info = timeline.info(part.source)
+    text = (
+        f"{_what(part.value)} born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
+        f"on the way to {label(timeline, node)}{_ran(timeline, part)}"
+    )
+    return Finding(
+        "nan-born-backward",
+        text,
+        part.seq,
+        part.source,
+        _inputs(timeline, part.source),
+        _fix(info.op.name),
+        innermost(info),
+    )
+
+
+def _ran(timeline: Timeline, part: Contribution) -> str:
+    """The rule that made a contribution, in names and in numbers."""
+    sent = sent_by(timeline, part)
+    steps = (sent.rule, sent.numbers, word(part.value, "")) if sent.rule else ()
+    return f": {' = '.join(dict.fromkeys(steps))}" if steps else ""
+
+
+def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
+    """The numbers that went into the node."""
+    how = computation(timeline, node)
+    return (Finding("computed", f"forward it was {how.text}", how.event, node),) if how.text else ()
+
+
+def _fix(op: str) -> str:
+    """What is usually written instead, by the operation in which it was born."""
+    return _FIXES.get(op.rstrip("_"), "look at the numbers that go in, and keep them away from where it is not defined")
+
+
+def _became(timeline: Timeline, way: list[Place], born: Finding) -> tuple[Finding, ...]:
+    """Where an infinity became a nan, on a way that ends where the infinity was born."""
+    texts = [bad_text(_at(timeline, place)) for place in way]
+    if "nan" in texts[-1] or "nan" not in "".join(texts):
+        return ()
+    last = max(i for i, text in enumerate(texts) if "nan" in text)
+    where, node, n = _changed(timeline, way[last], way[last + 1])
+    return (Finding("became-nan", f"it became nan in {where}", n, node, at=innermost(timeline.info(node))),)
+
+
+def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int, int]:
+    """What made one bad thing of the one before it, in words; the node, and the event."""
+    aspect, node, n = place
+    part = _bad_part(_output(timeline.at(n), node)) if aspect == "grad" else None
+    if part is not None and part.source:
+        where = f"the backward rule of {label_at(timeline, part.source)}{_ran(timeline, part)}"
+        return where, part.source, part.seq
+    if aspect == "grad" or before[1] == node:
+        return f"the {'.grad' if aspect == 'grad' else 'update'} of {label(timeline, node)}", node, n
+    how = computation(timeline, node).text
+    return f"{label_at(timeline, node)}{f': {how}' if how else ''}", node, timeline.info(node).born
+
+
+def _at(timeline: Timeline, place: Place) -> Value | None:
+    """What is bad at a place."""
+    aspect, node, n = place
+    output = _output(timeline.at(n), node)
+    if output is None or aspect == "value":
+        return output.value if output is not None else None
+    part = _bad_part(output)
+    return part.value if part is not None else output.grad
+
+
+def _spread(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
+    nodes = list(dict.fromkeys(node for _, node, _ in reversed(way[:-1])))
+    if not nodes:
+        return ()
+    names = [label(timeline, node) for node in nodes]
+    told = names if len(names) <= 6 else [*names[:3], f"{len(names) - 5} more", *names[-2:]]
+    return (Finding("spread", f"from there it spread through {', '.join(told)}", 0, nodes[-1]),)
+
+
+def _output(moment: Moment, node: int) -> OutputState | None:
+    state = moment.state(node)
+    return state.outputs[0] if state is not None and state.outputs else None
+
+
+def _what(value: Value | None) -> str:
+    text = bad_text(value) or "a nan or inf"
+    return {"a nan or inf": "a nan or inf was", "1 nan": "the nan was", "1 inf": "the inf was"}.get(
+        text, f"{text} were"
+    )

@@ -1,0 +1,70 @@
+"""A nan or inf that reached a parameter: told as it was then, and followed back through the optimizer's step."""
+
+import pytest
+from explain.programs import HERE, line_of, recorded
+
+from gviz.explain.asked import answers
+from gviz.explain.check import check
+from gviz.explain.finding import whole
+from gviz.explain.why import why
+from gviz.numbers import bad_text
+
+ENGINES = pytest.mark.parametrize("engine", ["builtin", "torch"])
+
+
+def asked(name, engine, place):
+    timeline = recorded("updates", name, engine)
+    return timeline, answers(timeline, place)[0]
+
+
+@ENGINES
+@pytest.mark.parametrize("place", ["loss", "w.grad", "w"])
+def test_a_nan_is_followed_through_the_step_that_wrote_it(engine, place):
+    timeline, found = asked("nan_through_a_step", engine, place)
+    assert found.kind == "nan-born-backward"
+    assert found.text.startswith("the inf was born in the backward rule of")
+    assert timeline.first_bad() == found.event == check(timeline)[0].finding.event
+    assert "sqrt(x + 1e-8)" in found.fix
+
+
+@ENGINES
+def test_where_an_infinity_became_a_nan(engine):
+    timeline, found = asked("nan_through_a_step", engine, "loss")
+    became = next(part for part in whole(found) if part.kind == "became-nan")
+    assert "it became nan in" in became.text
+    first = next(n for n in range(1, len(timeline) + 1) if "nan" in _bad_at(timeline, n))
+    assert became.event == first
+
+
+def _bad_at(timeline, n):
+    """What is bad in the values that an event brings."""
+    event = timeline.event(n)
+    outputs = [output.value for output in getattr(event, "outputs", ())]
+    return " ".join(
+        bad_text(value) for value in (*outputs, getattr(event, "part", None), getattr(event, "value", None))
+    )
+
+
+def test_a_step_that_made_an_infinity_of_finite_numbers():
+    timeline, found = asked("overflow_in_a_step", "torch", "w")
+    assert found.text == "2 inf were born when #1 w was updated by SGD at overflow_in_a_step.py:9"
+    assert found.at.line == line_of(HERE / "updates" / "overflow_in_a_step.py")
+    assert [part.text for part in found.parts[:2]] == ["its value was [2 1] before", "its .grad was [100 100] before"]
+    assert "learning rate" in found.fix
+    held = timeline.at(found.event - 1).state(found.node).outputs[0]
+    assert bad_text(held.value) == bad_text(held.grad) == ""
+
+
+@ENGINES
+def test_a_bad_gradient_of_an_earlier_pass_is_not_from_outside(engine):
+    timeline, found = asked("kept_from_an_earlier_pass", engine, "w.grad")
+    assert found.kind == "nan-born-backward"
+    assert timeline.info(found.node).op.name == "sqrt"
+
+
+def test_a_value_that_a_step_has_changed_names_the_optimizer():
+    timeline = recorded("updates", "a_plain_step", "torch")
+    found = why(timeline, timeline.at(len(timeline)), timeline.nodes[0], "value")
+    written = found.parts[0]
+    assert written.text.startswith("then a step of SGD at a_plain_step.py:6 wrote to its memory: [0.8 1.6]")
+    assert written.at.line == line_of(HERE / "updates" / "a_plain_step.py")
