@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gviz.trace.state import PhaseKind
 from gviz.tui.session import Session
 
 
@@ -18,12 +19,16 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is said, the key (in line mode the line) that it waits for, and how it knows that it came."""
+    """What is said, the key (in line mode the line) that it waits for, and how it knows that it came.
+
+    One that speaks of a `phase` waits until the session is in it, wherever other keys have led.
+    """
 
     text: str
     key: str
     typed: str
     done: Callable[[Noticed], bool]
+    phase: PhaseKind | None = None
 
 
 def _command(name: str) -> Callable[[Noticed], bool]:
@@ -38,11 +43,11 @@ PAGES = (
     Page("A smaller step is one event: a node made, one gradient added, one buffer freed.",
          "s", "s", _command("step")),
     Page("The forward pass makes the graph. Now to the next phase, where backward() begins:",
-         "}", "phase", _command("phase")),
+         "}", "phase", lambda seen: _phase(seen.session) == "backward", "forward"),
     Page("This is the graph it has made, from x and y down to z. (9 is the tape, v changes between them.)",
          "0", "graph", _command("graph")),
     Page("Now gradients flow from z to x and y. Node by node: its rule runs and sends them on.",
-         "n", "n", _command("next")),
+         "n", "n", _command("next"), "backward"),
     Page("A breakpoint at the selected node stops whenever something happens to it.",
          "b", "b", lambda seen: bool(seen.session.cursor.breakpoints.listed)),
     Page("To the first event, without running anything:",
@@ -61,6 +66,9 @@ PAGES = (
          ":last x.grad (Enter)", "last x.grad", _command("last")),
 )  # fmt: skip
 
+_TO_BEGINNING = Page("You are past what comes next. Back to the first event:", "<", "goto start", _command("goto"))
+_TO_BACKWARD = Page("What comes next is in the backward pass. To where it begins:", "}", "phase", _command("phase"))
+
 GOODBYE = "That is all you need. gviz run YOUR_SCRIPT.py does this with your program."
 
 
@@ -69,17 +77,20 @@ class Tutor:
 
     def __init__(self) -> None:
         self._at = 0
+        self._way: Page | None = None
 
     @property
     def page(self) -> Page | None:
-        """The page that waits; None after the last."""
-        return PAGES[self._at] if self._at < len(PAGES) else None
+        """The page that waits, or the way to where it speaks of; None after the last."""
+        return self._way or (PAGES[self._at] if self._at < len(PAGES) else None)
 
     def saw(self, seen: Noticed) -> bool:
-        """Turn the page if it waited for this; whether it did."""
-        turned = self.page is not None and self.page.done(seen)
-        self._at += turned
-        return turned
+        """Turn the page if it waited for this; whether another is open now."""
+        before = self.page
+        if self._way is None and before is not None:
+            self._at += before.done(seen)
+        self._way = _way_to(PAGES[self._at], seen.session) if self._at < len(PAGES) else None
+        return self.page is not before
 
     def text(self, *, plain: bool = False) -> str:
         """What is said now, with the key that is waited for."""
@@ -92,3 +103,18 @@ class Tutor:
         """The key or line that is waited for."""
         page = self.page
         return "" if page is None else page.typed if plain else page.key
+
+
+def _way_to(page: Page, session: Session) -> Page | None:
+    """What leads to the phase that a page speaks of; None where the session is in it."""
+    here = _phase(session)
+    if page.phase is None or here == page.phase:
+        return None
+    return _TO_BACKWARD if here == "forward" else _TO_BEGINNING
+
+
+def _phase(session: Session) -> PhaseKind | None:
+    """The phase in which something is still to come; before the first event it is the forward pass."""
+    at = session.cursor.position
+    phase = session.timeline.phase_at(max(at, 1))
+    return phase.kind if phase is not None and (at < phase.end or phase.kind == "forward") else None

@@ -400,8 +400,8 @@ async def test_every_command_can_be_read():
 async def test_the_help_scrolls_where_the_terminal_is_small():
     assert "quit" not in await seen(demo(), "question_mark", size=(40, 10))
     assert "that made this node" in await seen(demo(), "question_mark", "end", size=(40, 10))
-    assert "any key closes this" in await seen(demo(), "question_mark", "pagedown", "down", size=(40, 10))
-    assert "any key closes this" not in await seen(demo(), "question_mark", "pagedown", "z", size=(40, 10))
+    assert "Esc closes this" in await seen(demo(), "question_mark", "pagedown", "down", size=(40, 10))
+    assert "Esc closes this" not in await seen(demo(), "question_mark", "pagedown", "z", size=(40, 10))
 
 
 async def test_nothing_opens_on_a_terminal_that_is_too_small():

@@ -113,7 +113,7 @@ def test_what_is_typed_in_one_go_is_completed_and_carried_out(terminal):
     session = terminal()
     session.until("event 1", "q Quit")
     session.keys(":", "info g", "Tab", "Enter")
-    session.until("Answer: any key closes this", "1 of 5 nodes made")
+    session.until("Answer: Esc closes this", "1 of 5 nodes made")
     session.keys("Enter")
     session.until("9 Tape")
     session.keys("M")

@@ -47,6 +47,18 @@ def test_every_page_waits_for_its_line_in_line_mode():
     assert "That is all" in said
 
 
+def test_who_has_gone_too_far_is_led_back_before_the_lesson_goes_on():
+    output = io.StringIO()
+    three = [page.typed for page in PAGES[:3]]
+    lost = ["goto end", "phase", "goto start", "phase", "phase", "graph", "goto end", "n", "goto start", "n"]
+    lines = [*three, *lost, "phase", "n", "b"]
+    teach(demo(), io.StringIO("\n".join(lines)), output)
+    said = output.getvalue()
+    assert said.count("You are past what comes next. Back to the first event:  Type  goto start") == 2
+    assert said.count("To where it begins:  Type  phase") == 1
+    assert said.index("7/14") > said.rindex("To where it begins")
+
+
 def test_a_lesson_that_is_over_waits_for_nothing():
     tutor = Tutor()
     tutor._at = len(PAGES)

@@ -63,7 +63,7 @@ class SheetScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Name the page."""
         sheet = self.query_one(Sheet)
-        sheet.set_title(f"{self._title}: any key closes this, and acts")
+        sheet.set_title(f"{self._title}: Esc closes this; other keys also act")
         sheet.all_of_it = ": PageDown"
         sheet.focus()
 
