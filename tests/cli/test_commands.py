@@ -1,11 +1,14 @@
 """Each command on a real trace of a real program."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from cli.programs import gviz
+from cli.programs import ROOT, gviz
 
 PROGRAM = """\
 import gviz.engine as torch
@@ -79,6 +82,33 @@ def test_the_cache_keeps_the_newest(folder, tmp_path, monkeypatch):
         places.new_trace("a/b c\x1b.py").touch()
     assert len(places.cached_traces()) == places.KEPT
     assert re.fullmatch(r"b_c_-\d{8}-\d{6}(-\d+){1,2}\.gviz", places.cached_traces()[0].name)
+
+
+_RECORDING = """
+import gviz, gviz.engine as torch
+with gviz.record() as recording:
+    torch.ones(2) + 1
+    recording.flush()
+    print(recording.path, flush=True)
+    input()
+"""
+
+
+def test_the_cache_keeps_what_is_being_written_until_its_process_is_gone(tmp_path, monkeypatch):
+    from gviz.trace.file import places
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    command = [sys.executable, "-c", _RECORDING]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        trace = Path(process.stdout.readline().strip())
+        os.utime(trace, (0, 0))
+        for _ in range(places.KEPT + 5):
+            places.new_trace("other.py").touch()
+        kept = trace.exists()
+        process.kill()
+    assert kept
+    places.new_trace("other.py")
+    assert [path for path in trace.parent.iterdir() if path.name.startswith(trace.name)] == []
 
 
 def test_run_reads_commands_from_a_pipe_after_the_program(folder, tmp_path):

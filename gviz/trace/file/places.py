@@ -23,10 +23,11 @@ def cached_traces() -> list[Path]:
 
 
 def new_trace(program: str) -> Path:
-    """A path in the cache for a new trace of `program`; makes room for it."""
+    """A path in the cache for a new trace of `program`; makes room for it, but removes none that is being written."""
     folder = _made(traces())
     for old in cached_traces()[KEPT - 1 :]:
-        remove_trace(old)
+        if not _is_being_written(old):
+            remove_trace(old)
     # With the process: the same program may be started several times in one second.
     stem = f"{_stem(program)}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     names = chain([f"{stem}.gviz"], (f"{stem}-{number}.gviz" for number in count(2)))
@@ -81,6 +82,18 @@ def traces() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("gviz") / "traces"
+
+
+def _is_being_written(path: Path) -> bool:
+    """Whether somebody has an unfinished trace open, by SQLite's lock, which no process outlives."""
+    import sqlite3
+
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+    except sqlite3.Error as trouble:
+        return getattr(trouble, "sqlite_errorcode", 0) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return False
 
 
 def _parts(path: Path) -> list[Path]:
