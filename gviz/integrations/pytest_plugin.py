@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    import torch
+
     from gviz.explain.finding import Finding
     from gviz.trace.recording.record import Recording, Within
     from gviz.trace.timeline import Timeline
@@ -51,9 +53,11 @@ class TestRecording:
         if not tensors:
             self._check(["nan-born", "nan-born-backward", "nan-seed"])
         for tensor in tensors:
-            for what, array in (("value", _array(tensor)), ("grad", _array(tensor.grad) if tensor.is_leaf else None)):
+            grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+            held: tuple[tuple[Aspect, Any], ...] = (("value", _array(tensor)), ("grad", _array(grad)))
+            for aspect, array in held:
                 if array is not None and not np.isfinite(array).all():
-                    self._fail(tensor, "value" if what == "value" else "grad", "holds a nan or inf")
+                    self._fail(tensor, aspect, "holds a nan or inf")
 
     def assert_grad(self, *tensors: Any) -> None:
         """Every tensor has a ``.grad`` that is finite and not zero everywhere."""
@@ -174,5 +178,18 @@ def _framework_of(tensor: Any) -> Any:
 
 
 def _array(tensor: Any) -> Any:
-    """The numbers of a tensor of either framework, or None where there is none."""
-    return None if tensor is None else tensor.detach().cpu().numpy()
+    """The numbers of a tensor of either framework, of a sparse one those it stores; None where there is none."""
+    if tensor is None:
+        return None
+    tensor = tensor.detach().cpu()
+    return tensor.numpy() if hasattr(tensor, "_seen") else _readable(tensor).numpy()
+
+
+def _readable(tensor: torch.Tensor) -> torch.Tensor:
+    """The numbers of a PyTorch tensor in a layout and a dtype that numpy has."""
+    if tensor.is_sparse:
+        tensor = tensor.coalesce()
+    if str(tensor.layout) != "torch.strided":
+        tensor = tensor.values()
+    tensor = tensor.resolve_conj().resolve_neg()
+    return tensor.double() if tensor.is_floating_point() else tensor  # bfloat16 and narrower are unknown to numpy

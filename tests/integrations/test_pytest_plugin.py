@@ -112,12 +112,71 @@ def test_nan_in_a_result(gviz_recording):
 """
 
 
-@pytest.mark.torch
-def test_on_pytorch_the_answer_is_about_the_tensor(tmp_path):
+ODD_ON_PYTORCH = """
+import pytest
+import torch
+
+
+def tensors(number):
+    yield torch.full((2,), number, dtype=torch.bfloat16, requires_grad=True)
+    yield torch.tensor([[0.0, number], [number, 0.0]]).to_sparse().requires_grad_()
+    yield torch.tensor([[0.0, number], [number, 0.0]]).to_sparse_csr()
+    yield torch.tensor([1j * number]).conj()
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_healthy(gviz_recording, which):
+    gviz_recording.assert_finite(list(tensors(1.0))[which])
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_infinite(gviz_recording, which):
+    with pytest.raises(pytest.fail.Exception, match="holds a nan or inf"):
+        gviz_recording.assert_finite(list(tensors(float("inf")))[which])
+
+
+def test_gradients(gviz_recording):
+    table, w = torch.nn.Embedding(4, 2, sparse=True), torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
+    (table(torch.tensor([1, 1])).sum() + (w * 2).sum()).backward()
+    gviz_recording.assert_grad(table.weight, w)
+"""
+
+RETAINED = """
+import pytest
+
+
+def test_retained(gviz_recording):
+    y = torch.zeros(2, requires_grad=True) * 1
+    y.retain_grad()
+    y.sqrt().sum().backward()
+    with pytest.raises(pytest.fail.Exception, match="holds a nan or inf"):
+        gviz_recording.assert_finite(y)
+"""
+
+
+def with_pytorch(text):
+    """A text that finds PyTorch, which is installed elsewhere than pytest may be."""
     import torch
 
-    text = f"import sys; sys.path.append({str(Path(torch.__path__[0]).parent)!r})\n{ON_PYTORCH}"
-    said = run(tmp_path, text, "--basetemp", str(tmp_path / "kept")).stdout
+    return f"import sys; sys.path.append({str(Path(torch.__path__[0]).parent)!r})\n{text}"
+
+
+@pytest.mark.torch
+def test_dtypes_and_layouts_that_numpy_has_not(tmp_path):
+    done = run(tmp_path, with_pytorch(ODD_ON_PYTORCH))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("engine", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_retained_gradient_is_looked_at(tmp_path, engine):
+    text = f"import {engine} as torch\n{RETAINED}"
+    done = run(tmp_path, with_pytorch(text) if engine == "torch" else text)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.torch
+def test_on_pytorch_the_answer_is_about_the_tensor(tmp_path):
+    said = run(tmp_path, with_pytorch(ON_PYTORCH), "--basetemp", str(tmp_path / "kept")).stdout
     assert "2 failed" in said
     first, second = (part.partition("- gviz -")[2] for part in said.split("\n____")[1:3])
     assert "#1 w got no gradient" in first
