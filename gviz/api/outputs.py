@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from gviz.errors import GvizError
@@ -28,25 +28,50 @@ def refuse_folder(path: Path) -> None:
 
 
 def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool, hint: str = AS_OPTION) -> None:
-    """Write all files, or none; the folder they lie in is made if it is missing."""
-    import tempfile
+    """Write all files, or none; the folder they lie in is made if it is missing. A link stays: what it names is written.
 
+    Raises GvizError, which names the file that cannot be written.
+    """
     for path, _ in files:
+        if path.exists():
+            _refuse_place(path, None)
         _refuse_existing(path, force=force, hint=hint)
     folder = files[0][0].absolute().parent
     made = not folder.exists()
     try:
-        folder.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".gviz-", dir=folder) as unfinished:
-            for path, data in files:
-                (Path(unfinished) / path.name).write_bytes(data)
-            for path, _ in files:
-                os.replace(Path(unfinished) / path.name, path)
-    except OSError as error:
+        with _naming(folder):
+            folder.mkdir(exist_ok=True)
+        _replace(files)
+    except GvizError:
         if made:
             with suppress(OSError):
                 folder.rmdir()
-        raise GvizError(f"cannot write {files[0][0]}", why=error.strerror or str(error)) from error
+        raise
+
+
+def _replace(files: Sequence[tuple[Path, bytes]]) -> None:
+    """Write every file beside where it goes, then put all in their places."""
+    from tempfile import TemporaryDirectory
+
+    with ExitStack() as temporary:
+        finished: list[tuple[Path, Path]] = []
+        for path, data in files:
+            with _naming(path):
+                target = path.resolve()
+                beside = temporary.enter_context(TemporaryDirectory(prefix=".gviz-", dir=target.parent))
+                finished.append((Path(beside) / target.name, target))
+                finished[-1][0].write_bytes(data)
+        for (path, _), (written, target) in zip(files, finished, strict=True):
+            with _naming(path):
+                os.replace(written, target)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise GvizError(f"cannot write {path}", why=error.strerror or str(error)) from error
 
 
 def refuse_trace(path: Path, program: Path, *, force: bool) -> None:

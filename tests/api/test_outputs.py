@@ -6,6 +6,9 @@ import pytest
 from cli.programs import gviz
 from cli.test_commands import PROGRAM
 
+from gviz.api.outputs import write_all
+from gviz.errors import GvizError
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -67,6 +70,31 @@ def test_a_trace_is_replaced_by_force(folder):
     assert code == 0
     assert "wrote good.gviz" in err
     assert contents(folder)["good.gviz"] != before
+
+
+def test_no_file_is_written_where_one_cannot_be(tmp_path):
+    (tmp_path / "001.svg").write_text("old")
+    (tmp_path / "002.svg").mkdir()
+    with pytest.raises(GvizError, match=r"002\.svg is a folder"):
+        write_all([(tmp_path / "001.svg", b"new"), (tmp_path / "002.svg", b"new")], force=True)
+    assert (tmp_path / "001.svg").read_text() == "old"
+
+
+def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path):
+    long = "x" * 300
+    with pytest.raises(GvizError, match=f"cannot write .*{long}"):
+        write_all([(tmp_path / "made" / "001.svg", b""), (tmp_path / "made" / long, b"")], force=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_link_names_is_written(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link.svg").symlink_to("elsewhere/real.svg")
+    for data in (b"first", b"second"):
+        write_all([(tmp_path / "link.svg", data)], force=True)
+        assert (tmp_path / "link.svg").is_symlink()
+        assert (tmp_path / "elsewhere" / "real.svg").read_bytes() == data
+    assert len(list(tmp_path.rglob("*"))) == 3
 
 
 @pytest.mark.parametrize("size", ["-5", "many"])
