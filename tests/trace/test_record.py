@@ -20,12 +20,39 @@ from gviz.trace.file import places
 from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.program_text import read_source
 from gviz.trace.recording.record import mark, record
+from gviz.trace.recording.window import Window
 
 ROOT = Path(__file__).parents[2]
 
 
 def of_kind(timeline, kind):
     return [event for n in range(1, len(timeline) + 1) if isinstance(event := timeline.event(n), kind)]
+
+
+def marks_in(path):
+    return [event.name for event in of_kind(load(path), e.Marked)]
+
+
+def test_a_window_opens_at_every_first_mark_and_closes_at_the_next_last_one(tmp_path):
+    with record(tmp_path / "t.gviz", Kept(window=Window("a", "b"))):
+        for name in ("before", "a", "1", "a", "b", "between", "b", "a", "2", "b", "after"):
+            mark(name)
+    assert marks_in(tmp_path / "t.gviz") == ["a", "1", "a", "b", "a", "2", "b"]
+
+
+@pytest.mark.parametrize(("first", "last", "kept"), [("", "b", "xaxb"), ("a", "", "axbxax")])
+def test_a_window_of_one_mark(tmp_path, first, last, kept):
+    with record(tmp_path / "t.gviz", Kept(window=Window(first, last))):
+        for name in "xaxbxax":
+            mark(name)
+    assert "".join(marks_in(tmp_path / "t.gviz")) == kept
+
+
+def test_a_window_ends_no_other_recording(tmp_path):
+    with record(tmp_path / "outer.gviz", Kept(window=Window("a", "b"))), record(tmp_path / "inner.gviz"):
+        for name in "xaby":
+            mark(name)
+    assert (marks_in(tmp_path / "outer.gviz"), marks_in(tmp_path / "inner.gviz")) == ([], ["x", "a", "b", "y"])
 
 
 def test_what_happens_in_the_block_is_in_the_trace(tmp_path):

@@ -1,4 +1,4 @@
-"""A part of a program between two of its marks: outside of it nobody listens, and the program runs as fast as alone."""
+"""The stretches of a program between two of its marks: outside nobody listens, and it runs as fast as alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from gviz.emit import Channel
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From the first mark called `first` (empty: the beginning) to the next one called `last` (empty: the end)."""
+    """Every stretch from a mark called `first` to the next one called `last`, as often as the program comes there.
+
+    Empty, they are the beginning and the end.
+    """
 
     first: str = ""
     last: str = ""
@@ -38,12 +41,12 @@ _watched: tuple[Window, Channel] | None = None
 
 
 def begin_at(mark: str) -> None:
-    """The program has come to a mark: if the window begins there, listen."""
+    """The program has come to a mark: if a stretch begins there, listen."""
     if _watched is not None and _watched[0].first == mark and emit.channel is None:
         emit.attach(_watched[1])
 
 
 def end_at(mark: str) -> None:
-    """If the window ends at a mark, stop listening."""
+    """If a stretch ends at a mark, stop listening."""
     if _watched is not None and _watched[0].last == mark and emit.channel is _watched[1]:
         emit.detach()
