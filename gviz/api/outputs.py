@@ -28,9 +28,9 @@ def refuse_folder(path: Path) -> None:
 
 
 def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool, hint: str = AS_OPTION) -> None:
-    """Write all files, or none; the folder they lie in is made if it is missing. A link stays: what it names is written.
+    """Write all files, or none; the folder they lie in is made if it is missing.
 
-    Raises GvizError, which names the file that cannot be written.
+    A link stays: what it names is written. Raises GvizError, which names the file that cannot be written.
     """
     for path, _ in files:
         if path.exists():

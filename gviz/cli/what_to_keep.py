@@ -44,8 +44,10 @@ OPTIONS = (
     click.option("--values", type=_Values(), default="small", metavar="none|stats|small|all|BYTES",
                  help="Keep nothing of arrays, their statistics, whole small ones (up to 1024 bytes), all of them, or "
                  "whole ones up to this size."),
-    click.option("--from", "first", default="", metavar="MARK", help="Record from this gviz.mark on, whenever it comes."),
-    click.option("--to", "last", default="", metavar="MARK", help="Record up to this gviz.mark, until --from comes again."),
+    click.option("--from", "first", default="", metavar="MARK",
+                 help="Record from this gviz.mark on, whenever it comes."),
+    click.option("--to", "last", default="", metavar="MARK",
+                 help="Record up to this gviz.mark, until --from comes again."),
     click.option("--last", "newest", default="", callback=_bound, metavar="N", help="Keep only the last N iterations, "
                  "or marks ('3 marks'): a flight recorder."),
     click.option("--max-size", default="", callback=_bound, metavar="SIZE", help="Drop the oldest, so that the file "
