@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    import torch
-
     from gviz.explain.finding import Finding
     from gviz.trace.recording.record import Recording, Within
     from gviz.trace.timeline import Timeline
@@ -185,7 +183,7 @@ def _array(tensor: Any) -> Any:
     return tensor.numpy() if hasattr(tensor, "_seen") else _readable(tensor).numpy()
 
 
-def _readable(tensor: torch.Tensor) -> torch.Tensor:
+def _readable(tensor: Any) -> Any:
     """The numbers of a PyTorch tensor in a layout and a dtype that numpy has."""
     if tensor.is_sparse:
         tensor = tensor.coalesce()
