@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from gviz.api import outputs
-from gviz.cli import what_to_keep, whose
+from gviz.cli import shell, what_to_keep, whose
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -106,6 +106,16 @@ def record_program(program: Program) -> Recorded:
         raise click.exceptions.Exit(code)  # the recording process has said why
     places.settle(trace)
     return Recorded(trace, code)
+
+
+def to_run(program: Program) -> str:
+    """The command line that runs a program under the debugger, with its arguments, recorded as this one is."""
+    engine = [] if program.engine == "auto" else ["--engine", program.engine]
+    source = [] if program.keep_source else ["--no-source"]
+    script, *arguments = program.argv
+    named = ["-m", shell.quoted(script)] if program.as_module else [shell.word(script)]
+    options = map(shell.quoted, [*engine, *what_to_keep.as_typed(program.keeping), *source])
+    return " ".join(["gviz", "run", *options, *named, *map(shell.quoted, arguments)])
 
 
 def order(program: Program, trace: Path, *, live: str = "", again: bool = False) -> Order:

@@ -1,4 +1,4 @@
-"""Paths in commands to paste into a shell."""
+"""Paths and other words in commands to paste into a shell."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import shlex
 
 
 def word(path: str | os.PathLike[str]) -> str:
-    """The path as one word of a command, with everything invisible escaped as bash, zsh and ksh write it."""
+    """The path as one word of a command, which is taken for no option."""
     text = os.fspath(path)
-    text = f"./{text}" if text.startswith("-") else text
+    return quoted(f"./{text}" if text.startswith("-") else text)
+
+
+def quoted(text: str) -> str:
+    """The text as one word of a command, with everything invisible escaped as bash, zsh and ksh write it."""
     return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_escaped, text))}'"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.program.order import Keeping
+from gviz.program.order import WHOLE, Keeping
 
 if TYPE_CHECKING:
     from gviz.values import Keep
@@ -16,6 +16,12 @@ _EVERYTHING = 1 << 30
 _NAMED: dict[str, tuple[Keep, int | None]] = {
     "none": ("none", None), "stats": ("stats", None), "small": ("whole", None), "all": ("whole", _EVERYTHING),
 }  # fmt: skip
+
+_OPTION_OF = {
+    "first": "--from", "last": "--to", "compiled": "--compiled", "phase": "--phase", "module": "--module",
+    "newest": "--last", "max_size": "--max-size",
+}  # fmt: skip
+"""By field of `Keeping`: the option that sets it."""
 
 
 class _Values(click.ParamType["tuple[Keep, int | None]"]):
@@ -64,5 +70,15 @@ OPTIONS = (
 def taken_from(options: dict[str, Any]) -> Keeping:
     """Take the values of these options out of those of a command."""
     keep, limit = options.pop("values")
-    rest = {name: options.pop(name) for name in ("first", "last", "compiled", "phase", "module", "newest", "max_size")}
-    return Keeping(keep, limit, **rest)
+    return Keeping(keep, limit, **{name: options.pop(name) for name in _OPTION_OF})
+
+
+def as_typed(keeping: Keeping) -> list[str]:
+    """The options that say this, to be typed again."""
+    values = (keeping.keep, keeping.limit)
+    name = next((name for name, meant in _NAMED.items() if meant == values), str(keeping.limit))
+    words = [] if values == (WHOLE.keep, WHOLE.limit) else ["--values", name]
+    for field, option in _OPTION_OF.items():
+        if (value := getattr(keeping, field)) != getattr(WHOLE, field):
+            words += [option, value]
+    return words

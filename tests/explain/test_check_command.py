@@ -1,13 +1,16 @@
 """``gviz check`` and ``gviz why`` as a user and a build machine meet them."""
 
 import json
+import shlex
 
 import pytest
 from cli.programs import gviz
 from explain.programs import HERE, line_of
 
 import gviz as library
+from gviz.cli.commands.check import how_to_open
 from gviz.cli.main import run_command
+from gviz.cli.session import Program
 from gviz.errors import GvizError
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"
@@ -27,6 +30,23 @@ def test_a_script_with_a_mistake_fails_the_build():
     assert out.splitlines()[-2] == "1 warning"
     assert out.splitlines()[-1].startswith("to see it happen: gviz run ")
     assert err == "None\n"  # what the program prints is not in the way of the answer
+
+
+def test_how_to_see_it_happen_keeps_what_was_asked_for(tmp_path):
+    (tmp_path / "-it's.py").write_text("import sys, torch\nw = torch.tensor([0.0], requires_grad=True)\n"
+                                      "(w * int(sys.argv[1])).log().backward()\n")  # fmt: skip
+    options = ("--engine", "builtin", "--values", "all", "--to", "the end")
+    _, out, _ = gviz("check", *options, "--no-source", "--", "./-it's.py", "-3", cwd=tmp_path)
+    command, _, rest = out.splitlines()[-1].removeprefix("to see it happen: ").partition(", then goto ")
+    assert shlex.split(command) == ["gviz", "run", *options, "--no-source", "./-it's.py", "-3"]
+    assert int(rest) > 0
+
+
+def test_a_finding_without_an_event_names_none(tmp_path):
+    program, one = Program(("train.py",)), Program(("train.py",), output=tmp_path / "t.gviz")
+    assert how_to_open(program, 0) == "to see it happen: gviz run train.py"
+    assert how_to_open(one, 0) == f"to see it happen: gviz open {tmp_path}/t.gviz"
+    assert how_to_open(one, 7) == f"to see it happen: gviz open {tmp_path}/t.gviz --at 7"
 
 
 def test_a_healthy_script_passes():

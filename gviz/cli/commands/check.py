@@ -54,7 +54,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
         streams.say_raw("\r\x1b[K" if sys.stderr.isatty() else "")
         _PRINTED[kind](found, len(timeline), whole)
         if kind == "text" and found:
-            click.echo(_how_to_open(program, found[0].finding.event))
+            click.echo(how_to_open(program, found[0].finding.event))
         _say_not_seen(timeline)
     grave = LEVELS[: LEVELS.index(fail_on) + 1]
     return _FOUND if any(one.level in grave for one in found) else 0
@@ -96,20 +96,16 @@ def _text(found: list[Checked], events: int, whole: bool) -> None:
     click.echo(_summary(found, events))
 
 
-def _how_to_open(program: Program, event: int) -> str:
+def how_to_open(program: Program, event: int) -> str:
     """The command that opens the recording at an event of the gravest finding; first how to keep it if it is not."""
-    from shlex import quote
-
-    from gviz.cli.session import is_trace
-    from gviz.plain_text import shown
+    from gviz.cli import shell
+    from gviz.cli.session import is_trace, to_run
 
     script = Path(program.argv[0])
-    if not program.as_module and is_trace(script):
-        return f"to see it happen: gviz open {shown(quote(str(script)))} --at {event}"
-    if program.output is not None:
-        return f"to see it happen: gviz open {shown(quote(str(program.output)))} --at {event}"
-    module = "-m " if program.as_module else ""
-    return f"to see it happen: gviz run {module}{shown(quote(str(script)))}, then goto {event}"
+    trace = program.output if program.as_module or not is_trace(script) else script
+    if trace is not None:
+        return f"to see it happen: gviz open {shell.word(trace)}{f' --at {event}' if event else ''}"
+    return f"to see it happen: {to_run(program)}{f', then goto {event}' if event else ''}"
 
 
 def _say_not_seen(timeline: Timeline) -> None:
