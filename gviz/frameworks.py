@@ -105,8 +105,11 @@ def record(
 
     Of PyTorch, `phase` ``"backward"`` records passes alone, at a fraction of the cost, and `module` (a path or class,
     with ``*``) what its calls do; `compiled` ``"eager"`` runs what ``torch.compile`` made as it is written.
-    GvizError for a word that an option does not know.
+    GvizError for what an option does not know.
     """
+    if not (model is None or hasattr(model, "named_parameters") or any(one.owns(model) for one in FOREIGN)):
+        hint = "it is a torch.nn.Module, whose parameters get their names"
+        raise GvizError(f"model cannot be of type {type(model).__name__}", hint=hint, exit_code=2)
     wanted = Wanted(phase, module, compiled)
     if wanted.is_limited and not any(one.possible for one in FOREIGN):
         raise GvizError("phase and module are for PyTorch", why="gviz's own engine is recorded whole", exit_code=2)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
-from gviz.errors import refuse_unknown
+from gviz.errors import GvizError, refuse_unknown
 
 Phase = Literal["all", "backward"]
 Compiled = Literal["opaque", "eager"]
@@ -26,6 +26,9 @@ class Wanted:
 
     def __post_init__(self) -> None:
         refuse_unknown("phase", self.phase, get_args(Phase))
+        if not isinstance(self.module, str):
+            hint = "it is the path or class of a module: encoder.*, Conv2d"
+            raise GvizError(f"module is a text, not {type(self.module).__name__}", hint=hint, exit_code=2)
         refuse_unknown("compiled", self.compiled, get_args(Compiled))
 
     @property

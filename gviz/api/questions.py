@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from gviz.errors import GvizError
+
 if TYPE_CHECKING:
     from gviz.explain.check import Checked
     from gviz.explain.finding import Finding
@@ -15,8 +17,11 @@ def why(trace: str | os.PathLike[str] | Timeline, place: str, *, at: int | str |
     """Why a node has the value or gradient it has, or none, at event or moment `at` (the end without one).
 
     `place` is ``w.grad``, ``loss``, ``#4``, ``train.py:12``; ``error`` asks why the program failed. Raises GvizError
-    for a place that does not exist.
+    for what is no place, or one that does not exist.
     """
+    if not isinstance(place, str):
+        hint = "name it: 'w.grad', '#4', 'train.py:12'"
+        raise GvizError(f"a place is a text, not {type(place).__name__}", hint=hint, exit_code=2)
     from gviz.api.moments import moment_of
     from gviz.explain.asked import answers
 

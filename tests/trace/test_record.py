@@ -261,6 +261,9 @@ def test_a_model_brings_in_the_framework_that_it_is_made_of(tmp_path, monkeypatc
         ({"limit": -1}, "limit cannot be -1"),
         ({"phase": "bakward"}, "phase cannot be 'bakward'"),
         ({"compiled": "x"}, "compiled cannot be 'x'"),
+        ({"model": "nope"}, "model cannot be of type str"),
+        ({"model": []}, "model cannot be of type list"),
+        ({"module": 3}, "module is a text, not int"),
     ],
 )
 def test_an_option_that_is_misspelled_is_refused_before_there_is_a_file(tmp_path, options, said):
@@ -268,6 +271,14 @@ def test_an_option_that_is_misspelled_is_refused_before_there_is_a_file(tmp_path
         gviz.record(tmp_path / "run.gviz", **options)
     assert caught.value.exit_code == 2
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("place", [None, 3, torch.ones(2)])
+def test_a_question_is_about_a_place(tmp_path, place):
+    with record(tmp_path / "t.gviz"):
+        mark("a")
+    with pytest.raises(GvizError, match=f"a place is a text, not {type(place).__name__}"):
+        gviz.why(tmp_path / "t.gviz", place)
 
 
 def test_a_file_that_is_not_a_trace_is_never_written_over(tmp_path):
