@@ -19,6 +19,7 @@ from gviz import aside
 from gviz.adapters.on_import import when_imported
 from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
+from gviz.events import Event
 from gviz.trace.file.ending import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.kept import Kept
@@ -36,11 +37,13 @@ class Framework:
 
     `adapter` is a module whose ``Attached(channel, model, wanted)`` listens to it inside a ``with`` block; `spent` is
     then how many nanoseconds of the program's threads that took, `node_of` which node one of its tensors is.
+    `behind` is a module whose ``events_behind`` says the graph behind what ``is_tensor``, as it stands.
     """
 
     package: str
     name: str
     adapter: str
+    behind: str
     install: str
 
     @property
@@ -54,9 +57,9 @@ class Framework:
         """Whether the program has imported it, or still can."""
         return self.imported or (self.package not in sys.modules and find_spec(self.package) is not None)
 
-    def owns(self, model: object) -> bool:
-        """Whether a model is made of its modules."""
-        return any(kind.__module__.partition(".")[0] == self.package for kind in type(model).__mro__)
+    def owns(self, thing: object) -> bool:
+        """Whether a model is made of its modules, or a thing is of one of its types."""
+        return any(kind.__module__.partition(".")[0] == self.package for kind in type(thing).__mro__)
 
     def missing(self) -> GvizError:
         """What to say where it is asked for and not installed."""
@@ -72,7 +75,9 @@ class Framework:
         began.tell("listening", str(it.spent))
 
 
-TORCH = Framework("torch", "PyTorch", "gviz.adapters.pytorch.attach", "pip install 'gviz[torch]'")
+TORCH = Framework(
+    "torch", "PyTorch", "gviz.adapters.pytorch.attach", "gviz.adapters.pytorch.behind", "pip install 'gviz[torch]'"
+)
 
 FOREIGN: Sequence[Framework] = (TORCH,)
 
@@ -129,6 +134,17 @@ def attach(
 ) -> Recording | Within:
     """Record from here to the end of the program, or to ``close()`` of what this returns; options as for `record`."""
     return record(path, model=model, **options).__enter__()
+
+
+def events_behind(tensors: Sequence[object], params: Any = ()) -> list[Event] | None:
+    """The graph behind tensors of a foreign framework as it stands; None for anything else."""
+    for one in FOREIGN:
+        if tensors and one.imported and all(map(one.owns, tensors)):
+            behind = import_module(one.behind)
+            if all(map(behind.is_tensor, tensors)):
+                events: list[Event] = behind.events_behind(tensors, params)
+                return events
+    return None
 
 
 def follow(began: Recording, **wanted: str) -> None:

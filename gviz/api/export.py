@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Union, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from gviz import where
-from gviz.api import outputs
+from gviz.api import drawable, outputs
 from gviz.api.moments import moment_of
 from gviz.errors import GvizError, refuse_unknown
 from gviz.render.boxes.call_names import fitting_calls
 from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tensors
 from gviz.render.boxes.selection import shown_nodes
-from gviz.render.exporters import Exporter, ExportOptions, exporter_for, last_moment
+from gviz.render.exporters import Exporter, ExportOptions, exporter_for
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.request import Part, check_moment
 from gviz.render.theme import Direction
@@ -29,10 +28,8 @@ from gviz.words.moments import PASSES, begin_of
 from gviz.words.nodes import node_at
 
 if TYPE_CHECKING:
-    from gviz.engine.behind import Params
-    from gviz.engine.tensor import Tensor
+    from gviz.api.drawable import Drawable, Params
 
-Drawable = Union[str, os.PathLike[str], Timeline, "Tensor"]
 NUMBER = re.compile(r"%0?(\d*)d")
 
 
@@ -61,13 +58,13 @@ def export(
     note: Callable[[str], None] | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> list[Path]:
-    """Write a picture of a trace (its file, or what `gviz.load` answers) or of the graph behind a tensor.
+    """Write a picture of a trace (its file, what `gviz.load` answers, a recording) or of the graph behind a tensor.
 
     The suffix of `path` says which kind; a folder (``frames/``) or a number in the name (``step%03d.png``) asks for one
     picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``bwd``, ``loss``),
     `moments` a range ``FIRST..LAST`` for moving pictures. `modules` closes those that fit its patterns, `depth` all
-    that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part alone. `params` names the
-    leaves of a tensor's graph, `scale` makes pictures larger or smaller. `note` hears of compromises, `progress` how
+    that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part alone. `params` names
+    tensors of a tensor's graph, `scale` makes pictures larger or smaller. `note` hears of compromises, `progress` how
     far a long work is, from 0 to 1. Answers the files. Raises `GvizError` where something cannot be drawn or written;
     then nothing is.
     """
@@ -81,22 +78,25 @@ def export(
     if moments and not (exporter.moves or is_series(target)):
         raise GvizError(f"{target} shows one moment", hint="at chooses which one; moments are for many", exit_code=2)
     refuse(target, force=force, hint=outputs.AS_ARGUMENT)
-    with _timeline(of, params) as timeline:
-        n = last_moment(timeline) if at is None else moment_of(timeline, at)
-        options = ExportOptions(
-            theme=theme,
-            timeout=timeout,
-            style=style,
-            direction=direction,
-            scale=scale,
-            drawing=drawing,
-            part=_part(timeline, n, Part(_patterns(modules), depth, 0, ancestors, radius, _patterns(only)), str(node)),
-            moments=span(timeline, moments),
-        )
-        options = replace(options, note=note or options.note, progress=progress or options.progress)
-        for ignored in _ignored(options, exporter):
-            options.note(ignored)
-        written = list(drawn(timeline, n, target, exporter, options))
+    found = drawable.drawn(of, params)
+    timeline = found.timeline
+    if found.node and not (node or only):
+        node, ancestors = f"#{found.node}", ancestors or not radius
+    n = found.n if at is None else moment_of(timeline, at)
+    options = ExportOptions(
+        theme=theme,
+        timeout=timeout,
+        style=style,
+        direction=direction,
+        scale=scale,
+        drawing=drawing,
+        part=_part(timeline, n, Part(_patterns(modules), depth, 0, ancestors, radius, _patterns(only)), str(node)),
+        moments=span(timeline, moments),
+    )
+    options = replace(options, note=note or options.note, progress=progress or options.progress)
+    for ignored in _ignored(options, exporter):
+        options.note(ignored)
+    written = list(drawn(timeline, n, target, exporter, options))
     outputs.write_all(written, force=force, hint=outputs.AS_ARGUMENT)
     return [file for file, _ in written]
 
@@ -219,21 +219,6 @@ def span(timeline: Timeline, text: str) -> tuple[int, ...]:
     if not 0 <= start <= end <= len(timeline):
         raise GvizError(f"there are no events {start} to {end}", hint=f"1 to {len(timeline)}", exit_code=2)
     return tuple(range(start, end + 1))
-
-
-@contextmanager
-def _timeline(of: Drawable, params: Params) -> Iterator[Timeline]:
-    if isinstance(of, Timeline):
-        yield of
-    elif isinstance(of, str | os.PathLike):
-        from gviz.trace.file.reader import open_trace
-
-        with open_trace(Path(of)) as log:
-            yield Timeline(log)
-    else:
-        from gviz.api.make_dot import behind
-
-        yield behind(of, params)
 
 
 def _bytes(picture: str | bytes) -> bytes:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from gviz.api.drawable import drawn
 from gviz.api.moments import moment_of
-from gviz.trace import load
-from gviz.trace.timeline import Timeline
 from gviz.tui import terminal
 from gviz.tui.opening import open_debugger
 
+if TYPE_CHECKING:
+    from gviz.api.drawable import Drawable
 
-def show(trace: str | os.PathLike[str] | Timeline | Any, *, at: int | str | None = None) -> None:
-    """Open the debugger on a trace, at event or moment `at`, else where its program failed, else at its first event.
 
-    A tensor stands for the graph behind it, of which only the leaves have values. Without a terminal it goes line by
-    line.
+def show(trace: Drawable, *, at: int | str | None = None) -> None:
+    """Open the debugger on a trace or recording, at event or moment `at`, else where its program failed, else at its
+    first event.
+
+    A tensor of the latest recording opens that where the tensor was made; any other stands for the graph behind it, of
+    which only itself and the leaves have values. Without a terminal it goes line by line.
     """
-    if isinstance(trace, Timeline):
-        timeline, title = trace, "gviz"
-    elif isinstance(trace, str | os.PathLike):
-        timeline, title = load(trace), Path(trace).name
+    of = drawn(trace)
+    if at is not None:
+        start: int | None = moment_of(of.timeline, at)
+    elif of.node:
+        start = of.timeline.info(of.node).born
     else:
-        from gviz.api.make_dot import behind
-
-        timeline, title = behind(trace), "graph"
-        at = len(timeline) if at is None else at  # where it has all its nodes
-    open_debugger(timeline, title, at=None if at is None else moment_of(timeline, at), plain=terminal.asks_for_lines())
+        start = None if of.recorded else of.n  # where it has all its nodes
+    open_debugger(of.timeline, of.title, at=start, plain=terminal.asks_for_lines())

@@ -32,7 +32,8 @@ def events_behind(thing: Any, params: Params = ()) -> list[Event]:
         if not isinstance(tensor, Tensor):
             raise GvizError(
                 f"gviz cannot draw a {type(tensor).__module__}.{type(tensor).__qualname__}",
-                hint="give it a trace, what gviz.load answers, a tensor of gviz.engine, or a traced function",
+                hint="it draws a trace (its path, gviz.load(path), a recording), a tensor of PyTorch or gviz.engine, "
+                "or what gviz's jit.trace gives",
                 exit_code=2,
             )
     return _announced(tensors, params)

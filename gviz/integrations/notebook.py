@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from gviz import site
 from gviz.errors import GvizError
 
 if TYPE_CHECKING:
-    from gviz.engine import Tensor
+    from gviz.api.drawable import Drawn
     from gviz.explain.finding import Finding
     from gviz.render.request import ExportOptions
     from gviz.trace.timeline import Timeline
@@ -34,20 +35,24 @@ MACHINERY = ("IPython", "ipykernel", "ipykernel_launcher", "traitlets", "tornado
 """Who runs a cell: no part of the program."""
 
 
-def bundle(thing: Timeline | Finding | Tensor) -> dict[str, str]:
+def bundle(thing: Any) -> dict[str, str]:
     """What a notebook chooses from: text always, a picture if there is a graph, a list for what was found."""
     from gviz.explain.finding import Finding
     from gviz.trace.timeline import Timeline
 
     if isinstance(thing, Finding):
         return {"text/plain": str(thing), "text/html": _answer(thing)}
-    if isinstance(thing, Timeline):
-        return _bundle(thing, recording_text(thing))
-    if thing.grad_fn is None:
+    is_recording = isinstance(thing, Timeline | os.PathLike)
+    if isinstance(thing, os.PathLike) and not Path(thing).exists():
+        return {"text/plain": f"recording to {thing.__fspath__()}: it has not begun"}
+    if not is_recording and thing.grad_fn is None:
         return {"text/plain": repr(thing)}
-    from gviz.api.make_dot import behind
+    from gviz.api.drawable import drawn
 
-    return _bundle(behind(thing), repr(thing))
+    of = drawn(thing)
+    picture = _picture(of)
+    text = recording_text(of.timeline) if is_recording else repr(thing)
+    return {"text/plain": text} | ({"image/svg+xml": picture} if picture else {})
 
 
 def _answer(found: Finding) -> str:
@@ -62,38 +67,33 @@ def _answer(found: Finding) -> str:
     return f"<p><b>{escape(first)}</b></p><ul>{items}</ul>"
 
 
-def _bundle(timeline: Timeline, text: str) -> dict[str, str]:
-    picture = _picture(timeline)
-    return {"text/plain": text} | ({"image/svg+xml": picture} if picture else {})
-
-
-def _picture(timeline: Timeline) -> str:
-    """The last moment as SVG; empty where there is nothing to draw, too much, or nothing to draw with."""
+def _picture(of: Drawn) -> str:
+    """A graph as SVG; empty where there is nothing to draw, too much, or nothing to draw with."""
     from gviz.render.forms import svg
-    from gviz.render.request import ExportOptions, last_moment
+    from gviz.render.request import ExportOptions
 
-    if not timeline.nodes:
+    if not of.timeline.nodes:
         return ""
-    n = last_moment(timeline)
-    options = _fitting(timeline, n, ExportOptions(note=lambda note: None))
+    options = _fitting(of, ExportOptions(note=lambda note: None))
     if options is None:
         return ""
     try:
-        return svg.render(timeline, n, options)
+        return svg.render(of.timeline, of.n, options)
     except GvizError:  # without Graphviz there is still the text
         return ""
 
 
-def _fitting(timeline: Timeline, n: int, options: ExportOptions) -> ExportOptions | None:
+def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     """The options with modules closed until the picture is small enough; None if it never is."""
     from gviz.render.boxes.calls import graph_of
-    from gviz.render.boxes.fold import Filter, closed_to_fit
+    from gviz.render.boxes.fold import Filter, asked_for, closed_to_fit
     from gviz.render.request import moment_structure
 
-    infos = [timeline.info(node) for node in timeline.nodes_of(timeline.iteration_at(n))]
-    closed = closed_to_fit(graph_of(timeline, infos), BOXES)
-    options = replace(options, drawing=replace(options.drawing, wanted=Filter(closed)))
-    return options if len(moment_structure(timeline, n, options.drawing).places) <= 2 * BOXES else None
+    timeline, wanted = of.timeline, Filter(focus=of.node, ancestors=bool(of.node))
+    graph = graph_of(timeline, [timeline.info(node) for node in timeline.nodes_of(timeline.iteration_at(of.n))])
+    closed = closed_to_fit(replace(graph, nodes=tuple(asked_for(graph, wanted))), BOXES)
+    options = replace(options, drawing=replace(options.drawing, wanted=replace(wanted, closed=closed)))
+    return options if len(moment_structure(timeline, of.n, options.drawing).places) <= 2 * BOXES else None
 
 
 def recording_text(timeline: Timeline) -> str:
@@ -169,13 +169,16 @@ class CellFailed(Exception):
 
 
 def register(shell: Any) -> None:
-    """Add ``%%gviz`` to a notebook's shell."""
+    """Add ``%%gviz`` to a notebook's shell, and let PyTorch's tensors show the graph behind them."""
 
     def magic(line: str, cell: str) -> None:
         play_cell(shell, line, cell)
 
     magic.__doc__ = play_cell.__doc__
     shell.register_magic_function(magic, "cell", "gviz")
+    formatter = shell.display_formatter.mimebundle_formatter if shell.display_formatter is not None else None
+    if formatter is not None:
+        formatter.for_type_by_name("torch", "Tensor", bundle)
 
 
 def play_cell(shell: Any, line: str, cell: str) -> None:

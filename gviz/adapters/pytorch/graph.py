@@ -15,7 +15,7 @@ from gviz import site
 from gviz.adapters.pytorch import operations, private
 from gviz.adapters.pytorch.created import NO_CALL, TENSOR, Call, say_created, untracked
 from gviz.adapters.pytorch.inputs import Ends, inputs_of
-from gviz.adapters.pytorch.marks import KEY, Mark, grad_fn_of, is_leaf
+from gviz.adapters.pytorch.marks import Mark, grad_fn_of, is_leaf
 from gviz.adapters.pytorch.outputs import is_accumulator, oddities, output
 from gviz.adapters.pytorch.outputs import of_node as outputs_of
 from gviz.adapters.pytorch.session import Session
@@ -139,7 +139,6 @@ def _made(
         attrs=(*attrs, *(() if first is None else oddities(first))), requires_grad=True, stack=place,
     )  # fmt: skip
     mark.kept = inputs.kept
-    node.metadata[KEY] = mark
     watch_node(session, node, mark, ends, operation, keeps=bool(saved))
     return mark
 
@@ -150,5 +149,4 @@ def _enter_accumulator(session: Session, node: Any) -> None:
     mark = session.marks.of_tensor(leaf) or enter(session, leaf)
     session.marks.has_unnamed |= not mark.named and isinstance(leaf, torch.nn.Parameter)
     mark.uses = 0
-    node.metadata[KEY] = mark
     watch_accumulator(session, node, mark, leaf)

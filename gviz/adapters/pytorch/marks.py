@@ -11,12 +11,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from gviz.emit import Channel, Seen
 from gviz.values import Value
+
+Grads = tuple[torch.Tensor | None, ...]
 
 KEY = "gviz"
 """Where a graph node's `metadata` holds its mark."""
@@ -110,6 +112,13 @@ class _Memory(_Known):
     owners: tuple[weakref.ref[torch.Tensor], ...]
 
 
+class Hooks(Protocol):
+    """What a graph node calls before and after its rule runs."""
+
+    def before(self, grads: Grads, /) -> None: ...
+    def after(self, given: Grads, grads: Grads, /) -> None: ...
+
+
 class Marks:
     """The marks of one recording: of tensors without a graph node, of graph nodes, and the numbers of memories."""
 
@@ -127,6 +136,12 @@ class Marks:
         """The mark of a graph node, if it was announced."""
         mark = node.metadata.get(KEY)
         return mark if mark is not None and mark.channel is self.channel else None
+
+    def put(self, node: Any, mark: Mark, hooks: Hooks) -> None:
+        """From now on this graph node is that node of the trace, and its hooks say what becomes of it."""
+        node.metadata[KEY] = mark
+        node.register_prehook(hooks.before)
+        node.register_hook(hooks.after)
 
     def of_tensor(self, tensor: torch.Tensor) -> Mark | None:
         """The mark of a tensor that has no graph node, if it was announced."""
@@ -258,6 +273,11 @@ class Marks:
         for memory in list(self._memories.values()):
             memory.owners = tuple(owner for owner in memory.owners if owner() is not tensor)
             memory.moved = tuple(moved for moved in memory.moved if moved.tensor() is not tensor)
+
+    def let_go(self) -> None:
+        """Refer to no tensor any more."""
+        self._known.clear()
+        self._memories.clear()
 
     def take_unnamed(self) -> bool:
         """Whether a graph has ended at a parameter without a name since this was asked last."""

@@ -5,7 +5,7 @@ What is put in the place of PyTorch's own functions is looked for where that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
 
@@ -81,6 +81,19 @@ def saved(node: Any, name: str) -> torch.Tensor | None:
         return None
     tensor = kept.data
     return tensor if isinstance(tensor, torch.Tensor) else None
+
+
+def is_released(node: Any, names: Iterable[str]) -> bool:
+    """Whether a pass has let go of what a graph node kept under these names; no hook that packed it is run."""
+    try:
+        for name in names:
+            own = name.removeprefix("saved_")  # a custom function keeps all under ``saved_tensors``
+            kept: Any = getattr(node, f"_raw_saved_{own}", None)
+            if getattr(kept, "data", kept) is None and getattr(kept, "unpack_hook", None) is None:
+                getattr(node, f"_saved_{own}", None)  # None where nothing was ever kept
+    except RuntimeError:
+        return True
+    return False
 
 
 is_view: Callable[[torch.Tensor], bool] = _look("Tensor._is_view", lambda tensor: False, "views")

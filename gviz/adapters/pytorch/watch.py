@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch.marks import Mark
+from gviz.adapters.pytorch.marks import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private import is_batch, without_modes, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
@@ -20,7 +20,6 @@ from gviz.adapters.pytorch.values import has_numbers
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
 from gviz.values import Value
 
-Grads = tuple[torch.Tensor | None, ...]
 _Target = tuple[int, Mark, int]
 """Where one gradient of a rule goes: ``(slot, mark, output_nr)``."""
 
@@ -117,7 +116,7 @@ def watch_node(
     session: Session, node: Any, mark: Mark, ends: Sequence[tuple[Mark | None, int]], operation: Operation, *,
     keeps: bool,
 ) -> None:  # fmt: skip
-    """Attach the hooks of an announced node, whose ``next_functions`` lead to `ends`."""
+    """Mark an announced node and attach its hooks; its ``next_functions`` lead to `ends`."""
     targets: list[_Target | None] = []
     for place, (target, output_nr) in enumerate(ends):
         if target is None:
@@ -126,15 +125,13 @@ def watch_node(
             target.uses += 1
             targets.append((operation.slot(place), target, output_nr))
     hooks = NodeWatch(session, mark, tuple(targets), keeps)
-    node.register_prehook(hooks.before)
-    node.register_hook(hooks.after)
+    session.marks.put(node, mark, hooks)
 
 
 def watch_accumulator(session: Session, node: Any, mark: Mark, leaf: torch.Tensor) -> None:
-    """Attach the hooks of a leaf's accumulator."""
+    """Mark a leaf's accumulator and attach its hooks."""
     hooks = LeafWatch(session, mark, leaf)
-    node.register_prehook(hooks.before)
-    node.register_hook(hooks.after)
+    session.marks.put(node, mark, hooks)
 
 
 def say_retained(session: Session, mark: Mark, current: Pass) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from gviz import aside, emit
+from gviz.display import Displayed
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
@@ -40,7 +41,7 @@ _program: Recording | None = None
 """The recording of the whole program, if gviz's own runner has begun one."""
 
 
-class Recording:
+class Recording(Displayed):
     """A context manager: what happens in its block is written to the trace at `path`.
 
     An exception that leaves the block is said as `Failed` and goes on its way. After a fork only the parent records.
@@ -103,6 +104,8 @@ class Recording:
 
     def node_of(self, tensor: object) -> int:
         """Which node of the recording a tensor is, 0 if it is none."""
+        if self._writer is None:
+            return 0
         seen = getattr(tensor, "_seen", None)  # how the engine marks what a recording has heard of
         if seen is not None:
             return int(seen.node) if seen.channel is self.channel else 0
@@ -154,6 +157,11 @@ class Recording:
         if self._writer is not None:
             self._writer.flush()
 
+    def __fspath__(self) -> str:
+        """The trace, with everything said so far in it: a recording stands for its file wherever one is read."""
+        self.flush()
+        return os.fspath(self.path)
+
     def _close(self, error: BaseException | None = None) -> None:
         self._joined.close()
         if self._writer is not None:
@@ -191,7 +199,7 @@ def _straight(writer: TraceWriter) -> Listener:
     return writer.say
 
 
-class Within:
+class Within(Displayed):
     """What a program gets for a recording of its own while all of it is being recorded: a stretch of that one."""
 
     def __init__(self, outer: Recording) -> None:
@@ -229,6 +237,10 @@ class Within:
     def flush(self) -> None:
         """Bring everything said so far into the file."""
         self._outer.flush()
+
+    def __fspath__(self) -> str:
+        """The trace of the whole program, with everything said so far in it."""
+        return os.fspath(self._outer)
 
     def close(self) -> None:
         """The recording of the program goes on."""

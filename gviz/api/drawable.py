@@ -1,0 +1,88 @@
+"""What can be drawn and shown: traces, recordings, tensors and traced functions, each as a timeline and a moment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gviz import frameworks
+from gviz.render.request import last_moment
+from gviz.trace import load
+from gviz.trace.file.reader import open_trace
+from gviz.trace.log import MemoryLog
+from gviz.trace.recording import record as recording
+from gviz.trace.renamed import with_names
+from gviz.trace.timeline import Timeline
+
+if TYPE_CHECKING:
+    import torch
+
+    from gviz.engine.behind import Drawable as OfEngine
+    from gviz.engine.tensor import Tensor
+
+    OneTensor: TypeAlias = Tensor | torch.Tensor
+    Drawable: TypeAlias = str | os.PathLike[str] | Timeline | OneTensor | tuple[OneTensor, ...] | OfEngine
+    Params: TypeAlias = Mapping[str, OneTensor] | Iterable[tuple[str, OneTensor]]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A graph to draw: all of a timeline, or what leads to a `node` of it, at moment `n` unless another is asked for.
+
+    `recorded` is whether it was seen while it came about; else it is known only as it stands. `title` names it.
+    """
+
+    timeline: Timeline
+    n: int
+    node: int = 0
+    recorded: bool = True
+    title: str = "gviz"
+
+
+def drawn(thing: Any, params: Params | None = None) -> Drawn:
+    """What there is to draw of a thing; GvizError if that is nothing.
+
+    A tensor that the latest recording knows is drawn from that, any other from its graph as it stands. A recording in
+    progress is drawn as far as it is. `params` gives tensors their names.
+    """
+    if isinstance(thing, Timeline):
+        return Drawn(thing, last_moment(thing))
+    if isinstance(thing, str | os.PathLike):
+        timeline = load(thing)
+        return Drawn(timeline, last_moment(timeline), title=Path(thing).name)
+    return _from_recording(thing, params or ()) or _as_it_stands(thing, params or ())
+
+
+def _as_it_stands(thing: Any, params: Any) -> Drawn:
+    events = frameworks.events_behind(thing if isinstance(thing, tuple) else (thing,), params)
+    if events is None:
+        from gviz.engine.behind import events_behind  # only what is the engine's needs it
+
+        events = events_behind(thing, params)
+    timeline = Timeline(MemoryLog(events))
+    return Drawn(timeline, len(timeline), recorded=False, title="graph")
+
+
+def _from_recording(thing: object, params: Params) -> Drawn | None:
+    """A tensor in the recording that was begun last; None if that does not know it, or is not at hand any more."""
+    latest = recording.latest
+    node = latest.node_of(thing) if latest is not None else 0
+    if latest is None or not node or not latest.path.exists():
+        return None
+    latest.flush()
+    log = open_trace(latest.path)
+    timeline = Timeline(log)
+    if node not in timeline:  # only the last part of the run was kept
+        return None
+    own, end = timeline.iterations[timeline.info(node).iteration], last_moment(timeline)
+    n = end if own.start <= end <= own.end else own.end
+    names = {latest.node_of(tensor): name for name, tensor in _pairs(params)}
+    new = {known: name for known, name in names.items() if known in timeline and timeline.info(known).name != name}
+    return Drawn(Timeline(with_names(log, new)) if new else timeline, n, node, title=latest.path.name)
+
+
+def _pairs(params: Params) -> Iterable[tuple[str, OneTensor]]:
+    return params.items() if isinstance(params, Mapping) else params
