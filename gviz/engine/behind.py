@@ -28,14 +28,14 @@ def events_behind(thing: Any, params: Params = ()) -> list[Event]:
     if isinstance(thing, Drawable):
         return events_of(thing if isinstance(thing, StaticGraph) else thing.graph)
     tensors = thing if isinstance(thing, tuple) else (thing,)
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            raise GvizError(
-                f"gviz cannot draw a {type(tensor).__module__}.{type(tensor).__qualname__}",
-                hint="it draws a trace (its path, gviz.load(path), a recording), a tensor of PyTorch or gviz.engine, "
-                "or what gviz's jit.trace gives",
-                exit_code=2,
-            )
+    if not tensors or not all(isinstance(tensor, Tensor) for tensor in tensors):
+        kinds = [type(one) for one in tensors or (thing,)]
+        raise GvizError(
+            f"gviz cannot draw {' and '.join(dict.fromkeys(f'a {k.__module__}.{k.__qualname__}' for k in kinds))}",
+            hint="it draws a trace (its path, gviz.load(path), a recording), a tensor of PyTorch or gviz.engine, "
+            "or what gviz's jit.trace gives",
+            exit_code=2,
+        )
     return _announced(tensors, params)
 
 
