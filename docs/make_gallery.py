@@ -16,6 +16,14 @@ DOCS = Path(__file__).parent
 FOLDER = "gallery"
 
 
+IN_CODE = """
+## In code
+
+`gviz.export(thing, "graph.svg", labels="min")` takes the options above by name. The thing is a trace (its path, or what
+`gviz.load` answers), a recording, in progress or over, or a tensor: of PyTorch, as [pytorch.md](pytorch.md) says, or of
+gviz's engine. `params=dict(model.named_parameters())` names tensors that nobody recorded.
+"""
+
 LARGE = """
 ## Long and large graphs
 
@@ -113,7 +121,7 @@ def page() -> str:
     for exhibit in EXHIBITS:
         lines += ["", f"**{exhibit.shows}**", "", f"![{exhibit.shows}]({FOLDER}/{exhibit.file})", "", "```console",
                   f"$ {exhibit.command}", "```"]  # fmt: skip
-    return "\n".join(lines) + "\n" + LARGE
+    return "\n".join(lines) + "\n" + IN_CODE + LARGE
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class GvizError(Exception):
-    """What happened, why, and what to try: shown as ``gviz: error: WHAT`` without a traceback.
+    """What happened, why, and what to try: shown as ``gviz: error: WHAT`` without a traceback, else at its end.
 
     ``exit_code`` follows the command line's table: 1 output cannot be written, 2 wrong usage, 3 input missing or
     unreadable, 4 a needed program or extra is missing.
@@ -18,6 +18,8 @@ class GvizError(Exception):
         self.why = why
         self.hint = hint
         self.exit_code = exit_code
+        for line in self.lines()[1:]:
+            self.add_note(line.strip())
 
     def lines(self) -> list[str]:
         """The message as it is printed, one entry a line."""

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gviz import aside
 from gviz.adapters.on_import import when_imported
 from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
-from gviz.events import Event
 from gviz.trace.file.ending import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.kept import Kept
@@ -29,6 +28,8 @@ from gviz.values import Keep
 
 if TYPE_CHECKING:
     import torch
+
+    ForeignTensor: TypeAlias = torch.Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +137,13 @@ def attach(
     return record(path, model=model, **options).__enter__()
 
 
-def events_behind(tensors: Sequence[object], params: Any = ()) -> list[Event] | None:
-    """The graph behind tensors of a foreign framework as it stands; None for anything else."""
+def events_behind(tensors: Sequence[object], params: Any = ()) -> list[Any] | None:
+    """The graph behind tensors of a foreign framework as it stands, as events; None for anything else."""
     for one in FOREIGN:
         if tensors and one.imported and all(map(one.owns, tensors)):
             behind = import_module(one.behind)
             if all(map(behind.is_tensor, tensors)):
-                events: list[Event] = behind.events_behind(tensors, params)
-                return events
+                return list(behind.events_behind(tensors, params))
     return None
 
 

@@ -18,12 +18,11 @@ from gviz.trace.renamed import with_names
 from gviz.trace.timeline import Timeline
 
 if TYPE_CHECKING:
-    import torch
-
     from gviz.engine.behind import Drawable as OfEngine
     from gviz.engine.tensor import Tensor
+    from gviz.frameworks import ForeignTensor
 
-    OneTensor: TypeAlias = Tensor | torch.Tensor
+    OneTensor: TypeAlias = Tensor | ForeignTensor
     Drawable: TypeAlias = str | os.PathLike[str] | Timeline | OneTensor | tuple[OneTensor, ...] | OfEngine
     Params: TypeAlias = Mapping[str, OneTensor] | Iterable[tuple[str, OneTensor]]
 

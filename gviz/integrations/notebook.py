@@ -31,6 +31,8 @@ BOXES = 200
 LARGEST_PAGE = 2_000_000
 """A page with more characters is not put into a notebook, which is loaded as a whole."""
 
+USAGE = "%%gviz [-o TRACE] [--at EVENT]"
+
 MACHINERY = ("IPython", "ipykernel", "ipykernel_launcher", "traitlets", "tornado", "asyncio")
 """Who runs a cell: no part of the program."""
 
@@ -182,13 +184,20 @@ def register(shell: Any) -> None:
 
 
 def play_cell(shell: Any, line: str, cell: str) -> None:
-    """Run a cell, record it, and show a player of what happened: ``%%gviz [-o TRACE] [--at EVENT]``."""
+    """Run a cell, record it, and show a player of what happened: ``%%gviz [-o TRACE] [--at EVENT]``.
+
+    ``--help`` says what these are, and runs nothing.
+    """
     from IPython.display import display
 
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
-    asked = _asked(line)
+    parser = _arguments()
+    asked = parser.parse_args(shlex.split(line))
+    if asked.help:
+        print(parser.format_help(), end="")
+        return
     hide_machinery()
     with _place(asked.output) as path:
         failed = _recorded(shell, cell, path)
@@ -231,11 +240,15 @@ class _Arguments(argparse.ArgumentParser):
     """Says what is wrong instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise GvizError(f"%%gviz: {message}", hint="%%gviz [-o TRACE] [--at EVENT]", exit_code=2)
+        raise GvizError(f"%%gviz: {message}", hint=USAGE, exit_code=2)
 
 
-def _asked(line: str) -> argparse.Namespace:
-    parser = _Arguments("%%gviz", add_help=False)
-    parser.add_argument("-o", "--output", type=Path)
-    parser.add_argument("--at", type=int)
-    return parser.parse_args(shlex.split(line))
+def _arguments() -> _Arguments:
+    """What may stand behind ``%%gviz``."""
+    parser = _Arguments(
+        "%%gviz", usage=USAGE.replace("%", "%%"), description="Record a cell and play it.", add_help=False
+    )
+    parser.add_argument("-h", "--help", action="store_true", help="say this, and leave the cell alone")
+    parser.add_argument("-o", "--output", metavar="TRACE", type=Path, help="keep the recording in this file")
+    parser.add_argument("--at", metavar="EVENT", type=int, help="open the player at this event, not at the end")
+    return parser

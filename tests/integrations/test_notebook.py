@@ -108,6 +108,8 @@ TORCH_CELLS = (
     "%load_ext gviz",
     "%%gviz\nimport torch\nw = torch.ones(3, requires_grad=True)\n(w * w).sum().backward()",
     "%%gviz\n(w * 3).sum().backward()",
+    "(w * w).sum()",
+    "w",
 )
 
 
@@ -129,6 +131,14 @@ def executed(tmp_path_factory):
 def forms(cell):
     """All forms of all outputs of a cell."""
     return [set(output.get("data", {"error": ""})) for output in cell.outputs if output.output_type != "stream"]
+
+
+def test_the_magic_says_what_it_takes_and_runs_nothing(capsys):
+    pytest.importorskip("IPython")
+    notebook.play_cell(None, "--help", "1/0")
+    said = capsys.readouterr().out
+    assert "%%gviz [-o TRACE] [--at EVENT]" in said
+    assert "keep the recording in this file" in said
 
 
 @pytest.mark.notebook
@@ -171,8 +181,10 @@ def test_a_cell_without_tensors_says_so(executed):
 @pytest.mark.torch
 def test_cells_of_pytorch_are_recorded_from_its_import_on(tmp_path):
     book = execute(TORCH_CELLS, tmp_path)
-    assert [forms(cell) for cell in book.cells] == [[], [{"text/html", "text/plain"}], [{"text/html", "text/plain"}]]
-    texts = [cell.outputs[0].data["text/plain"] for cell in book.cells[1:]]
+    assert [forms(cell) for cell in book.cells] == [
+        [], [{"text/html", "text/plain"}], [{"text/html", "text/plain"}], [{SVG, "text/plain"}], [{"text/plain"}],
+    ]  # fmt: skip
+    texts = [cell.outputs[0].data["text/plain"] for cell in book.cells[1:3]]
     assert all("1 backward pass" in text for text in texts)
 
 
