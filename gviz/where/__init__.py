@@ -62,6 +62,7 @@ NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
 _LINE = re.compile(r"(.*):(\d{1,18})$")
 _NODE = re.compile(r"#\d{1,18}\b")
 _IF = re.compile(r"(?:^|\s)if(?:\s+|$)")
+_CHANGE_OF = re.compile(r"change\s+\(")  # no call of a function, although Python would read it so
 
 
 class Known(Protocol):
@@ -193,7 +194,7 @@ def stop(text: str) -> Stop:
     """
     text = text.strip()
     head, test = _split(text)
-    if is_comparison(head):
+    if is_comparison(head) and not _CHANGE_OF.match(head):
         return Stop(head, condition=test, expression=head, holds=True)
     if split_aspect(head)[1] == "grad" and " " not in head:
         head = f"change {head}"
@@ -270,10 +271,12 @@ def condition(text: str) -> Condition:
 
 
 def _split(text: str) -> tuple[str, Condition | None]:
-    found = _IF.search(text)
-    if found is None:
-        return text, None
-    return text[: found.start()].strip(), condition(text[found.end() :])
+    """What stands before the first ``if`` outside of brackets, and the condition behind it."""
+    for found in _IF.finditer(text):
+        before = text[: found.start()]
+        if all(before.count(opening) == before.count(closing) for opening, closing in ("()", "[]", "{}")):
+            return before.strip(), condition(text[found.end() :])
+    return text, None
 
 
 def _covers(frame: Frame, path: str, line: int) -> bool:

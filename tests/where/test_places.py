@@ -68,11 +68,26 @@ def test_stops_say_which_events_they_are_about(text, kinds):
     assert where.stop(text).kinds == kinds
 
 
+@pytest.mark.parametrize(
+    ("text", "expression", "test"),
+    [
+        ("change (1 if x > 2 else 0)", "(1 if x > 2 else 0)", ""),
+        ("change {0: (1 if x else 2)}[0] if step > 3", "{0: (1 if x else 2)}[0]", "step > 3"),
+        ("change x * 2 if (1 if value else 0)", "x * 2", "(1 if value else 0)"),
+    ],
+)
+def test_an_if_in_brackets_begins_no_condition(text, expression, test):
+    stop = where.stop(text)
+    assert (stop.expression, stop.holds) == (expression, False)
+    assert (stop.condition.text if stop.condition else "") == test
+
+
 def test_a_stop_has_its_place_and_its_condition():
     stop = where.stop("on nan net.* if step > 3 and name != 'if x'")
     assert stop.event == "nan"
     assert stop.place.word == "net.*"
     assert stop.condition.text == "step > 3 and name != 'if x'"
+    assert where.stop("change (x > 2)").expression == "(x > 2)"
     assert where.stop("change x.grad").change == "grad"
     assert where.stop("change x.grad").place.word == "x"
 
