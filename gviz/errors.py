@@ -31,9 +31,18 @@ class GvizError(Exception):
         return lines
 
 
+def did_you_mean(given: str, known: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
+    """The hint at the known word that is most like the given one, or `otherwise` if none is like it."""
+    from difflib import get_close_matches  # nobody who makes no mistake waits for it
+
+    near = get_close_matches(given, list(known), 1, alike)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
 def refuse_unknown(option: str, given: object, known: Iterable[str]) -> None:
     """Raise `GvizError` if an option is given what is none of the words it knows."""
     words = tuple(known)
     if given not in words:
-        hint = f"{option} is one of {', '.join(word or repr(word) for word in words)}"
+        listed = f"{option} is one of {', '.join(word or repr(word) for word in words)}"
+        hint = did_you_mean(given, words, listed) if isinstance(given, str) else listed
         raise GvizError(f"{option} cannot be {given!r}", hint=hint, exit_code=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,8 @@ def find(name: str | None) -> Lesson:
     for lesson in every:
         if name in (lesson.name, lesson.number, lesson.number.lstrip("0"), lesson.path.stem, lesson.path.name):
             return lesson
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, [lesson.name for lesson in every], n=1)
-    raise GvizError(
-        f"there is no lesson {name}", hint=f"did you mean {close[0]}?" if close else "gviz demo --list", exit_code=2
-    )
+    hint = did_you_mean(name, [lesson.name for lesson in every], "gviz demo --list")
+    raise GvizError(f"there is no lesson {name}", hint=hint, exit_code=2)
 
 
 def folder() -> Path:

@@ -12,7 +12,7 @@ import click
 
 from gviz.cli import streams
 from gviz.cli.settings import GlobalOptions, debug_option, display_options
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 
 COMMANDS = (
     "demo",
@@ -63,10 +63,7 @@ class Commands(click.Group):
 
 
 def _no_command(name: str) -> GvizError:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean {close[0]}?" if close else "gviz --help lists the commands"
+    hint = did_you_mean(name, COMMANDS, "gviz --help lists the commands")
     return GvizError(f"there is no command and no file {name}", hint=hint, exit_code=2)
 
 

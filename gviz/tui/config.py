@@ -5,13 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import clipped, shown
 from gviz.tui import keymaps
 
@@ -54,8 +53,7 @@ def read(path: Path | None = None) -> Config:
 def _config(table: dict[str, Any]) -> Config:
     for name in table:
         if name not in _KNOWN:
-            near = get_close_matches(name, _KNOWN, 1)
-            hint = f"did you mean {near[0]}?" if near else f"it knows {', '.join(_KNOWN)}"
+            hint = did_you_mean(name, _KNOWN, f"it knows {', '.join(_KNOWN)}")
             raise GvizError(f"there is no setting {clipped(shown(name), 30)}", hint=hint)
     keymap, theme, motion = table.get("keymap", "default"), table.get("theme"), table.get("motion", True)
     if not isinstance(keymap, str) or not isinstance(theme, str | None) or not isinstance(motion, bool):

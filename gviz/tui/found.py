@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.explain.check import findings
 from gviz.explain.finding import Finding, whole
 from gviz.explain.table import findable
@@ -53,6 +51,5 @@ class Found(Hits):
     def _known_kind(self, name: str) -> None:
         known = [kind.name for kind in findable()]
         if name and name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else ", ".join(known)
+            hint = did_you_mean(name, known, ", ".join(known))
             raise GvizError(f"there is no kind of finding {clipped(name, 30)}", hint=hint, exit_code=2)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import clipped
 from gviz.tui.arrangement import PANELS
 from gviz.tui.lines import Line, line, wrapped
@@ -186,6 +185,5 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _unknown(what: str, name: str, known: Mapping[str, object]) -> GvizError:
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else "gviz keys lists them" if len(known) > 5 else ", ".join(known)
+    hint = did_you_mean(name, known, "gviz keys lists them" if len(known) > 5 else ", ".join(known))
     return GvizError(f"there is no {what} {clipped(name, 30)}", hint=hint, exit_code=2)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import clipped
 
 
@@ -55,7 +54,6 @@ def named(name: str) -> Setting:
     found = next((one for one in SETTINGS if one.name == name), None)
     if found is None:
         names = [one.name for one in SETTINGS]
-        near = get_close_matches(name, names, 1)
-        hint = f"did you mean {near[0]}?" if near else ", ".join(names)
+        hint = did_you_mean(name, names, ", ".join(names))
         raise GvizError(f"there is no setting {clipped(name, 20)}", hint=hint, exit_code=2)
     return found

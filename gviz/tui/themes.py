@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
 from textual.theme import BUILTIN_THEMES, Theme
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import clipped
 
 _DARK = {
@@ -89,8 +88,7 @@ def named(name: str, known: Iterable[str]) -> str:
     """The theme of a name, also without its ``gviz-``; GvizError for one there is not."""
     full = SHORT.get(name, name)
     if full not in known:
-        near = get_close_matches(full, known, 1)
-        hint = f"did you mean {near[0]}?" if near else ", ".join(SHORT)
+        hint = did_you_mean(full, known, ", ".join(SHORT))
         raise GvizError(f"there is no theme {clipped(name, 30)}", hint=hint, exit_code=2)
     return full
 

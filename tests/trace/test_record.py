@@ -273,6 +273,20 @@ def test_an_option_that_is_misspelled_is_refused_before_there_is_a_file(tmp_path
     assert not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ({"phase": "bakward"}, "did you mean backward?"),
+        ({"until": "zero"}, "until is one of '', nan, inf"),
+        ({"keep": 3}, "keep is one of none, stats, whole"),
+    ],
+)
+def test_who_misspells_an_option_is_told_the_word(options, hint):
+    with pytest.raises(GvizError) as caught:
+        gviz.record(**options)
+    assert caught.value.hint == hint
+
+
 @pytest.mark.parametrize("place", [None, 3, torch.ones(2)])
 def test_a_question_is_about_a_place(tmp_path, place):
     with record(tmp_path / "t.gviz"):

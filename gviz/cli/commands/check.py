@@ -12,7 +12,7 @@ import click
 from gviz.cli import streams
 from gviz.cli.quietly import recorded
 from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
     from gviz.explain.check import Checked
@@ -69,12 +69,9 @@ def _kinds(only: str | None, ignore: str | None) -> list[Kind]:
 
 
 def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
-    from difflib import get_close_matches
-
     names = {name.strip() for name in text.split(",")} - {""} if text else set()
     for name in sorted(names - known.keys()):
-        close = get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]}?" if close else "gviz check --list lists the kinds"
+        hint = did_you_mean(name, known, "gviz check --list lists the kinds")
         raise GvizError(f"there is no kind of finding {name}", hint=hint, exit_code=2)
     return names
 

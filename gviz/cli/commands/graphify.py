@@ -11,7 +11,7 @@ import click
 
 from gviz.cli.quietly import recorded
 from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import shown
 
 if TYPE_CHECKING:
@@ -59,10 +59,7 @@ def _refuse_unknown(timeline: Timeline, function: str) -> None:
         return
     known = functions(timeline)
     if function not in known:
-        from difflib import get_close_matches
-
-        close = get_close_matches(function, known, n=1)
-        hint = f"did you mean {close[0]}?" if close else "a function that runs operations on tensors"
+        hint = did_you_mean(function, known, "a function that runs operations on tensors")
         raise GvizError(f"this run never was in a function {function}", hint=hint, exit_code=2)
 
 

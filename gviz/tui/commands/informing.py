@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.explain.names import label
 from gviz.numbers import kind_text, short
 from gviz.plain_text import clipped, shown
@@ -25,8 +24,7 @@ def info(session: Session, text: str) -> Iterator[str]:
     if page is None and (word.isdigit() or word == "."):
         return _breaks(session, text)
     if page is None:
-        near = get_close_matches(word, PAGES, 1)
-        hint = f"did you mean {near[0]}?" if near else ", ".join(PAGES)
+        hint = did_you_mean(word, PAGES, ", ".join(PAGES))
         raise GvizError(f"there is no info {clipped(word, 20)}", hint=hint, exit_code=2)
     return page(session, rest)
 

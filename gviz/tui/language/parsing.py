@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import clipped
 from gviz.tui.commands.table import BY_NAME, GROUPS, SPECS
 from gviz.tui.drawing.words import words_page
@@ -91,9 +90,8 @@ def find(word: str) -> Spec:
 
 
 def _unknown(word: str) -> GvizError:
-    near = get_close_matches(word, BY_NAME, 1, _ALIKE)
     value = f"print {clipped(word, 30)} shows a value, " if _VALUE.fullmatch(word) else ""
-    hint = f"did you mean {near[0]}?" if near else f"{value}help lists the commands"
+    hint = did_you_mean(word, BY_NAME, f"{value}help lists the commands", _ALIKE)
     return GvizError(f"there is no command {clipped(repr(word), 40)}", hint=hint, exit_code=2)
 
 
