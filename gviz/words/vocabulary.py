@@ -5,8 +5,11 @@ from __future__ import annotations
 MOMENTS: tuple[tuple[str, str], ...] = (
     ("12, @12", "right after this event; 0 is before all"),
     ("start, end", "before the first event, after the last"),
-    ("forward, fwd", "when the forward of this iteration (from outside: of the last) is through"),
-    ("backward, bwd", "when the last backward pass of this iteration (from outside: of the last) is through"),
+    (
+        "forward, fwd",
+        "the end of the forward of this iteration (from outside: of the last); } and { stand where one begins",
+    ),
+    ("backward, bwd", "the end of the last backward pass of this iteration (from outside: of the last)"),
     ("nan", "the first event that holds nan or inf"),
     ("error", "where the program failed, or a pass whose error it caught"),
     ("'NAME", "a mark, set by mark() in the program or by the debugger"),
@@ -17,5 +20,8 @@ MOMENTS: tuple[tuple[str, str], ...] = (
 MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "error")
 """The moments that are plain words, as Tab completes them."""
 
-A_MOMENT = "an event number, start, end, forward (fwd), backward (bwd), nan, error, 'MARK, or a node: #4, x"
+A_MOMENT = (
+    "an event number, start, end, forward or backward (fwd, bwd: the end of that pass), nan, error, 'MARK, "
+    "or a node: #4, x"
+)
 """What a moment can be, in half a sentence."""
