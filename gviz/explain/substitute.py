@@ -15,7 +15,7 @@ _LOW_PRECEDENCE = re.compile(r" [-+*/@·] ")
 
 
 def with_numbers(text: str, words: Mapping[str, str]) -> str:
-    """`text` with every name that has a word replaced by it; a negative number before a power gets parentheses.
+    """`text` with every name that has a word replaced by it; a negative number gets parentheses where it needs them.
 
     A name that is called or has an attribute (``self.shape``) is not replaced, but for a transposed one.
     """
@@ -29,7 +29,9 @@ def with_numbers(text: str, words: Mapping[str, str]) -> str:
         if transposed:
             return _transposed(word, transposed)
         power = rest.lstrip().startswith(("**", "^", "²", "³"))
-        return f"({word})" if power and (word.startswith("-") or _LOW_PRECEDENCE.search(word)) else word
+        if word.startswith("-") and (power or text[: match.start()].endswith("-")):
+            return f"({word})"
+        return f"({word})" if power and _LOW_PRECEDENCE.search(word) else word
 
     return _NAME.sub(replace, text)
 
