@@ -43,7 +43,7 @@ def sentence(timeline: Timeline, n: int) -> str:
     if n == 0:
         return f"start of the recording, before event 1 of {len(timeline)}."
     moment = timeline.at(n)
-    phase = f", {phase_words(moment)}" if moment.phase is not None else ""
+    phase = f", {phase_words(timeline, moment)}" if moment.phase is not None else ""
     here = moment.actor
     who = f", node {label(timeline, here)}" if here else ""
     return f"event {n}{phase}{who}: {happening(timeline, moment).rstrip('.')}."

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from gviz.events import NodeCreated
+from gviz.events import NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.substitute import is_small
 from gviz.numbers import short
 from gviz.plain_text import clipped, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo
+from gviz.trace.state import NodeInfo, Phase
 from gviz.trace.timeline import Timeline
 
 MAX_TITLE = 28
+
+BETWEEN = "after backward"
+"""What is between a backward pass and the next forward, where nothing is updated."""
 
 UNTRACKED = {
     "no_grad": ("inside no_grad", "not tracked: no_grad"),
@@ -88,12 +91,24 @@ def made_at(frames: tuple[Frame, ...]) -> str:
     return f" at {shown(PurePath(frames[0].path).name)}:{frames[0].line}" if frames else ""
 
 
-def phase_words(moment: Moment) -> str:
+def phase_words(timeline: Timeline, moment: Moment) -> str:
     """The phase, and from the second on the number of its backward pass: ``forward``, ``backward pass 2``."""
     if moment.phase is None:
         return ""
     pass_nr = moment.pass_nr or moment.phase.pass_nr
-    return f"{moment.phase.kind} pass {pass_nr}" if pass_nr > 1 else moment.phase.kind
+    return f"{moment.phase.kind} pass {pass_nr}" if pass_nr > 1 else phase_called(timeline, moment.phase)
+
+
+def phase_called(timeline: Timeline, phase: Phase) -> str:
+    """The kind of a phase; between a pass and the next forward only what updates something is an optimizer."""
+    updates = phase.kind != "optimizer" or timeline.once(_updates, phase.start)
+    return phase.kind if updates else BETWEEN
+
+
+def _updates(timeline: Timeline, start: int) -> bool:
+    phase = timeline.phase_at(start)
+    end = phase.end if phase is not None else start
+    return any(True for _ in timeline.select((OptimizerStepped, StorageWritten), start, end + 1))
 
 
 def label_at(timeline: Timeline, node: int) -> str:

@@ -228,7 +228,7 @@ def caption(timeline: Timeline, moment: Moment) -> str:
     """Where in time the picture is: ``event 12/17, backward pass 2, b = Mul #4, demo.py:4``."""
     words = [f"event {moment.n}/{len(timeline)}"]
     if moment.phase is not None:
-        words.append(phase_words(moment))
+        words.append(phase_words(timeline, moment))
     if moment.actor:
         info = timeline.info(moment.actor)
         info = as_in(timeline, timeline.iteration_at(moment.n), {info.node: info})[info.node]

@@ -1,6 +1,7 @@
 """One node, one phase: the same name wherever it is shown."""
 
 import pytest
+from explain.programs import recorded
 from stories import demo, failed
 
 from gviz.explain.happening import sentence
@@ -28,9 +29,26 @@ def test_the_names_of_a_node_say_the_same_with_more_or_less_words(node, names):
 def test_the_number_of_a_backward_pass_is_said_from_the_second_on_until_it_is_over():
     timeline = failed()
     first, second, over = (timeline.at(n) for n in (20, 36, 39))
-    assert phase_words(first) == "backward"
-    assert phase_words(second) == phase_words(over) == "backward pass 2"
-    assert [phase_name(moment) for moment in (first, second)] == ["BACKWARD", "BACKWARD 2"]
+    assert phase_words(timeline, first) == "backward"
+    assert phase_words(timeline, second) == phase_words(timeline, over) == "backward pass 2"
+    assert [phase_name(timeline, moment) for moment in (first, second)] == ["BACKWARD", "BACKWARD 2"]
     for moment in (first, second, over):
-        assert f", {phase_words(moment)}" in sentence(timeline, moment.n)
-        assert f", {phase_words(moment)}" in caption(timeline, moment)
+        assert f", {phase_words(timeline, moment)}" in sentence(timeline, moment.n)
+        assert f", {phase_words(timeline, moment)}" in caption(timeline, moment)
+
+
+@pytest.mark.parametrize("engine", ["builtin", "torch"])
+def test_without_an_update_nothing_is_called_an_optimizer(engine):
+    timeline = recorded("updates", "twice", engine)
+    between = [phase for phase in timeline.phases if phase.kind == "optimizer"]
+    number = next(n for n in range(between[0].start, between[0].end + 1) if "constant" in sentence(timeline, n))
+    assert f"event {number}, after backward, node" in sentence(timeline, number)
+    assert phase_name(timeline, timeline.at(number)) == "AFTER BACKWARD"
+    assert "after backward" in caption(timeline, timeline.at(number))
+
+
+@pytest.mark.parametrize("engine", ["builtin", "torch"])
+def test_a_step_is_the_optimizers(engine):
+    timeline = recorded("updates", "a_plain_step", engine)
+    (step,) = timeline.optimizer_steps
+    assert ", optimizer" in sentence(timeline, step)

@@ -196,7 +196,7 @@ def _events(timeline: Timeline, low: int, high: int, strings: Strings, sources: 
     return {
         "texts": [strings.number(happening(timeline, moment).rstrip(".")) for moment in moments],
         "actors": [moment.actor for moment in moments],
-        "phases": steps((moment.n, strings.number(phase_words(moment))) for moment in moments),
+        "phases": steps((moment.n, strings.number(phase_words(timeline, moment))) for moment in moments),
         "marks": steps(_marks(timeline, moments, sources)),
     }
 

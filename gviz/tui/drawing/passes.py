@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gviz.events import BackwardStarted
-from gviz.explain.names import label
+from gviz.explain.names import label, phase_called
 from gviz.trace.state import Iteration, Phase
 from gviz.trace.timeline import Timeline
 
@@ -34,7 +34,7 @@ def _near(timeline: Timeline, n: int) -> tuple[Iteration, ...]:
 
 
 def _told(timeline: Timeline, phase: Phase) -> str:
-    name = f"{phase.kind} pass {phase.pass_nr}" if phase.pass_nr else phase.kind
+    name = f"{phase.kind} pass {phase.pass_nr}" if phase.pass_nr else phase_called(timeline, phase)
     started = timeline.event(phase.start)
     words = [f"{name}  events {phase.start} to {phase.end}"]
     if isinstance(started, BackwardStarted):

@@ -41,22 +41,26 @@ def status(
     return columns(tuple(span for _, spans in parts for span in spans), right, width, glyphs.cut)
 
 
-def phase_name(moment: Moment, *, at_end: bool = False) -> str:
+def phase_name(timeline: Timeline, moment: Moment, *, at_end: bool = False) -> str:
     """The phase as the status row spells it."""
     if isinstance(moment.event, Failed):
         return "ERROR"
     if moment.phase is None:
         return "START" if moment.n == 0 else "END" if at_end else "PROGRAM"
-    return phase_words(moment).replace(" pass", "").upper()
+    return phase_words(timeline, moment).replace(" pass", "").upper()
 
 
 def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> list[tuple[str, Line]]:
     style = "error" if isinstance(moment.event, Failed) else "phase"
+    at_end = time == "REPLAY" and moment.n == len(timeline)
     parts: list[tuple[str, Line]] = [
         ("brand", line((" gviz ", "brand"))),
         ("title", line(f" {clipped(program_name(title), 24)} ")),
         ("replay", line((" REPLAY", "muted"))) if time == "REPLAY" else ("live", line((f" {time}", "now"))),
-        ("phase", line(" ", (phase_name(moment, at_end=time == "REPLAY" and moment.n == len(timeline)), style))),
+        (
+            "phase",
+            line(" ", (phase_name(timeline, moment, at_end=time == "REPLAY" and moment.n == len(timeline)), style)),
+        ),
         ("event", line(f"  event {moment.n}")),
     ]
     iterations = timeline.iterations
