@@ -59,7 +59,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> list[tu
         ("replay", line((" REPLAY", "muted"))) if time == "REPLAY" else ("live", line((f" {time}", "now"))),
         (
             "phase",
-            line(" ", (phase_name(timeline, moment, at_end=time == "REPLAY" and moment.n == len(timeline)), style)),
+            line(" ", (phase_name(timeline, moment, at_end=at_end), style)),
         ),
         ("event", line(f"  event {moment.n}")),
     ]
