@@ -11,7 +11,7 @@ from gviz.events import NodeCreated
 from gviz.plain_text import clipped
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.where import split_aspect
+from gviz.where import CHANGES, split_aspect
 
 
 class NamedNodes:
@@ -57,10 +57,19 @@ class NamedNodes:
 
     def near(self, name: str, n: int) -> str:
         """The name most like this one that a node had by moment `n`, empty if none is like it."""
-        self._grow()
+        names = self.had(n)
         stem, aspect = split_aspect(name)
-        close = get_close_matches(stem, [known for known in self._known if self.last(known, n)], 1)
+        owner, _, last = name.rpartition(".")
+        meant = get_close_matches(last, CHANGES, 1)
+        if aspect is None and owner in names and meant:
+            return f"{owner}.{meant[0]}"
+        close = get_close_matches(stem, names, 1)
         return close[0] + (f".{aspect}" if aspect else "") if close else ""
+
+    def had(self, n: int) -> list[str]:
+        """The names that nodes had by moment `n`, the latest first."""
+        self._grow()
+        return [known for known in reversed(self._known) if self.last(known, n)]
 
     def _grow(self) -> None:
         nodes, naming = self.timeline.nodes, self.timeline.last_naming

@@ -15,6 +15,9 @@ from gviz.words.names import NamedNodes
 
 Matches = Callable[[NodeInfo], bool]
 
+MOST_NAMES = 8
+"""So many names are listed to who asked for one that there is not."""
+
 
 def node_at(timeline: Timeline, text: str, start: int = 0) -> int:
     """The node that `text` means, from node `start` onwards, which an empty text means; GvizError if there is none."""
@@ -46,8 +49,10 @@ def last(names: NamedNodes, text: str, n: int) -> int:
 
 
 def _no_node(text: str, names: NamedNodes) -> GvizError:
-    near = names.near(text, len(names.timeline))
-    hint = f"did you mean {near}?" if near else "only tensors are recorded, the tape lists them"
+    near, known = names.near(text, len(names.timeline)), names.had(len(names.timeline))
+    listed = ", ".join(clipped(name, 30) for name in known[:MOST_NAMES]) + ", …" * (len(known) > MOST_NAMES)
+    there = f"only tensors are recorded: {listed}" if known else "only tensors are recorded, the tape lists them"
+    hint = f"did you mean {near}?" if near else there
     return GvizError(f"there is no {clipped(text, 40)}", hint=hint, exit_code=2)
 
 

@@ -43,3 +43,19 @@ def test_modules_that_share_a_name_are_told_apart_by_their_variables():
     assert last(known, "one.weight", end) != last(known, "two.weight", end)
     with pytest.raises(GvizError, match="there is no weight"):
         last(known, "weight", end)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("0.weight.grda", "did you mean 0.weight.grad?"),
+        ("0.wieght.grad", "did you mean 0.weight.grad?"),
+        ("nothing_like_it", "only tensors are recorded: "),
+    ],
+)
+def test_who_misspells_a_name_or_what_follows_it_is_told_what_there_is(asked, hint):
+    known, end = names(one_net)
+    with pytest.raises(GvizError) as caught:
+        last(known, asked, end)
+    assert caught.value.hint.startswith(hint)
+    assert hint.startswith("did") or "0.weight" in caught.value.hint
