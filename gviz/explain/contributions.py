@@ -12,6 +12,7 @@ from gviz.explain.arithmetic import Share, brought_by, step_event
 from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, label, made_at
 from gviz.explain.steps import Step, steps, unrolled
+from gviz.explain.substitute import is_small
 from gviz.numbers import bad_text, norm, number, share
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
@@ -62,7 +63,10 @@ def sent_by(timeline: Timeline, part: Contribution) -> Share:
 
 
 def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> Finding:
-    """The fact about a part of a sum, with its length, its cosine to the sum, and how many signs are the same."""
+    """The fact about a part of a sum, with its length, its cosine to the sum, and how many signs are the same.
+
+    Of so few elements that they stand there themselves that is said in the numbers alone.
+    """
     one, whole = timeline.array(part), timeline.array(total)
     size = norm(part)
     if size is None or part.size < 2:
@@ -72,8 +76,8 @@ def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> F
         return replace(found, numbers=numbers)
     cosine, same = _alike(one, whole)
     numbers = (*numbers, Number("cosine to the sum", cosine, found.event), Number("same signs", same, found.event))
-    text = f"{found.text}; cosine to the sum {number(cosine, 2)}, {number(100 * same, 2)}% of the signs agree"
-    return replace(found, text=text, numbers=numbers)
+    agree = f"; cosine to the sum {number(cosine, 2)}, {number(100 * same, 2)}% of the signs agree"
+    return replace(found, text=found.text if is_small(part) else found.text + agree, numbers=numbers)
 
 
 def _alike(one: Array, whole: Array) -> tuple[float, float]:

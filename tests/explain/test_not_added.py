@@ -61,3 +61,10 @@ def test_what_the_program_sets_is_no_sum(engine):
     found = at(timeline, len(timeline))
     assert found.text == "the .grad of #1 x was set by the program: 0"
     assert [part.text for part in found.parts] == ["before that, #1 x: .grad is 14"]
+
+
+def test_how_far_two_numbers_agree_is_said_in_numbers_alone(engine):
+    timeline = recorded("updates", "a_plain_step", engine)
+    found = at(timeline, len(timeline))
+    assert "cosine" not in str(found)
+    assert all("cosine to the sum" in {number.name for number in part.numbers} for part in found.parts)
