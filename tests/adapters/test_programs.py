@@ -3,6 +3,7 @@
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -364,9 +365,10 @@ def test_detached_again_nothing_is_left():
     assert not torch.nn.modules.module._global_forward_hooks
 
 
-def test_a_recording_of_what_is_no_model_leaves_nothing_behind(tmp_path):
+def test_a_recording_of_what_is_no_model_after_all_leaves_nothing_behind(tmp_path):
     before = (torch.autograd._engine_run_backward, threading.Thread._bootstrap_inner, torch.compile, sys.stdout)
-    with pytest.raises(AttributeError), gviz.record(tmp_path / "a.gviz", model=object()):
+    almost = SimpleNamespace(named_parameters=None)
+    with pytest.raises(TypeError), gviz.record(tmp_path / "a.gviz", model=almost):
         pass
     assert before == (torch.autograd._engine_run_backward, threading.Thread._bootstrap_inner, torch.compile, sys.stdout)
     assert not torch.overrides._get_current_function_mode_stack()
