@@ -32,6 +32,16 @@ def clipped(text: str, width: int) -> str:
     return plain if len(plain) <= width else plain[: max(width - 1, 0)] + "…"
 
 
+def file_name(path: str) -> str:
+    """The name of a program's file without its folders, whichever system wrote the path."""
+    return shown(path.rpartition("/")[2].rpartition("\\")[2])
+
+
+def file_line(path: str, line: int) -> str:
+    """A line of a program: ``demo.py:4``."""
+    return f"{file_name(path)}:{line}"
+
+
 def _visible(character: str) -> str:
     if character.isprintable():
         return character

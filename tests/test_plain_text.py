@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, file_line, shown
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,17 @@ def test_nothing_unprintable_is_left(text):
     assert shown(text).isprintable()
     assert shown(text).encode("utf-8").decode("utf-8") == shown(text)
     assert all(line.isprintable() for line in shown(text, lines=True).split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/home/me/demo.py", "demo.py:4"),
+        ("demo.py", "demo.py:4"),
+        ("C:\\me\\demo.py", "demo.py:4"),
+        ("/a\x1b[2J/de\x1b[2Jmo.py", "de\\x1b[2Jmo.py:4"),
+        ("<string>", "<string>:4"),
+    ],
+)
+def test_a_line_is_named_by_its_file_without_folders(path, text):
+    assert file_line(path, 4) == text

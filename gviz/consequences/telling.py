@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rich.cells import set_cell_size
@@ -11,7 +10,7 @@ from rich.cells import set_cell_size
 from gviz.consequences.branching import PLACES
 from gviz.explain.names import label
 from gviz.numbers import short
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, file_line, shown
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 
@@ -60,7 +59,7 @@ def stops(timeline: Timeline, branch: Branch) -> Iterator[str]:
 def _decisions(timeline: Timeline, branch: Branch) -> Iterator[str]:
     for decision in branch.decisions[:PLACES]:
         frames = timeline.info(decision.node).frames
-        place = f" ({shown(PurePath(frames[0].path).name)}:{frames[0].line})" if frames else ""
+        place = f" ({file_line(frames[0].path, frames[0].line)})" if frames else ""
         now = f"{label(timeline, decision.node)}{place} is {decision.now} instead of {decision.was}"
         yield f"{now}: a program that decides by it goes another way, and here the recorded way is kept."
     if len(branch.decisions) > PLACES:

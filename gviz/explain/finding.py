@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from gviz.display import Displayed
-from gviz.plain_text import shown
+from gviz.plain_text import file_line
 from gviz.site import Frame
 
 
@@ -41,7 +40,7 @@ class Finding(Displayed):
     @property
     def where(self) -> str:
         """The place in the program as ``demo.py:4``, empty if it is not known."""
-        return f"{shown(PurePath(self.at.path).name)}:{self.at.line}" if self.at is not None else ""
+        return file_line(self.at.path, self.at.line) if self.at is not None else ""
 
     def __str__(self) -> str:
         """The explanation as a person reads it, a line for each fact."""

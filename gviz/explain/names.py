@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from gviz.events import NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.substitute import is_small
 from gviz.numbers import short
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, file_line, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, Phase
@@ -88,7 +86,7 @@ def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
 
 def made_at(frames: tuple[Frame, ...]) -> str:
     """The place in the source, after what was made there: `` at demo.py:4``."""
-    return f" at {shown(PurePath(frames[0].path).name)}:{frames[0].line}" if frames else ""
+    return f" at {file_line(frames[0].path, frames[0].line)}" if frames else ""
 
 
 def phase_words(timeline: Timeline, moment: Moment) -> str:

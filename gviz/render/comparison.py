@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
 
 from gviz import numbers
 from gviz.compare.alignment import Pair
@@ -12,7 +11,7 @@ from gviz.compare.comparison import Comparison, Difference, Kind
 from gviz.compare.repeats import Run, runs
 from gviz.compare.side import Side
 from gviz.explain.names import label
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, file_line
 from gviz.trace.state import NodeInfo
 
 WIDTH = 92
@@ -139,7 +138,7 @@ def _place(comparison: Comparison, difference: Difference) -> str:
 
 
 def _line(info: NodeInfo) -> str:
-    return f" ({shown(PurePath(info.frames[0].path).name)}:{info.frames[0].line})" if info.frames else ""
+    return f" ({file_line(info.frames[0].path, info.frames[0].line)})" if info.frames else ""
 
 
 def _told(difference: Difference) -> str:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Literal
 
 from gviz.explain.kinds import as_at, as_in
 from gviz.explain.names import op_title, phase_words, title
 from gviz.numbers import full, share
-from gviz.plain_text import shown
+from gviz.plain_text import file_line, file_name
 from gviz.render.boxes.beside import rows_beside
 from gviz.render.boxes.details import source_line
 from gviz.render.boxes.groups import group_rows, group_states
@@ -200,7 +199,7 @@ def tooltip(info: NodeInfo, state: NodeState | None) -> str:
 def place_text(info: NodeInfo) -> str:
     """Where in the program a node was made: ``demo.py:4``."""
     frame = info.frames[0]
-    return f"{shown(PurePath(frame.path).name)}:{frame.line}"
+    return file_line(frame.path, frame.line)
 
 
 def _edge(link: Link, now: Now) -> Edge:
@@ -246,4 +245,4 @@ def _picture_title(timeline: Timeline, shape: Structure) -> str:
     """The program's name, from the outermost frame of the first node that has one."""
     paths = (timeline.info(place.node).frames for place in shape.places)
     frames = next((frames for frames in paths if frames), ())
-    return shown(PurePath(frames[-1].path).name) if frames else "computation graph"
+    return file_name(frames[-1].path) if frames else "computation graph"

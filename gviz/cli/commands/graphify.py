@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +11,7 @@ import click
 from gviz.cli.quietly import recorded
 from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
 from gviz.errors import GvizError, did_you_mean
-from gviz.plain_text import shown
+from gviz.plain_text import file_line, shown
 
 if TYPE_CHECKING:
     from gviz.graphify.breaks import Break
@@ -69,7 +68,7 @@ def _text(found: list[Break]) -> Iterator[str]:
         return
     for one in found:
         times = f", {one.times} times" if one.times > 1 else ""
-        place = f"{shown(PurePath(one.frame.path).name)}:{one.frame.line}:{one.frame.column + 1}"
+        place = f"{file_line(one.frame.path, one.frame.line)}:{one.frame.column + 1}"
         yield f"{place}: {shown(one.code)}{times}" if one.code else f"{place}{times}"
         yield f"  {shown(one.advice.why)}"
         for prefix, line in zip(["instead:", *[""] * len(one.advice.instead)], one.advice.instead, strict=False):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from gviz.engine.jit.text import Names
 from gviz.engine.jit.traced import TracedFunction
 from gviz.engine.tensor import Tensor
 from gviz.numbers import short
+from gviz.plain_text import file_line
 from gviz.values import Array, capture
 
 DIFFERENT_GRAPHS = "Tracing failed sanity checks!\nERROR: Graphs differed across invocations!\n{why}"
@@ -141,7 +141,7 @@ def _at(names: Names, number: int, node: Node) -> str:
     """An operation and its place in the program."""
     what = names.call(number) if node.op is not None else f"the {node.kind} {names.values[number]}"
     place = node.place
-    return what if place is None else f"{what} ({Path(place.path).name}:{place.line}:{place.column + 1})"
+    return what if place is None else f"{what} ({file_line(place.path, place.line)}:{place.column + 1})"
 
 
 def _texts(arrays: Sequence[Array]) -> str:

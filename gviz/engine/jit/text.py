@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
-from gviz.plain_text import shown
+from gviz.plain_text import file_line, shown
 
 
 def code(graph: StaticGraph) -> str:
@@ -71,7 +70,7 @@ def _row(names: Names, number: int) -> tuple[str, str]:
         how = "made anew in every run" if node.fresh else "shared with the program"
         return f"{names.values[number]} = {node.kind}", f"{forms}  {how}"
     place = node.place
-    where = "" if place is None else f"  {shown(Path(place.path).name)}:{place.line}:{place.column + 1}"
+    where = "" if place is None else f"  {file_line(place.path, place.line)}:{place.column + 1}"
     return f"{names.values[number]} = {names.call(number)}", f"{forms}{where}"
 
 

@@ -7,6 +7,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import label, label_at
 from gviz.explain.trouble import Trouble
+from gviz.plain_text import file_line
 
 _RULE = "of a leaf that requires a gradient autograd allows that only under no_grad"
 PATTERN = r"leaf [Vv]ariable that requires grad .*in-place"
@@ -21,7 +22,7 @@ def explain(trouble: Trouble) -> Finding | None:
     leaves = [event.node for event in created if event.kind != "op" and event.requires_grad]
     leaf = next((info for node in reversed(leaves) if (info := timeline.info(node)).name in names), None)
     view = "a view of " if trouble.says("a view of") else ""
-    at = f" at {trouble.at.path.rpartition('/')[2]}:{trouble.at.line}" if trouble.at else ""
+    at = f" at {file_line(trouble.at.path, trouble.at.line)}" if trouble.at else ""
     what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"
     text = f"{view}{what} was to be changed in place{at}; {_RULE}"
     made = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gviz.explain.arithmetic import Share, shares
 from gviz.explain.substitute import attribute_word
 from gviz.numbers import bytes_text, dtype_text, shape_text, short
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, file_line, shown
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.row import Row
 from gviz.site import source_lines
@@ -55,10 +55,9 @@ def detail_rows(
 def source_line(timeline: Timeline, info: NodeInfo) -> str:
     """The line of the program that made a node: ``demo.py:4  b = x * a``."""
     frame = info.frames[0]
-    name = shown(frame.path.rpartition("/")[2].rpartition("\\")[2])
     lines = source_lines(timeline.source(frame.path) or "")
     code = shown(lines[frame.line - 1].strip()) if 0 < frame.line <= len(lines) else ""
-    return f"{name}:{frame.line}  {code}".rstrip()
+    return f"{file_line(frame.path, frame.line)}  {code}".rstrip()
 
 
 def _attributes(info: NodeInfo, options: Options) -> list[Row]:

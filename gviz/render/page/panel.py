@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import PurePath
 
 from gviz.events import GradFlowed, NodeCreated, StepStarted
 from gviz.explain.accumulation import accumulation
@@ -12,7 +11,7 @@ from gviz.explain.contributions import contribution
 from gviz.explain.kinds import as_at
 from gviz.explain.names import label, why_untracked
 from gviz.numbers import FEW, bad_text, bytes_text, full, grad, share, short
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, file_line, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
@@ -190,7 +189,7 @@ def _fixed(timeline: Timeline, node: int) -> Iterator[Row]:
 def frame_text(frame: Frame) -> str:
     """A frame in one line: ``demo.py:4 in train``."""
     function = "" if frame.function == "<module>" else f" in {clipped(frame.function, 60)}"
-    return f"{shown(PurePath(frame.path).name)}:{frame.line}{function}"
+    return f"{file_line(frame.path, frame.line)}{function}"
 
 
 def _operand(operand: Operand) -> str:

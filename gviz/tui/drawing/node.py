@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gviz.explain.arithmetic import Computation, Operand, computation
 from gviz.explain.kinds import as_at
 from gviz.explain.names import called, op_title, why_untracked
 from gviz.numbers import bytes_text, dtype_text, full, shape_text, short
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, file_name, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState, OutputState
@@ -245,7 +244,7 @@ def _where(subject: Subject) -> Iterator[Line]:
 def frame_text(frame: Frame, width: int = 60) -> str:
     """A frame in one line: ``demo.py:4 in train``; a long file name loses its beginning, never the line."""
     function = "" if frame.function == "<module>" else f" in {clipped(frame.function, 60)}"
-    name, line = shown(PurePath(frame.path).name), f":{frame.line}"
+    name, line = file_name(frame.path), f":{frame.line}"
     room = max(width - len(line), 8)
     short_name = name if len(name) <= room else "…" + name[1 - room :]
     return f"{short_name}{line}{function}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
-from pathlib import PurePath
 
 from gviz.compare.alignment import Pair
 from gviz.compare.comparison import Comparison, Difference, Kind, gradient
 from gviz.compare.side import Side
 from gviz.explain.names import title, why_untracked
 from gviz.numbers import kind_text, short
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, file_line
 from gviz.render.cells.box import BoxFrame, box_lines
 from gviz.render.cells.look import Face
 from gviz.render.comparison import apart, titles
@@ -95,7 +94,7 @@ def _facts(side: Side, info: NodeInfo, output_nr: int, kinds: set[Kind]) -> Iter
         yield "autograd", untracked, "", frozenset({"tracking"})
     if info.frames:
         frame = info.frames[0]
-        yield "at", f"{shown(PurePath(frame.path).name)}:{frame.line}", "", frozenset()
+        yield "at", file_line(frame.path, frame.line), "", frozenset()
 
 
 def _text(value: Value | None, nothing: str) -> str:
