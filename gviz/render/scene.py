@@ -10,8 +10,8 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gviz.explain.kinds import as_at, as_in
 from gviz.explain.names import op_title, phase_words, title
+from gviz.explain.standing import as_at, as_in
 from gviz.numbers import full, share
 from gviz.plain_text import file_line, file_name
 from gviz.render.boxes.beside import rows_beside

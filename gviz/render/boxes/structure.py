@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gviz.events import BackwardStarted
-from gviz.explain.kinds import as_in
+from gviz.explain.standing import as_in
 from gviz.render.boxes.calls import OPTIMIZER, graph_of
 from gviz.render.boxes.clusters import within
 from gviz.render.boxes.fold import Folded, fold

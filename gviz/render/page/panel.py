@@ -8,8 +8,8 @@ from gviz.events import GradFlowed, NodeCreated, StepStarted
 from gviz.explain.accumulation import accumulation
 from gviz.explain.arithmetic import Operand, Share, computation, shares
 from gviz.explain.contributions import contribution
-from gviz.explain.kinds import as_at
 from gviz.explain.names import label, why_untracked
+from gviz.explain.standing import as_at
 from gviz.numbers import FEW, bad_text, bytes_text, full, grad, share, short
 from gviz.plain_text import clipped, file_line, shown
 from gviz.site import Frame

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from gviz.explain.accumulation import accumulation
 from gviz.explain.arithmetic import Share, shares
-from gviz.explain.kinds import as_at
 from gviz.explain.names import label
+from gviz.explain.standing import as_at
 from gviz.numbers import grad, share, short
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeState, OutputState

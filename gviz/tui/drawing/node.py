@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gviz.explain.arithmetic import Computation, Operand, computation
-from gviz.explain.kinds import as_at
 from gviz.explain.names import called, op_title, why_untracked
+from gviz.explain.standing import as_at
 from gviz.numbers import bytes_text, dtype_text, full, shape_text, short
 from gviz.plain_text import clipped, file_name, shown
 from gviz.site import Frame

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.accumulation import accumulation
-from gviz.explain.kinds import as_at
 from gviz.explain.names import called, constant_value
+from gviz.explain.standing import as_at
 from gviz.numbers import bad_text, fitting, grad, share, short
 from gviz.render.boxes.states import has_failed, is_gone
 from gviz.trace.moment import Moment
