@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gviz.cli import lessons
 from gviz.cli.picture import write_picture
-from gviz.cli.session import Program, record_program
+from gviz.cli.program import Program, record_program
 from gviz.events import GradFlowed
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline

@@ -11,7 +11,7 @@ import click
 
 from gviz.api import outputs
 from gviz.cli import streams
-from gviz.cli.session import Program, order
+from gviz.cli.program import Program, order
 from gviz.program.order import command
 from gviz.trace.file import places
 

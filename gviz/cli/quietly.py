@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.cli import whose
-from gviz.cli.session import Program, is_trace, record_program
+from gviz.cli.program import Program, is_trace, record_program
 from gviz.errors import GvizError
 
 if TYPE_CHECKING:

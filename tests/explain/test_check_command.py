@@ -10,7 +10,7 @@ from explain.programs import HERE, line_of
 import gviz as library
 from gviz.cli.commands.check import how_to_open
 from gviz.cli.main import run_command
-from gviz.cli.session import Program
+from gviz.cli.program import Program
 from gviz.errors import GvizError
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"

@@ -8,7 +8,7 @@ import time
 from driving_live import PATIENCE, is_gone
 
 from gviz.cli.launch import Launcher
-from gviz.cli.session import Program
+from gviz.cli.program import Program
 from gviz.explain.why import why
 from gviz.live.session import Written
 from gviz.tui.app import ScreenApp

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from gviz.cli import streams
+from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.quietly import recorded
-from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
 from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _text(found: list[Checked], events: int, whole: bool) -> None:
 def how_to_open(program: Program, event: int) -> str:
     """The command that opens the recording at an event of the gravest finding; first how to keep it if it is not."""
     from gviz.cli import shell
-    from gviz.cli.session import is_trace, to_run
+    from gviz.cli.program import is_trace, to_run
 
     script = Path(program.argv[0])
     trace = program.output if program.as_module or not is_trace(script) else script

@@ -10,7 +10,7 @@ import click
 
 from gviz.cli import debugger, lessons, streams
 from gviz.cli.picture import write_picture
-from gviz.cli.session import Program, record_program
+from gviz.cli.program import Program, record_program
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.program.order import Engine
 from gviz.tui import terminal

@@ -10,7 +10,7 @@ import click
 from gviz.cli import streams, whose
 from gviz.cli.moment import at_option
 from gviz.cli.picture import print_picture, suffix_of, write_picture
-from gviz.cli.session import Program, engine_option, is_trace, record_program
+from gviz.cli.program import Program, engine_option, is_trace, record_program
 from gviz.program.order import Engine
 
 

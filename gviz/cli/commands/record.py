@@ -11,7 +11,7 @@ from typing import Literal
 import click
 
 from gviz.cli import shell, streams, trace_name
-from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
+from gviz.cli.program import SCRIPT_CONTEXT, Program, record_program, takes_program
 from gviz.errors import GvizError
 from gviz.trace.file.places import trace_size
 

@@ -10,7 +10,7 @@ import click
 
 from gviz.cli import streams
 from gviz.cli.debugger import debug
-from gviz.cli.session import SCRIPT_CONTEXT, Program, record_program, takes_program
+from gviz.cli.program import SCRIPT_CONTEXT, Program, record_program, takes_program
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.tui import echo, terminal

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from gviz.cli import lessons
-from gviz.cli.session import Program, record_program
+from gviz.cli.program import Program, record_program
 from gviz.cli.settings import GlobalOptions, display_options
 
 

@@ -6,8 +6,8 @@ import click
 
 from gviz.cli import answers
 from gviz.cli.moment import at_option
+from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.quietly import recorded
-from gviz.cli.session import SCRIPT_CONTEXT, Program, takes_program
 
 
 @click.command("why", context_settings=SCRIPT_CONTEXT)
