@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -21,8 +22,11 @@ from gviz.tui.echo import with_echo
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.screens.palette import Palette
+from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
+
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class WholeCells(ScrollBarRender):
@@ -58,6 +62,14 @@ class ScreenApp(App[None]):
     def on_mount(self) -> None:
         """The terminal is ours by now."""
         with_echo(getattr(self._driver, "attrs_before", None))
+        if is_there() and os.name == "posix":
+            self.set_interval(_SECONDS_BETWEEN_LOOKS, self._leave_with_terminal)
+
+    def _leave_with_terminal(self) -> None:
+        """Hang up where the terminal has, and another program kept the signal from coming here, as ``make`` does."""
+        if not is_there():
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGHUP)  # Textual would wait for ever to write its last words
 
     def get_default_screen(self) -> Screen[None]:
         """The debugger itself."""

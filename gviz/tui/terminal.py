@@ -29,3 +29,9 @@ def why_plain(*, asked: bool) -> str:
 def needs_ascii(*, asked: bool) -> bool:
     """Whether only ASCII characters can be drawn."""
     return asked or wants_ascii()
+
+
+def is_there() -> bool:
+    """Whether there still is a terminal to type into: one that hung up is none any more."""
+    stdin = sys.__stdin__
+    return stdin is not None and not stdin.closed and stdin.isatty()
