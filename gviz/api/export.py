@@ -61,7 +61,8 @@ def export(
     """Write a picture of a trace (its file, what `gviz.load` answers, a recording) or of the graph behind a tensor.
 
     The suffix of `path` says which kind; a folder (``frames/``) or a number in the name (``step%03d.png``) asks for one
-    picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``bwd``, ``loss``),
+    picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``bwd``, ``loss``;
+    without it pages open at the first event, pictures show the end),
     `moments` a range ``FIRST..LAST`` for moving pictures. `modules` closes those that fit its patterns, `depth` all
     that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part alone. `params` names
     tensors of a tensor's graph, `scale` makes pictures larger or smaller. `note` hears of compromises, `progress` how
@@ -82,7 +83,8 @@ def export(
     timeline = found.timeline
     if found.node and not (node or only):
         node, ancestors = f"#{found.node}", ancestors or not radius
-    n = found.n if at is None else moment_of(timeline, at)
+    opening = exporter.opens(timeline) if exporter.opens and not node else found.n
+    n = opening if at is None else moment_of(timeline, at)
     options = ExportOptions(
         theme=theme,
         timeout=timeout,

@@ -11,7 +11,7 @@ from gviz.render import page
 from gviz.render.forms import animation, as_json, gif, mermaid, raster, svg, text
 from gviz.render.graphviz import dot
 from gviz.render.graphviz.drawing import Picture
-from gviz.render.request import ExportOptions, last_moment, moment_scene
+from gviz.render.request import ExportOptions, first_moment, last_moment, moment_scene
 from gviz.trace.timeline import Timeline
 
 __all__ = [
@@ -30,7 +30,8 @@ class Exporter:
     """One format: its name, the suffixes of its files, and what writes it for moment `n` of a timeline.
 
     One that `moves` shows `ExportOptions.moments`, or all of the pass around `n`. One that is a `picture` of Graphviz
-    can be drawn for many moments without anything moving; one that `scales` can be drawn larger.
+    can be drawn for many moments without anything moving; one that `scales` can be drawn larger. It `opens` at a moment
+    of its own if none is asked for.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Exporter:
     moves: bool = False
     scales: bool = False
     picture: Picture | None = None
+    opens: Callable[[Timeline], int] | None = None
 
 
 EXPORTERS: tuple[Exporter, ...] = (
@@ -49,7 +51,7 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("txt", (".txt",), text.render),
     Exporter("json", (".json",), as_json.render),
     Exporter("mermaid", (".mmd", ".mermaid"), mermaid.render),
-    Exporter("html", (".html", ".htm"), page.render),
+    Exporter("html", (".html", ".htm"), page.render, opens=first_moment),
     Exporter("animation", (".anim.svg",), animation.render, moves=True, scales=True),
     Exporter("gif", (".gif",), gif.render, moves=True, scales=True),
 )

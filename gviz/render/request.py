@@ -154,6 +154,11 @@ def check_moment(timeline: Timeline, n: int) -> None:
         raise GvizError("this trace holds no graph", why="the program made no tensors", exit_code=2)
 
 
+def first_moment(timeline: Timeline) -> int:
+    """Where stepping begins: the first event."""
+    return min(1, len(timeline))
+
+
 def last_moment(timeline: Timeline) -> int:
     """The moment worth a picture if none is asked for: the end, before the program took its graph down."""
     n = len(timeline)

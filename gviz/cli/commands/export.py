@@ -39,7 +39,7 @@ class Export(whose.OptionsBehind):
     "asks for one picture a moment; - is standard output.",
 )
 @click.option("--format", "kind", default="svg", metavar="NAME", help="The kind of picture for -o - (svg).")
-@at_option("The moment drawn", "the last before the graph is taken down")
+@at_option("The moment drawn", "the last before the graph is taken down; of a page the first")
 @click.option(
     "--moments",
     default="",
@@ -82,7 +82,7 @@ def command(
     """Write a picture of the graph at one moment, or one for each.
 
     A script is run and recorded first; what it is to get stands behind --: gviz export train.py -o g.svg -- --lr 0.1.
-    Without --at it is the last moment before the program took its graph down.
+    Without --at it is the last moment before the program took its graph down; a page opens at the first event.
     """
     import tempfile
 

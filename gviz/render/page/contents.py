@@ -148,6 +148,7 @@ def _graph(shape: Structure, placed: Geometry, changes: Sequence[Change], string
             ]
             for place, spot in zip(shape.places, placed.spots, strict=True)
         ],
+        "frames": [[title, spot.x, spot.y, spot.width, spot.height] for title, spot in placed.frames],
         "lines": [
             [link.kind, keys[link.source], keys[link.target], way.path, *(way.label or ())]
             for link, way in zip(shape.links, placed.ways, strict=True)

@@ -12,10 +12,22 @@ from string import Template
 from typing import Any
 from zlib import compress
 
+from gviz.render.boxes.states import MEANINGS
+from gviz.render.boxes.words import NUMBERS, RULES, Rows
 from gviz.render.theme import DARK, LIGHT, Theme
 
 SCRIPTS = ("unpack.js", "moves.js", "graph.js", "panes.js", "events.js", "page.js")
 """The parts of the script, in the order in which they are joined."""
+
+SHAPES: Rows = (
+    ("round box", "a tensor that no operation made: blue a parameter, grey a constant"),
+    ("square box", "an operation and its result; with a double border the one that backward started from"),
+    ("frame", "the call of a module, around what it computed"),
+    ("thin arrow", "data, with the shape of the tensor; hollow: no gradient flows back"),
+    ("thick arrow", "a gradient, which runs against the data"),
+    ("dotted", "a view: shares the memory of its input"),
+)
+"""What the page draws, beside words."""
 
 OF_STATES = ("inplace", "freed", "current", "nan", "error")
 """The states that change the colour of a box, the most important last; the other paints are of roles."""
@@ -31,6 +43,7 @@ def document(contents: Mapping[str, Any], theme: str) -> str:
         policy=_policy(style, script),
         style=style,
         script=script,
+        words=_words(),
         data=pack(contents),
     )
 
@@ -45,6 +58,12 @@ def _part(name: str) -> str:
     """A file of the page without its indentation and whole lines of comment, which only its writers read."""
     lines = files(__package__).joinpath(name).read_text("utf-8").splitlines()
     return "\n".join(line for line in map(str.strip, lines) if line and not line.startswith(("//", "/*")))
+
+
+def _words() -> str:
+    """What the words and marks in boxes mean, as rows of a list of definitions."""
+    rows = (*SHAPES, *RULES, *NUMBERS, *MEANINGS)
+    return "\n".join(f"<dt>{escape(word)}</dt><dd>{escape(means)}</dd>" for word, means in rows)
 
 
 def _policy(style: str, script: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,9 @@ CHARACTER, ROW = 7, 15
 SIDE, TOP = 18, 10
 LETTER, LINE = 6, 13
 """Points that a character of a label over a line takes, and its height."""
+
+FRAME_TITLE = 'labelloc=t labeljust=l label=<<table border="0"><tr><td width="60" height="9"></td></tr></table>>'
+"""The room that Graphviz keeps for the title of a module."""
 
 Knot = tuple[int, int]
 
@@ -48,12 +51,14 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Everything's place, in the order of the scene, and the size of the whole; `note` tells of compromises."""
+    """Everything's place, in the order of the scene, and the size of the whole; `frames` are titles and rectangles
+    of the open modules, the outermost first; `note` tells of compromises."""
 
     width: int
     height: int
     spots: tuple[Spot, ...]
     ways: tuple[Way, ...]
+    frames: tuple[tuple[str, Spot], ...] = ()
     note: str = ""
 
 
@@ -79,6 +84,7 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
         'node [shape=box fixedsize=true label=""]',
     ]
     lines += [_dot_box(box) for box in scene.boxes]
+    lines += _dot_frames(scene.boxes)
     for number, edge in enumerate(scene.edges):
         word = words.get(number, "") if labelled else ""
         lines.append(_dot_line(number, edge, word, straight=number in straight))
@@ -88,6 +94,19 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
 def _dot_box(box: Box) -> str:
     width, height = _size(box)
     return f'"{box.key}" [width={width / INCH:.3f} height={height / INCH:.3f}]'
+
+
+def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
+    """The open modules as clusters, with room for a title that is not in them."""
+    inner: dict[str, list[Box]] = {}
+    for box in boxes:
+        if len(box.within) > depth:
+            inner.setdefault(box.within[depth][0], []).append(box)
+    for key, held in inner.items():
+        yield f'subgraph "cluster_{key}" {{ margin=10 {FRAME_TITLE}'
+        yield from (f'"{box.key}"' for box in held if len(box.within) == depth + 1)
+        yield from _dot_frames(held, depth + 1)
+        yield "}"
 
 
 def _dot_line(number: int, edge: Edge, word: str, *, straight: bool) -> str:
@@ -110,11 +129,20 @@ def _size(box: Box) -> tuple[int, int]:
 def _read(found: dict[str, Any], scene: Scene) -> Geometry:
     """The positions out of the JSON of Graphviz, whose y grows upwards."""
     _, _, right, top = map(float, found["bb"].split(","))
-    centres = {each["name"]: _point(each["pos"], top) for each in found["objects"]}
+    centres = {each["name"]: _point(each["pos"], top) for each in found["objects"] if "pos" in each}
     edges = {int(each["id"]): each for each in found.get("edges", ())}
     spots = [_spot(centres[box.key], _size(box)) for box in scene.boxes]
+    frames = tuple(_frames(found["objects"], scene, top))
     ways = [_way(edges[number], top) for number in range(len(scene.edges))]
-    return Geometry(round(right), round(top), tuple(spots), tuple(ways))
+    return Geometry(round(right), round(top), tuple(spots), tuple(ways), frames)
+
+
+def _frames(objects: Iterable[dict[str, Any]], scene: Scene, top: float) -> Iterator[tuple[str, Spot]]:
+    """Where Graphviz put the frames."""
+    corners = {each["name"]: [float(x) for x in each["bb"].split(",")] for each in objects if "bb" in each}
+    for key, title in dict(each for box in scene.boxes for each in box.within).items():
+        left, low, right, high = corners[f"cluster_{key}"]
+        yield title, Spot(round(left), round(top - high), round(right - left), round(high - low))
 
 
 def _spot(centre: tuple[float, float], size: tuple[int, int]) -> Spot:
@@ -170,7 +198,7 @@ def _simple(scene: Scene, note: str) -> Geometry:
     ways = tuple(Way(_path(line["pos"], 0)) if line else Way() for line in lines)
     right = max((spot.x + spot.width for spot in spots), default=0)
     bottom = max((spot.y + spot.height for spot in spots), default=0)
-    return Geometry(right, bottom, tuple(spots), ways, note)
+    return Geometry(right, bottom, tuple(spots), ways, note=note)
 
 
 def _points(inches: str) -> int:

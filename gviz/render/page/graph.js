@@ -25,6 +25,13 @@ function head(id, path, size) {
   return marker;
 }
 
+/** The frame of an open module, behind what it computed. */
+function framed([title, x, y, width, height]) {
+  const group = drawn("g", { transform: `translate(${x} ${y})`, class: "frame" });
+  group.append(drawn("rect", { width, height, rx: 7 }), drawn("text", { x: EDGE, y: ROW }, title));
+  return group;
+}
+
 class Graph {
   /** Draws a graph of the page's data into `place`; `choose(node)` is called for a box that is clicked. */
   constructor(data, strings, choose) {
@@ -46,7 +53,7 @@ class Graph {
     const heads = drawn("defs", {});
     const triangle = "M0 1 10 5 0 9z";
     heads.append(head("arrow", triangle, 9), head("hollow", triangle, 10), head("back", triangle, 11));
-    this.svg.append(heads, ...this.lines.map((line) => line.group), ...this.boxes.map((box) => box.group));
+    this.svg.append(heads, ...data.frames.map(framed), ...this.lines.map((line) => line.group), ...this.boxes.map((box) => box.group));
   }
 
   line([kind, , , path, x, y]) {

@@ -119,7 +119,7 @@ function outside(low, high, from, to) {
   return low >= from && high <= to ? 0 : (low + high - from - to) / 2;
 }
 
-const READABLE = 0.75;
+const READABLE = 0.45;
 const LARGEST = 1.4;
 
 /** Size the drawing: times `zoom`, or without one (0) to fit its pane, or at least its width, if it can be read then. */
@@ -195,8 +195,8 @@ function switchTheme() {
   find("theme").textContent = `theme: ${root.dataset.theme}`;
 }
 
-function help() {
-  const dialog = find("help");
+/** Open one of the dialogs, or close it. */
+function toggle(dialog) {
   if (dialog.open) dialog.close();
   else dialog.showModal();
 }
@@ -206,7 +206,8 @@ const KEYS = {
   "/": () => find("search").select(),
   ",": () => search(1),
   ".": () => search(-1),
-  "?": help,
+  "?": () => toggle(find("help")),
+  w: () => toggle(find("words")),
   j: () => neighbour(1),
   k: () => neighbour(-1),
   g: () => neighbour(-numbers.length),
@@ -231,7 +232,7 @@ function press(key) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.altKey || event.metaKey || find("help").open) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || document.querySelector("dialog[open]")) return;
   const { tagName, type } = event.target;
   if (tagName === "INPUT" && type === "search") {
     if (event.key === "Enter") search(event.shiftKey ? -1 : 1, event.target.value.trim());

@@ -5,28 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.render.boxes.states import MEANINGS
+from gviz.render.boxes.words import NUMBERS, RULES, Rows
 from gviz.tui.lines import Line, line, wrapped
 from gviz.words.vocabulary import MOMENTS
 
 COLUMN = 25
 """Cells of the column of words, at most."""
 
-Rows = tuple[tuple[str, str], ...]
-
-_NUMBERS: Rows = (
-    ("(2,4) [-0.6 .. 0.7]", "a tensor: its shape, its least and its greatest element"),
-    ("μ  rms", "its mean, and its root mean square: how large an element is as a rule"),
-    ("|g|", "the length of a gradient (L2 norm): the root of the sum of its squares"),
-    ("60% zero, 3 nan, 1 inf", "how many of its elements are so"),
-    ("f64, i64", "its dtype, where it is not float32"),
-    ("-6 (1 of 2)", "the gradient so far: one of the two contributions has arrived"),
-)
-_RULES: Rows = (
-    ("to #1 x: g * y", "what the backward rule of this node sends to its input #1, called x"),
-    ("g", "the gradient that came into this node: how the result changes with its value"),
-    ("@  .T", "matrix product; transposed"),
-    ("incoming, .grad", "what arrives at a leaf in this pass; what all passes have added up, for the optimizer"),
-)
 _MARKS: Rows = (
     ("►", "the node that this event is about"),
     ("!", "an error, nan or inf; on the bar where it happened"),
@@ -39,8 +24,8 @@ _MARKS: Rows = (
 
 SECTIONS: tuple[tuple[str, Rows], ...] = (
     ("The state of a node, in the corner of its box and in the notes of the tape", MEANINGS),
-    ("Numbers", _NUMBERS),
-    ("Rules", _RULES),
+    ("Numbers", NUMBERS),
+    ("Rules", RULES),
     ("Marks", _MARKS),
     ("Moments, for goto, --at and all that takes a place in time", MOMENTS),
 )

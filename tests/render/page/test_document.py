@@ -13,6 +13,7 @@ from recording import events_of
 from render.logs import two_shares
 from stories import iterations
 
+import gviz
 import gviz.engine as torch
 from gviz.cli.commands.export import command
 from gviz.errors import GvizError
@@ -128,3 +129,30 @@ def test_modules_are_closed_on_a_page_as_in_a_picture():
     assert [box[2] for box in boxes if box[1] == "module"] == ["[+] 0 Linear", "[+] 2 Linear"]
     inside = [box[8:] for box in boxes if box[1] == "module"]
     assert all(len(nodes) > 1 for nodes in inside)
+
+
+def test_open_modules_have_frames_around_their_boxes():
+    def program():
+        from gviz.engine import nn
+
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+        net(torch.ones(1, 2)).sum().backward()
+
+    graph = held(page(Timeline(MemoryLog(events_of(program)))))["graphs"][0]
+    frames = {title: (x, y, x + width, y + height) for title, x, y, width, height in graph["frames"]}
+    assert {"0 Linear", "2 Linear"} < set(frames)
+    boxes = {box[2].partition(" ")[0]: box[4:8] for box in graph["boxes"]}
+    for name, title in (("0.weight", "0 Linear"), ("2.weight", "2 Linear")):
+        x, y, width, height = boxes[name]
+        left, top, right, bottom = frames[title]
+        assert left < x < x + width < right
+        assert top < y < y + height < bottom
+
+
+def test_a_page_opens_at_the_first_event_unless_a_moment_is_asked_for(tmp_path):
+    timeline = two_shares().timeline
+    path = tmp_path / "page.html"
+    for how, start in (({}, 1), ({"at": 9}, 9)):
+        gviz.export(timeline, path, force=True, **how)
+        assert held(path.read_text("utf-8"))["start"] == start

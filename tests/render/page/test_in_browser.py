@@ -3,6 +3,7 @@
 import base64
 
 import pytest
+from recording import events_of
 from render.logs import LOGS, Script, recurrent, two_shares
 
 from gviz import events as e
@@ -11,6 +12,8 @@ from gviz.render.exporters import ExportOptions, exporter_for
 from gviz.render.request import Part
 from gviz.render.scene import scene, structure
 from gviz.trace import navigation
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 
 NOT_RUN = "not run: selenium is not installed"
 By = pytest.importorskip("selenium.webdriver.common.by", reason=NOT_RUN).By
@@ -375,3 +378,31 @@ def test_in_the_frame_of_a_notebook_it_works_the_same(chromium, tmp_path):
         assert page.errors() == []
     finally:
         chromium.switch_to.default_content()
+
+
+def test_w_tells_what_the_words_mean_and_closes_again(visit):
+    page = visit(two_shares().timeline, 0)
+    page.press("w")
+    words = page.find("#words[open]")
+    assert {"incoming, .grad", "|g|", "+= 3", "saved freed, freed"} <= {each.text for each in page.all("#words dt")}
+    page.press(Keys.ESCAPE)
+    assert not words.get_attribute("open")
+
+
+def test_a_graph_of_two_layers_fits_its_window_when_it_opens(visit):
+    def program():
+        from gviz.engine import nn, ones
+
+        net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+        net(ones(1, 2)).pow(2).mean().backward()
+
+    page = visit(Timeline(MemoryLog(events_of(program))))
+    page.browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    )
+    page.open()
+    pane = page.browser.execute_script("return document.getElementById('graph').getBoundingClientRect().toJSON()")
+    for box in page.all("g.box"):
+        assert pane["left"] <= box.rect["x"] <= box.rect["x"] + box.rect["width"] <= pane["right"]
+        assert pane["top"] <= box.rect["y"] <= box.rect["y"] + box.rect["height"] <= pane["bottom"]
+    page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
