@@ -141,7 +141,7 @@ def _read(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> tup
     info, computed = timeline.info(node), computation(timeline, node)
     words = _rule_words(timeline, info, computed, grads)
     names = {operand.parameter: operand.name or word(operand.value, "") for operand in computed.operands}
-    names["result"] = symbol(timeline, node)
+    names |= {"result": symbol(timeline, node), **_numbers_given(info)}
     common = widened(info, [operand.value.shape if operand.value else None for operand in computed.operands])
     texts = [(operand, _rule(info.op, operand.slot)) for operand in computed.operands]
     return tuple(
@@ -200,6 +200,15 @@ _LEFT_OUT = {"dim": "all dims", "correction": "1"}
 
 def _attribute_words(attributes: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return {name: _LEFT_OUT.get(name, value) if value == "None" else value for name, value in attributes}
+
+
+def _numbers_given(info: NodeInfo) -> dict[str, str]:
+    """The words for arguments that are numbers, ``exponent`` as 2; a dimension keeps its name, it is no factor."""
+    return {
+        name: attribute_word(value)
+        for name, value in info.created.attrs
+        if isinstance(value, int | float) and not isinstance(value, bool) and name != "dim"
+    }
 
 
 def _operand_word(operand: Operand) -> str:

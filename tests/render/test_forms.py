@@ -115,7 +115,7 @@ def test_the_longest_suffix_decides():
 def test_full_labels_say_how_a_gradient_came_to_be():
     boxes = {box.key: box for box in scene_of(two_shares(), density="full").boxes}
     rows = [f"{row.label} {row.text}" for row in boxes["n4"].rows]
-    assert "∂x g * a = 1 * -6 = -6" in rows
+    assert "to x g * a = 1 * -6 = -6" in rows
     assert "saved a (freed)" in rows
     assert "type () f32  4 B" in rows
     assert any(row.endswith("demo.py:4") for row in rows)

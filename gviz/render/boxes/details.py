@@ -15,8 +15,10 @@ from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 
-DETAIL_WIDTH = 44
-"""Characters for a line of the program and for a derivative with its numbers."""
+DETAIL_WIDTH = 48
+"""Characters for a line of the program and for a rule with its numbers."""
+SOURCE_WIDTH = 54
+"""Characters of a line of text, whose letters are narrower than the digits by which a box is measured."""
 MAX_RULES = 3
 """An op with more inputs shows so many derivatives."""
 
@@ -47,9 +49,9 @@ def detail_rows(
         yield Row(clipped(", ".join(info.op.saved), DETAIL_WIDTH - 14) + freed, "saved", "saved")
     if _rule_count(info):
         for share in shares(timeline, moment, info.node)[:MAX_RULES]:
-            yield _derivative(share)
+            yield _sent(share)
     if info.frames:
-        yield Row(clipped(source_line(timeline, info), DETAIL_WIDTH), "muted")
+        yield Row(clipped(source_line(timeline, info), SOURCE_WIDTH), "muted")
 
 
 def source_line(timeline: Timeline, info: NodeInfo) -> str:
@@ -69,17 +71,23 @@ def _attributes(info: NodeInfo, options: Options) -> list[Row]:
     ]
 
 
-def _derivative(share: Share) -> Row:
-    """``∂x  g · w = 1 · -2``: the rule, and once it has run the numbers in it."""
-    label = clipped(f"∂{share.operand.name or share.operand.parameter}", 12)
+def _sent(share: Share) -> Row:
+    """``to x  g * w = 1 * -2 = -2``: what is sent to an input, and once it has been the numbers in it."""
+    label = clipped(f"to {share.operand.name or share.operand.parameter}", 14)
     if share.missing or not share.rule:
         return Row(clipped(share.missing, DETAIL_WIDTH - len(label) - 1), "muted", label)
     forms = [share.rule]
     if share.part is not None:
         sent = short(share.part).removeprefix("! ")
-        forms = [f"{share.rule} = {share.numbers} = {sent}", f"{share.rule} = {sent}", *forms]
+        numbers = "" if share.reduced else share.numbers
+        forms = [_equal(share.rule, numbers, sent), _equal(numbers, sent), _equal(share.rule, sent), *forms]
     room = DETAIL_WIDTH - len(label) - 1
     return Row(next((form for form in forms if len(form) <= room), clipped(forms[-1], room)), "grad", label)
+
+
+def _equal(*words: str) -> str:
+    """What is the same, each word once."""
+    return " = ".join(dict.fromkeys(filter(None, words)))
 
 
 def _has_type(info: NodeInfo) -> bool:
