@@ -20,7 +20,9 @@ NO_VALUE = "·"
 CUT = "…"
 BAD = "!"
 FEW = 4
-"""Up to so many elements are written one by one."""
+"""Up to so many elements are written one by one in a line."""
+SOME = 12
+"""Up to so many where each line of a matrix has one of its own, or a whole panel is there."""
 
 DEFAULT_DTYPE = "float32"
 SINGLE = ("float32", "float16", "bfloat16")
@@ -97,50 +99,50 @@ def seconds_text(seconds: float) -> str:
 _DURATIONS = (1e-3, 1e6, "µs"), (1.0, 1e3, "ms")
 
 
-def short(value: Value | None, width: int | None = None) -> str:
+def short(value: Value | None, width: int | None = None, digits: int = 4) -> str:
     """A value in one line: a scalar as its number, a few elements in full, a tensor by shape, range, mean and rms.
 
-    The richest form that fits into `width` characters.
+    The richest form that fits into `width` characters; the elements of a tensor have at most so many `digits`.
     """
-    return _short(value, width)
+    return _short(value, width, digits)
 
 
 @lru_cache(_KEPT_TEXTS)
-def _short(value: Value | None, width: int | None) -> str:
-    return fitting(_forms(value), width)
+def _short(value: Value | None, width: int | None, digits: int) -> str:
+    return fitting(_forms(value, digits), width)
 
 
-def grad(value: Value | None, width: int | None = None) -> str:
+def grad(value: Value | None, width: int | None = None, digits: int = 4) -> str:
     """A gradient in one line: as `short`, and for a tensor its length ``|g|`` (L2), because mean and rms hide it."""
-    return _grad(value, width)
+    return _grad(value, width, digits)
 
 
 @lru_cache(_KEPT_TEXTS)
-def _grad(value: Value | None, width: int | None) -> str:
+def _grad(value: Value | None, width: int | None, digits: int) -> str:
     length = norm(value) if value is not None and value.size > 1 else None
-    forms = list(_forms(value))
+    forms = list(_forms(value, digits))
     if value is not None and value.size <= FEW and bad_text(value):
-        forms = [*_richest(value), *_bad_forms(value)]
+        forms = [*_richest(value, digits), *_bad_forms(value)]
     elif value is not None and length is not None and value.size <= FEW:
-        forms = [*_richest(value), f"|g| {number(length, 3)}", *forms[-1:]]
+        forms = [*_richest(value, digits), f"|g| {number(length, 3)}", *forms[-1:]]
     elif length is not None:
         with_length = [f"{form} |g| {number(length, 3)}" for form in forms]
         forms = [*with_length[:-1], f"|g| {number(length, 3)}", *forms[-1:]]
     return fitting(forms, width)
 
 
-def share(value: Value, width: int | None = None) -> str:
+def share(value: Value, width: int | None = None, digits: int = 4) -> str:
     """One contribution on an edge: its number, or the length ``|g|`` of a tensor, or what is wrong with it."""
-    return _share(value, width)
+    return _share(value, width, digits)
 
 
 @lru_cache(_KEPT_TEXTS)
-def _share(value: Value, width: int | None) -> str:
+def _share(value: Value, width: int | None, digits: int) -> str:
     length = norm(value)
-    lengths = [f"|g| {number(length, digits)}" for digits in (3, 2)] if length is not None else []
+    lengths = [f"|g| {number(length, few)}" for few in (3, 2)] if length is not None else []
     if value.size <= FEW or (length is None and not bad_text(value)):
-        forms = list(_forms(value))
-        return fitting([*_richest(value), *lengths, *forms[-1:]] if value.size > 1 else forms, width)
+        forms = list(_forms(value, digits))
+        return fitting([*_richest(value, digits), *lengths, *forms[-1:]] if value.size > 1 else forms, width)
     return fitting(list(_bad_forms(value)) or lengths, width)
 
 
@@ -150,7 +152,7 @@ def full(value: Value | None) -> str:
         return "no value"
     head = f"{value.dtype} {shape_text(value.shape)}"
     array = value.array()
-    if array is not None and 0 < array.size <= FEW:
+    if array is not None and 0 < array.size <= SOME:
         return f"{_elements(array, exact)}  {head}"
     stats = value.statistics()
     if stats is None:
@@ -196,23 +198,23 @@ def fitting(forms: Iterable[str], width: int | None) -> str:
     return next((form for form in forms if width is None or len(form) <= width), CUT)
 
 
-def _forms(value: Value | None) -> Iterator[str]:
+def _forms(value: Value | None, digits: int) -> Iterator[str]:
     """The ways to write a value, richest first."""
     if value is None:
         yield NO_VALUE
         return
-    yield from _richest(value)
+    yield from _richest(value, digits)
     if 1 < value.size <= FEW:
         yield from _summaries(value, value.statistics())
     if value.shape:
         yield shape_text(value.shape)
 
 
-def _richest(value: Value) -> Iterator[str]:
+def _richest(value: Value, most: int) -> Iterator[str]:
     """A few elements in full, with fewer and fewer digits, else what is known of many."""
     array = value.array()
     if array is not None and 0 < array.size <= FEW:
-        for digits in (4, 3, 2):
+        for digits in range(most if array.size > 1 else 4, 1, -1):
             yield _elements(array, partial(number, digits=digits))
     elif value.size == 0:
         yield f"{kind_text(value)} empty"

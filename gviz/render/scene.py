@@ -25,6 +25,7 @@ from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.rows import Now, chip_rows, node_rows, saved_rows
 from gviz.render.boxes.states import State, group_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
+from gviz.render.boxes.tensors import DIGITS
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -216,7 +217,7 @@ def _gradient(link: Link, now: Now) -> Edge:
     """What has flowed: one use says how much, a line that stands for several only that."""
     found = [now.contribution(link.node, link.output_nr, user, slot) for user, slot in link.uses]
     parts = [part for part in found if part is not None]
-    label = f"+= {share(parts[0].value, 14)}" if len(found) == len(parts) == 1 else ""
+    label = f"+= {share(parts[0].value, 14, DIGITS)}" if len(found) == len(parts) == 1 else ""
     held: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
     if any(part.seq == now.moment.n for part in parts):
         held = ("flowed", "now")

@@ -53,7 +53,9 @@ def test_an_svg_shows_every_word_of_the_scene(log):
         said = words(next(group for name, group in nodes.items() if name.endswith(f"-{box.key}")))
         title = f"► {box.title}" if "current" in box.states else box.title
         assert title in said
-        assert all(text in said for row in box.rows for text in (row.text, row.label) if text)
+        grids = [number for row in box.rows for line in row.grid for number in line]
+        lines = [text for row in box.rows for text in (row.label, "" if row.grid else row.text) if text]
+        assert all(text in said for text in (*lines, *grids))
         assert not box.status or box.status in said
 
 

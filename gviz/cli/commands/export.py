@@ -57,7 +57,7 @@ class Export(whose.OptionsBehind):
 @click.option(
     "--tensors",
     type=click.Choice(["line", "grid", "heat", "histogram"]),
-    help="Tensors in one line, small ones as grids of numbers (in full labels), or with a thumbnail.",
+    help="Tensors in one line, up to 6x8 as grids of numbers (without it up to 12 numbers), or with a thumbnail.",
 )
 @click.option("--saved", is_flag=True, help="Draw the tensors kept for backward as boxes.")
 @click.option("--direction", type=click.Choice(["auto", "LR", "TB"]), default="auto", help="Where the data flows.")
@@ -68,7 +68,11 @@ class Export(whose.OptionsBehind):
     metavar="GLOB",
     help="Draw calls of these modules as one box each: a path, a class (Linear), one call (cell:5).",
 )
-@click.option("--depth", type=click.IntRange(min=0), help="Open modules so deep (0: none).")
+@click.option(
+    "--depth",
+    type=click.IntRange(min=0),
+    help="Open modules so deep (0: none); closed layers hide what is in them, as the T of a Linear's weight.",
+)
 @click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Size: 2 is twice as large.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Draw these modules alone, and what comes into them.")
 @click.option("--node", default="", metavar="PLACE", help="Draw only this node and what is next to it.")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from gviz.numbers import SOME
 from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.boxes.tensors import grid_shape
 
 Density = Literal["min", "short", "full"]
 """The name alone; also state, value and gradient; also dtype, saved tensors, local derivatives and the source line."""
@@ -27,7 +29,8 @@ class Options:
     computes to update the parameters is drawn only with `optimizer`, the tensors kept for backward as boxes of their
     own only with `saved`. `wanted` closes modules or asks for a part;
     with `clusters` each open module has a frame around it. `decimals` writes every scalar with so many
-    digits after the point. Without a `tensors` form, the density decides.
+    digits after the point. Without a `tensors` form, those with some elements are grids, in full
+    labels larger ones too.
     """
 
     split_above: int = 12
@@ -44,4 +47,10 @@ class Options:
     @property
     def form(self) -> Tensors:
         """How tensors are shown."""
-        return self.tensors or ("grid" if self.density == "full" else "line")
+        return self.tensors or "grid"
+
+    def grid(self, shape: tuple[int, ...]) -> tuple[int, int] | None:
+        """Rows and columns of the numbers that are shown of a tensor; None if a line tells of it."""
+        found = grid_shape(shape) if self.form == "grid" else None
+        asked = self.tensors is not None or self.density == "full"
+        return found if found and (asked or found[0] * found[1] <= SOME) else None

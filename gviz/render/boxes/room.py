@@ -14,7 +14,7 @@ from gviz.render.boxes.fold import Group, ModuleCall
 from gviz.render.boxes.links import box_key, chip_key
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.remarks import remark
-from gviz.render.boxes.tensors import CELL, THUMBNAIL_LINES, grid_shape
+from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
@@ -23,6 +23,9 @@ Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module", 
 
 STATUS_ROOM = 14
 """Characters beside the title, for the mark of the current node and the state as a word."""
+
+WIDEST_VALUE = 36
+"""Characters for a label and a value in one line, at most."""
 
 MAX_OUTPUTS = 4
 """An op with more outputs shows so many and says how many there are."""
@@ -114,12 +117,12 @@ class Rooms:
         """Room for ``value`` and the widest value, and for ``incoming -6 (1 of 2)`` of a leaf."""
         values = [output.value for output in info.created.outputs]
         large = any(value is not None and value.size > FEW for value in values)
-        known = max((len(short(value)) for value in values), default=0)
+        known = max((len(short(value, digits=DIGITS)) for value in values), default=0)
         least = {"op": 20, "constant": 0}.get(info.created.kind, 26)
-        width = max(least, min(len("value v1 ") + known, 30), 30 if large else 0)
+        width = max(least, min(len("incoming ") + known, WIDEST_VALUE), 30 if large else 0)
         if role == "constant":
             width = min(width, 30) if values else 0
-        grids = [grid_shape(value.shape) for value in values if value is not None and self.options.form == "grid"]
+        grids = [self.options.grid(value.shape) for value in values if value is not None]
         widest = max((shape[1] for shape in grids if shape), default=0)
         return max(width, len("incoming ") + widest * CELL if widest else 0, detail_width(info, self.options))
 
@@ -144,7 +147,7 @@ def module_title(call: ModuleCall) -> str:
 
 def value_lines(value: Value | None, options: Options) -> int:
     """How many rows a value takes."""
-    shape = grid_shape(value.shape) if value is not None and options.form == "grid" else None
+    shape = options.grid(value.shape) if value is not None else None
     return shape[0] if shape else 1
 
 

@@ -12,7 +12,7 @@ from gviz.render.boxes.details import detail_rows
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import MAX_OUTPUTS, Outline, thumbnail_lines
 from gviz.render.boxes.row import Row, Style
-from gviz.render.boxes.tensors import NO_SHADES, THUMBNAIL_LINES, grid, grid_shape, heat, histogram
+from gviz.render.boxes.tensors import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, heat, histogram
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
@@ -46,7 +46,7 @@ class Now:
             uses = self._uses[node, output_nr] = {(part.source, part.slot): part for part in tuple(parts)[::-1]}
         return uses.get((user, slot))
 
-    def write(self, form: Callable[[Value | None, int], str], value: Value | None, width: int) -> str:
+    def write(self, form: Callable[[Value | None, int, int], str], value: Value | None, width: int) -> str:
         """A value in the form of `gviz.numbers`, but a plain number with the decimals that were asked for."""
         array = value.array() if value is not None and value.size == 1 else None
         if self.options.decimals is not None and array is not None and array.dtype.kind in "fiu":
@@ -54,7 +54,7 @@ class Now:
             text = f"{number:.{self.options.decimals}f}"
             if isfinite(number) and len(text) <= width and (number == 0 or float(text) != 0):
                 return text
-        return form(value, width)
+        return form(value, width, DIGITS)
 
     def old_sum(self, node: int, output_nr: int) -> Value | None:
         """What had arrived at an output before this event."""
@@ -91,7 +91,7 @@ def chip_rows(place: Outline, state: NodeState | None, now: Now) -> tuple[Row, .
     part = now.contribution(place.node, 0, place.user, place.slot)
     if part is None or output.incoming is None:
         return Row(NO_VALUE, "muted", "adds"), Row(NO_VALUE, "muted", "total")
-    adds, total = share(part.value, place.width - 5), share(output.incoming, place.width - 6)
+    adds, total = (share(value, place.width - len("total") - 1, DIGITS) for value in (part.value, output.incoming))
     return Row(adds, "sum", "adds"), Row(total, "grad", "total")
 
 
@@ -123,13 +123,21 @@ def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: No
 def _value_row(label: str, place: Outline, output: OutputState, now: Now) -> Row:
     if output.written_by:
         label = f"{label} v{output.version}"
-    text = now.write(short, output.value, place.width - len(label) - 1)
+    text = now.write(short, output.value, place.width - _label(place, label) - 1)
     return Row(text, "bad" if bad_text(output.value) else "value", label)
+
+
+_LEAF_LABEL = len("incoming")
+
+
+def _label(place: Outline, label: str) -> int:
+    """The characters of the longest label of a box, so that equal numbers have equal room."""
+    return max(len(label), _LEAF_LABEL if place.incoming else 0)
 
 
 def _as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row:
     """The row with the elements of a small matrix; `made` has the shape also while there is no value."""
-    shape = grid_shape(made.shape) if made is not None and now.options.form == "grid" else None
+    shape = now.options.grid(made.shape) if made is not None else None
     return replace(row, grid=grid(value, shape)) if shape else row
 
 
@@ -193,14 +201,15 @@ def _leaf_grad(width: int, state: NodeState, now: Now) -> Row:
         return Row(_addition(now.old_grad(state.node), event.part, width - 6), "sum", ".grad")
     if value is None:
         return Row("None", "muted", ".grad")
-    return Row(now.write(grad, value, width - 6), "bad" if bad_text(value) else "grad", ".grad")
+    return Row(now.write(grad, value, width - _LEAF_LABEL - 1), "bad" if bad_text(value) else "grad", ".grad")
 
 
 def _addition(old: Value | None, part: Value, width: int) -> str:
     """``1 += 3``, with as many digits as there is room for; ``+= 3`` for the first contribution."""
-    first = share(part, max(width - 3, 1))
+    first = share(part, max(width - 3, 1), DIGITS)
     if old is None:
         return f"+= {first}"
     half = max((width - 4) // 2, 1)
-    forms = [f"{share(old)} += {share(part)}", f"{share(old, half)} += {share(part, half)}", f"+= {first}"]
+    sums = [f"{share(old, room, DIGITS)} += {share(part, room, DIGITS)}" for room in (None, half)]
+    forms = [*sums, f"+= {first}"]
     return fitting([form for form in forms if "…" not in form], width)

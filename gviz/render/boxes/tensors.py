@@ -16,8 +16,10 @@ Read = Callable[[Value], Array | None]
 
 GRID_ROWS, GRID_COLUMNS = 6, 8
 """Larger matrices are no longer read number by number."""
-CELL = 6
+CELL = 7
 """Characters of one number in a grid."""
+DIGITS = 3
+"""Significant digits of the elements of a tensor in a box, the same in each of its rows."""
 SHADE_ROWS, SHADE_COLUMNS = 8, 16
 DARKEST = 4
 """Shades go from ``-DARKEST`` (the most negative) over 0 to ``DARKEST``."""
@@ -47,7 +49,7 @@ def grid(value: Value | None, shape: tuple[int, int]) -> Numbers:
 
 
 def _cell(x: object) -> str:
-    return next((text for digits in (3, 2, 1) if len(text := number(x, digits)) <= CELL), "…")
+    return next((text for digits in range(DIGITS, 0, -1) if len(text := number(x, digits)) <= CELL), "…")
 
 
 def heat(array: Array) -> Shades:

@@ -26,7 +26,7 @@ EASY_NODES = 150
 STRAIGHT = "8"
 """The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
 
-LEGEND_WIDTH, LEGEND_LINES = 90, 2
+LEGEND_WIDTH, LEGEND_LINES = 90, 4
 """Characters of one line of the legend, and the lines it has at least."""
 
 

@@ -38,6 +38,9 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
     paints = {painted(box) for box in scene.boxes}
     kinds = {edge.kind for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states}
     pictured = {"bars" if row.text else "heat" for box in scene.boxes for row in box.rows if is_picture(row)}
+    labels = {row.label for box in scene.boxes for row in box.rows}
+    words = {box.status for box in scene.boxes}
+    said = " ".join([*(edge.label for edge in scene.edges), *(row.text for box in scene.boxes for row in box.rows)])
     held = {state for edge in scene.edges for state in edge.states if edge.kind != "gradient"}
     for here, text in (
         ("leaf" in roles, "round: leaf"),
@@ -60,6 +63,10 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
         ("gradient" in kinds, "thick arrow: gradient, against the data"),
         ("bars" in pictured, "bars: how many numbers, from the smallest to the largest"),
         ("heat" in pictured, HEAT),
+        ("incoming" in labels, "incoming: what this pass brings; .grad: what all passes have added up"),
+        ("+= " in said, "+=: a part that is added"),
+        ("|g|" in said, "|g|: length of a gradient of many numbers"),
+        ("saved freed" in words, "saved freed: what it kept for backward is released"),
     ):
         if here:
             yield text

@@ -35,6 +35,10 @@ OF_NODES = ("leaf", "parameter", "constant", "op", "root")
 """The roles of boxes that stand for one node alone."""
 
 
+UNNAMED = "\u00a0"
+"""The label of a further line of a matrix, which stands at the right like its first."""
+
+
 def line_key(link: Link) -> str:
     """The key of a line's cell."""
     return f"{link.source}>{link.target}.{link.slot}.{link.node}.{link.output_nr}.{link.kind}"
@@ -56,7 +60,7 @@ def _lines(row: Row) -> Iterator[str]:
     texts = ["  ".join(numbers) for numbers in row.grid] or [row.text]
     for number in range(row.lines):
         text = texts[number] if number < len(texts) else ""
-        yield f"{row.style}\t{row.label if number == 0 else ''}\t{text}"
+        yield f"{row.style}\t{row.label if number == 0 else UNNAMED}\t{text}"
 
 
 def edge_cell(link: Link, edge: Edge) -> tuple[Cell, str]:

@@ -10,7 +10,7 @@ from gviz.explain.arithmetic import Operand, Share, computation, shares
 from gviz.explain.contributions import contribution
 from gviz.explain.names import label, why_untracked
 from gviz.explain.standing import as_at
-from gviz.numbers import FEW, bad_text, bytes_text, full, grad, share, short
+from gviz.numbers import FEW, SOME, bad_text, bytes_text, full, grad, share, short
 from gviz.plain_text import clipped, file_line, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
@@ -145,7 +145,7 @@ class PanelRows:
         count = f" ({len(output.parts)} of {output.expected})" if output.expected > 1 else ""
         came = output.incoming is not None
         yield (8, number, 0), row(_style(output.incoming, "grad"), f"grad in{suffix}",
-                                  grad(output.incoming) + count if came else "none yet")  # fmt: skip
+                                  _gradient(output.incoming) + count if came else "none yet")  # fmt: skip
         for at, part in enumerate(output.parts[:LIST]):
             yield (8, number, at + 1), row("text", "", self._contribution(part))
         if len(output.parts) > LIST:
@@ -213,9 +213,14 @@ def _values(info: NodeInfo, state: NodeState) -> Iterator[Row]:
 
 def _told(value: Value) -> str:
     """A few elements exactly; of more what matters, as the numbers of many would make the page large."""
-    if value.size <= FEW:
+    if value.size <= SOME:
         return full(value)
     return f"{short(value)}, {value.dtype}, {bytes_text(value.nbytes)}"
+
+
+def _gradient(value: Value | None) -> str:
+    """A matrix of some elements by its elements, of more its length."""
+    return full(value) if value is not None and FEW < value.size <= SOME else grad(value)
 
 
 def _style(value: Value | None, style: str) -> str:

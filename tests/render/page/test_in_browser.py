@@ -1,6 +1,7 @@
 """The page in a real browser: keys, links, clicks, names that bite, and nothing from outside."""
 
 import base64
+from itertools import islice
 
 import pytest
 from recording import events_of
@@ -9,6 +10,7 @@ from render.logs import LOGS, Script, recurrent, two_shares
 from gviz import events as e
 from gviz.explain.happening import happening
 from gviz.render.exporters import ExportOptions, exporter_for
+from gviz.render.page.cells import box_cells
 from gviz.render.request import Part
 from gviz.render.scene import scene, structure
 from gviz.trace import navigation
@@ -100,8 +102,8 @@ def visit(chromium, tmp_path):
 def words(box):
     """The texts of a box of the scene, in the order in which the page has them."""
     title = f"► {box.title}" if "current" in box.states else box.title
-    rows = [text for row in box.rows for text in (row.label, row.text)]
-    return [title, box.status, *rows]
+    lines = [line.split("\t") for _, line in islice(box_cells(box), 1, None) if line]
+    return [title, box.status, *(text for _, label, text in lines for text in (label, text))]
 
 
 @pytest.mark.parametrize("log", LOGS)
