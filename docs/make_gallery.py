@@ -36,7 +36,7 @@ fits on a page or slide is a part of it:
 | `--module cell` | one box for each call of a module, by path, by class (`LSTMCell`), or one call (`cell:5`) |
 | `--only cell:200` | that call alone, with what comes into it |
 | `--node loss --radius 20` | what lies within 20 lines of a node; `--ancestors`: all that it was made of |
-| `--depth 1` | modules open one level deep |
+| `--depth 1` | modules open one level deep; layers are closed, with the transposed weights (`T`) inside of them |
 | `--labels min` | names alone, a third of the size; `--scale 0.5` half of it |
 | `-o graph.html` | a page that scrolls, finds and steps |
 

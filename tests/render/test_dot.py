@@ -86,9 +86,13 @@ def test_the_legend_names_what_is_there_and_nothing_else():
         "double: result",
         "►: this event",
         "dashed: not run yet",
+        "incoming: what this pass brings; .grad: what all passes have added up",
     ]
     assert "dotted line: shares memory" in list(legend(scene_of("odd_ops")))
-    assert "thick arrow: gradient, against the data" in list(legend(scene_of("two_shares")))
+    ended = list(legend(scene_of("two_shares")))
+    assert "thick arrow: gradient, against the data" in ended
+    assert "+=: a part that is added" in ended
+    assert "saved freed: what it kept for backward is released" in ended
 
 
 def test_a_placing_gives_every_box_a_position_and_every_data_line_a_way():

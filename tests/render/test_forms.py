@@ -228,3 +228,28 @@ def test_open_modules_have_frames():
 def test_each_chip_of_a_closed_module_is_one():
     timeline = recurrent(20).timeline
     assert sum(box.role == "chip" for box in moment_scene(timeline, len(timeline), Options()).boxes) == 19
+
+
+def test_a_rule_has_the_numbers_of_its_arguments():
+    def program():
+        x = torch.tensor(-1.5, requires_grad=True)
+        x.pow(2).backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    drawn = moment_scene(timeline, len(timeline), Options(density="full"))
+    rows = [f"{row.label} {row.text}" for box in drawn.boxes for row in box.rows]
+    assert any("(-1.5)**(2 - 1) = -3" in row for row in rows)
+
+
+def test_a_small_tensor_its_gradient_and_its_transpose_show_the_same_numbers():
+    def program():
+        w = torch.tensor([[0.12345, -0.23456], [0.00678, 1.98765], [0.5, -0.25]], requires_grad=True)
+        (w.T * 1.0).sum().backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    drawn = moment_scene(timeline, len(timeline), Options())
+    grids = {(box.key, row.label): row.grid for box in drawn.boxes for row in box.rows if row.grid}
+    (leaf,) = (grid for (_, label), grid in grids.items() if label == "value" and len(grid) == 3)
+    assert leaf == (("0.123", "-0.235"), ("0.00678", "1.99"), ("0.5", "-0.25"))
+    assert tuple(zip(*leaf, strict=True)) in grids.values()
+    assert {label for (key, label), grid in grids.items() if len(grid) == 3} == {"value", "incoming", ".grad"}
