@@ -481,6 +481,26 @@ except GvizError as error:
     assert (done.stdout, done.stderr) == (f"cannot write {path}\n", "")
 
 
+def test_a_recording_may_end_while_something_is_printed(tmp_path):
+    """Python only borrows ``sys.stdout`` for a print: the stream must not go with the recording."""
+    program = """
+import sys
+from gviz.trace.recording.record import record
+class Ending:
+    def __str__(self):
+        recording.close()
+        return "said"
+with record(sys.argv[1]) as recording:
+    print(Ending(), [0] * 3, "on", sep=" ")
+    print("more")
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "run.gviz")]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYTHONMALLOC": "debug"}
+    )
+    assert (done.returncode, done.stdout) == (0, "said [0, 0, 0] on\nmore\n")
+
+
 def test_a_full_disk_does_not_keep_a_program_from_running(tmp_path, monkeypatch, capfd):
     def full(path, about):
         raise file_format.NoRoom(f"{path} cannot be written")

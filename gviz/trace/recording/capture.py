@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
@@ -19,6 +20,9 @@ _LARGEST_PIECE = 8192
 _FORK = re.compile(r"This process \(pid=\d+\) is multi-threaded, use of fork")
 """Python's warning, from 3.12 on, to who forks beside other threads; the one that writes the trace is always there."""
 
+_ended: deque[Overheard] = deque(maxlen=8)
+"""The last streams of recordings that are over: ``print`` only borrows ``sys.stdout``, and may be at work with one."""
+
 
 class Overheard:
     """A text stream that passes everything on, and says it line by line to a recording."""
@@ -26,14 +30,14 @@ class Overheard:
     def __init__(self, stream: TextIO, name: str, channel: Channel) -> None:
         self._stream = stream
         self._name = name
-        self._channel = channel
+        self._channel: Channel | None = channel
         self._line: list[str] = []
         self._length = 0
 
     def write(self, text: str) -> int:
         """Write, and say what has become a line."""
         written = self._stream.write(text)
-        if emit.channel is self._channel:
+        if self._channel is not None and emit.channel is self._channel:
             self._line.append(text)
             self._length += len(text)
             if text.endswith(("\n", "\r")) or self._length > _LARGEST_PIECE:
@@ -53,8 +57,13 @@ class Overheard:
     def say(self) -> None:
         """Say what was written since."""
         text, self._line, self._length = "".join(self._line), [], 0
-        if text:
+        if text and self._channel is not None:
             _say(self._channel, Printed(self._name, text))
+
+    def end(self) -> None:
+        """Say what is left, and from now on only pass on."""
+        self.say()
+        self._channel = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -75,8 +84,9 @@ def overhearing(channel: Channel) -> Iterator[None]:
     try:
         yield
     finally:
+        _ended.extend(ours)
         for stream in ours:
-            stream.say()
+            stream.end()
             if getattr(sys, stream._name, None) is stream:  # else somebody has replaced it, and will put ours back
                 setattr(sys, stream._name, stream._stream)
 
