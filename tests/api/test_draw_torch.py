@@ -65,15 +65,6 @@ def behind(loss):
     return names, lines
 
 
-def as_torchviz(loss, params):
-    """The same from the picture that torchviz makes, where what is no node of the graph has words beside its name."""
-    torchviz = pytest.importorskip("torchviz")
-    source = torchviz.make_dot(loss, params=params).source
-    nodes = dict(re.findall(r"^\t(\d+) \[label=(\w+)\]$", source, re.MULTILINE))
-    edges = re.findall(r"^\t(\d+) -> (\d+)$", source, re.MULTILINE)
-    return Counter(nodes.values()), sum(one in nodes and two in nodes for one, two in edges)
-
-
 def as_gviz(loss, params):
     """The same from the picture that gviz makes, where each use of a tensor has a line."""
     source = gviz.make_dot(loss, params, options=Options(split_above=1000, titles="backward")).source
@@ -85,12 +76,10 @@ def as_gviz(loss, params):
     return names, len(re.findall(r"^\tn\d+(?::\w+)* -> n\d+", source, re.MULTILINE))
 
 
-@pytest.mark.filterwarnings("ignore:distutils")  # torchviz's own
 @pytest.mark.parametrize("made", [mlp, shared, rewritten])
-def test_nodes_and_edges_are_those_of_torchviz(made):
+def test_nodes_and_edges_are_those_that_pytorch_made(made):
     loss, params = made()
     assert as_gviz(loss, params) == behind(loss)
-    assert as_torchviz(loss, params) == behind(loss)
 
 
 def test_an_unrecorded_graph_has_the_values_that_are_at_hand_and_no_others(tmp_path):
