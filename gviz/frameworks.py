@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gviz import aside
+from gviz import notice
 from gviz.adapters.on_import import when_imported
 from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
@@ -162,6 +162,6 @@ def _when_imported(framework: Framework, wanted: Wanted, began: Recording) -> Ab
             began.join(framework.attached(began, None, wanted))
         except Exception as trouble:  # whatever it is, the program goes on
             why = f"{type(trouble).__name__}: {trouble}"
-            aside.say(f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}")
+            notice.say(f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}")
 
     return when_imported(framework.package, join)

@@ -8,9 +8,9 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
-BOTTOM = {"aside", "errors", "plain_text", "values", "site", "numbers", "display"}
+BOTTOM = {"notice", "errors", "plain_text", "values", "site", "numbers", "display"}
 MAY_IMPORT = {
-    "aside": {"plain_text"},
+    "notice": {"plain_text"},
     "errors": set(),
     "crash": {"errors"},
     "plain_text": set(),

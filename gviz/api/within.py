@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from gviz import aside, emit, frameworks
+from gviz import emit, frameworks, notice
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
 from gviz.trace.recording import record as recording
@@ -81,7 +81,7 @@ class _Unseen:
     def begin(self) -> None:
         self._made.__enter__()
         atexit.register(self._end)
-        aside.say(f"gviz: recording {self._program} from here on")
+        notice.say(f"gviz: recording {self._program} from here on")
 
     def _end(self) -> None:
         """In a process of its own: an interpreter that is about to end starts no threads."""
@@ -89,7 +89,7 @@ class _Unseen:
         if sys.stdin is not None and sys.stdin.isatty():
             subprocess.run([sys.executable, "-m", "gviz", "open", str(self._made.path)], check=False)
         else:
-            aside.say(f"gviz: recorded to {self._made.path}")
+            notice.say(f"gviz: recorded to {self._made.path}")
 
 
 def _active() -> Recording | None:

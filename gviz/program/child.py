@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from gviz import aside, frameworks
+from gviz import frameworks, notice
 from gviz.errors import GvizError
 from gviz.program import order, parent, pytorch_only, runner, sudden_end, torch_name
 from gviz.trace.recording.kept import Kept
@@ -40,7 +40,7 @@ def main() -> None:
         recording = recording_to(Path(what.trace), _kept(what), force=what.replace)
         recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     except GvizError as error:
-        aside.say(*error.lines())
+        notice.say(*error.lines())
         sys.exit(error.exit_code)
     except BaseException as error:
         runner.show_from_own_frames(error)
@@ -98,10 +98,10 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
         if what.engine == "torch":
             recording.close()
             missing = frameworks.TORCH.missing()
-            aside.say(*missing.lines())
+            notice.say(*missing.lines())
             sys.exit(missing.exit_code)
         torch_name.install()
-        aside.say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
+        notice.say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
         return
     kept = what.keeping
     frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
@@ -110,4 +110,4 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
 def _say_what_had_no_effect(limits: str) -> None:
     if limits and not frameworks.TORCH.imported:
         why = "the program did not use PyTorch, and gviz's own engine is recorded whole"
-        aside.say(f"gviz: {limits} had no effect: {why}")
+        notice.say(f"gviz: {limits} had no effect: {why}")

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from gviz import aside, emit
+from gviz import emit, notice
 from gviz.display import Displayed
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
@@ -192,7 +192,7 @@ class Recording(Displayed):
             emit.detach()
 
     def _warn(self, trouble: str) -> None:
-        aside.say(f"gviz: warning: recording of {self.path} has ended: {trouble}")
+        notice.say(f"gviz: warning: recording of {self.path} has ended: {trouble}")
 
 
 def _straight(writer: TraceWriter) -> Listener:
@@ -204,7 +204,7 @@ class Within(Displayed):
 
     def __init__(self, outer: Recording) -> None:
         self._outer = outer
-        aside.say(f"gviz: already recording to {outer.path}; this inner recording is left out")
+        notice.say(f"gviz: already recording to {outer.path}; this inner recording is left out")
 
     def __enter__(self) -> Within:
         return self
