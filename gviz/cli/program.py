@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from gviz.api import outputs
-from gviz.cli import shell, what_to_keep, whose
+from gviz.cli import script_arguments, shell, what_to_keep
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -83,7 +83,7 @@ def takes_program(command: _Command) -> Callable[..., Any]:
         recording = {name: options.pop(name) for name in _RECORDING}
         keeping = what_to_keep.taken_from(options)
         if not recording["as_module"] and not is_trace(Path(recording["argv"][0])):
-            whose.say_lost(recording["argv"])
+            script_arguments.say_lost(recording["argv"])
         return command(*arguments, Program(**recording, keep_source=not no_source, keeping=keeping), **options)
 
     for option in reversed(_OPTIONS):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gviz.cli import whose
+from gviz.cli import script_arguments
 from gviz.cli.program import Program, is_trace, record_program
 from gviz.errors import GvizError
 
@@ -29,7 +29,7 @@ def recorded(program: Program) -> Iterator[Timeline]:
         name, *theirs = program.argv
         trace = Path(name)
         if not program.as_module and is_trace(trace):
-            whose.refuse_for_trace(name, theirs)
+            script_arguments.refuse_for_trace(name, theirs)
         else:
             own = program.output or Path(folder) / "program.gviz"
             with _output_on_stderr():

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from gviz import roots
+from gviz import model_names
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
@@ -22,7 +22,7 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     path = next((f"{root}.{names[id(module)]}" for names, root in reversed(thread.modules) if id(module) in names), "")
     inner: dict[int, str] = {}
     if not path:
-        path = roots.path(channel, module, kind, module.named_modules)
+        path = model_names.path(channel, module, kind, module.named_modules)
         if not session.is_partial and not _is_named(session, module):
             name_parameters(session, module)
         if module._modules:
@@ -65,7 +65,7 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
             mark.named = True
             fresh.append((name, mark.node))
         if fresh:
-            roots.name(session.channel, root, fresh)
+            model_names.name(session.channel, root, fresh)
 
 
 def name_unnamed(session: Session, module: torch.nn.Module) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from gviz.cli import streams, whose
+from gviz.cli import script_arguments, streams
 from gviz.cli.moment import at_option
 from gviz.cli.picture import print_picture, suffix_of, write_picture
 from gviz.cli.program import Program, engine_option, is_trace, record_program
 from gviz.program.order import Engine
 
 
-class Export(whose.OptionsBehind):
+class Export(script_arguments.OptionsBehind):
     """The command, whose help ends with the formats and styles of pictures."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -29,7 +29,7 @@ class Export(whose.OptionsBehind):
 
 
 @click.command("export", cls=Export)
-@click.argument("source", nargs=-1, required=True, callback=whose.refuse_more, metavar="TRACE|SCRIPT")
+@click.argument("source", nargs=-1, required=True, callback=script_arguments.refuse_more, metavar="TRACE|SCRIPT")
 @click.option(
     "-o",
     "--output",
@@ -94,7 +94,7 @@ def command(
 
     path = Path(source)
     if is_trace(path):
-        whose.refuse_for_trace(source, arguments)
+        script_arguments.refuse_for_trace(source, arguments)
     if output == "-":
         suffix_of(kind)
     else:

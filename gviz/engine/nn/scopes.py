@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gviz import emit, roots
+from gviz import emit, model_names
 from gviz.emit import Channel
 from gviz.engine import announce
 from gviz.engine.modes import thread
@@ -47,7 +47,7 @@ def name_parameters(channel: Channel, root: Module) -> None:
             parameter._named = mark
             fresh.append((name, mark.node))
     if fresh:
-        roots.name(channel, root, fresh)
+        model_names.name(channel, root, fresh)
 
 
 def _path(channel: Channel, module: Module) -> str:
@@ -56,4 +56,4 @@ def _path(channel: Channel, module: Module) -> str:
         for name, inner in outer.named_modules():  # type: ignore[attr-defined]  # modules, which `modes` cannot know
             if inner is module:
                 return f"{path}.{name}" if name else path
-    return roots.path(channel, module, type(module).__name__, module.named_modules)
+    return model_names.path(channel, module, type(module).__name__, module.named_modules)

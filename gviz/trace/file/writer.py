@@ -21,9 +21,9 @@ from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import MOST_EVENTS
 from gviz.trace.file.bounds import UNBOUNDED, Bounds
 from gviz.trace.file.chunks import Chunks
-from gviz.trace.file.culprit import failing_node
 from gviz.trace.file.ending import Ending
 from gviz.trace.file.event_table import EventTable, Said
+from gviz.trace.file.failing_node import failing_node
 from gviz.trace.file.request import Request
 from gviz.trace.file.ring import Ring
 from gviz.trace.file.shortening import shorten
