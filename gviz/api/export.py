@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from gviz import where
 from gviz.api import drawable, outputs
+from gviz.api.extent import part_around, span
 from gviz.api.moments import moment_of
+from gviz.api.targets import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError, refuse_unknown
-from gviz.render.boxes.call_names import fitting_calls
-from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tensors
-from gviz.render.boxes.selection import shown_nodes
-from gviz.render.exporters import Exporter, ExportOptions, exporter_for
+from gviz.render.exporters import Exporter, ExportOptions
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.request import Part, check_moment
 from gviz.render.theme import Direction
-from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.words.moments import PASSES, begin_of
-from gviz.words.nodes import node_at
 
 if TYPE_CHECKING:
     from gviz.api.drawable import Drawable, Params
-
-NUMBER = re.compile(r"%0?(\d*)d")
 
 
 def export(
@@ -69,22 +61,16 @@ def export(
     far a long work is, from 0 to 1. Answers the files. Raises `GvizError` where something cannot be drawn or written;
     then nothing is.
     """
-    drawing = _drawing(labels, tensors, saved=saved)
-    refuse_unknown("direction", direction, get_args(Direction))
     _refuse_negative(depth=depth, radius=radius, timeout=timeout)
-    if scale is not None and not (scale > 0 and isfinite(scale)):
-        raise GvizError(f"scale cannot be {scale}", hint="it is more than 0: 2 is twice as large", exit_code=2)
+    drawing = _drawing(labels, tensors, direction, scale, saved=saved)
     target = os.fspath(path)
-    exporter = kind_of(target)
-    if moments and not (exporter.moves or is_series(target)):
-        raise GvizError(f"{target} shows one moment", hint="at chooses which one; moments are for many", exit_code=2)
+    exporter = _exporter(target, moments)
     refuse(target, force=force, hint=outputs.AS_ARGUMENT)
     found = drawable.drawn(of, params)
-    timeline = found.timeline
     if found.node and not (node or only):
         node, ancestors = f"#{found.node}", ancestors or not radius
-    opening = exporter.opens(timeline) if exporter.opens and not node else found.n
-    n = opening if at is None else moment_of(timeline, at)
+    n = _moment(found, at, exporter if not node else None)
+    asked = Part(_patterns(modules), depth, 0, ancestors, radius, _patterns(only))
     options = ExportOptions(
         theme=theme,
         timeout=timeout,
@@ -92,21 +78,40 @@ def export(
         direction=direction,
         scale=scale,
         drawing=drawing,
-        part=_part(timeline, n, Part(_patterns(modules), depth, 0, ancestors, radius, _patterns(only)), str(node)),
-        moments=span(timeline, moments),
+        part=part_around(found.timeline, n, asked, str(node)),
+        moments=span(found.timeline, moments),
     )
     options = replace(options, note=note or options.note, progress=progress or options.progress)
     for ignored in _ignored(options, exporter):
         options.note(ignored)
-    written = list(drawn(timeline, n, target, exporter, options))
+    written = list(_files(found.timeline, n, target, exporter, options))
     outputs.write_all(written, force=force, hint=outputs.AS_ARGUMENT)
     return [file for file, _ in written]
 
 
-def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Options:
+def _exporter(target: str, moments: str) -> Exporter:
+    exporter = kind_of(target)
+    if moments and not (exporter.moves or is_series(target)):
+        raise GvizError(f"{target} shows one moment", hint="at chooses which one; moments are for many", exit_code=2)
+    return exporter
+
+
+def _moment(found: drawable.Drawn, at: int | str | None, exporter: Exporter | None) -> int:
+    """The moment asked for; else where such a file opens, if it is of a whole graph, else the last worth drawing."""
+    if at is not None:
+        return moment_of(found.timeline, at)
+    return exporter.opens(found.timeline) if exporter is not None and exporter.opens else found.n
+
+
+def _drawing(
+    labels: Density, tensors: Tensors | None, direction: Direction, scale: float | None, *, saved: bool
+) -> Options:
     refuse_unknown("labels", labels, DENSITIES)
+    refuse_unknown("direction", direction, get_args(Direction))
     if tensors is not None:
         refuse_unknown("tensors", tensors, TENSORS)
+    if scale is not None and not (scale > 0 and isfinite(scale)):
+        raise GvizError(f"scale cannot be {scale}", hint="it is more than 0: 2 is twice as large", exit_code=2)
     return Options(density=labels, tensors=tensors, saved=saved, clusters=True)
 
 
@@ -130,26 +135,7 @@ def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
         yield f"{exporter.name} has no size in pixels: --scale changes nothing"
 
 
-def _part(timeline: Timeline, n: int, part: Part, node: str) -> Part:
-    """The part around a node; what names no node but a module means all that is in the module."""
-    around = part.ancestors or part.radius
-    if not node and around:
-        raise GvizError("ancestors and radius need a node", exit_code=2)
-    if not node:
-        return part
-    infos = _drawn(timeline, n)
-    named = around or any(info.name == node for info in infos)
-    if not named and fitting_calls(graph_of(timeline, infos), [node], within=True):
-        return replace(part, only=(*part.only, node))
-    return replace(part, node=node_of(timeline, node, n), radius=part.radius or int(not part.ancestors))
-
-
-def _drawn(timeline: Timeline, n: int) -> Sequence[NodeInfo]:
-    """The nodes in the picture of a moment, in order of creation."""
-    return [*shown_nodes(timeline, timeline.iteration_at(n), optimizer=False)[0].values()]
-
-
-def drawn(
+def _files(
     timeline: Timeline, n: int, target: str, exporter: Exporter, options: ExportOptions
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write and what is in them."""
@@ -163,64 +149,6 @@ def drawn(
         pictures = frames(timeline, moments, options, exporter.picture)
     for number, picture in enumerate(pictures, 1):
         yield numbered(target, number), _bytes(picture)
-
-
-def is_series(target: str) -> bool:
-    """Whether a path asks for one picture a moment."""
-    return target.endswith(("/", os.sep)) or bool(NUMBER.search(Path(target).name)) or Path(target).is_dir()
-
-
-def numbered(target: str, number: int) -> Path:
-    """The path of one picture of a series, counted from 1: ``frames/001.svg``."""
-    if target.endswith(("/", os.sep)) or Path(target).is_dir():
-        return Path(target) / f"{number:03}.svg"
-    name = NUMBER.sub(lambda match: f"{number:0{match[1] or 0}}", Path(target).name, count=1)
-    return Path(target).with_name(name)
-
-
-def kind_of(target: str) -> Exporter:
-    """The exporter for a path; a folder gets SVG."""
-    exporter = exporter_for(str(numbered(target, 1)) if is_series(target) else target)
-    if exporter.moves and is_series(target):
-        raise GvizError(f"{exporter.name} moves by itself", hint="give it a name without a number", exit_code=2)
-    return exporter
-
-
-def refuse(target: str, *, force: bool, source: Path | None = None, hint: str = outputs.AS_OPTION) -> None:
-    """Raise `GvizError` if a path may not or cannot be written, before anything long begins."""
-    if target.endswith(("/", os.sep)) and not Path(target).exists():
-        outputs.refuse_folder(Path(target))
-    else:
-        first = numbered(target, 1) if is_series(target) else Path(target)
-        outputs.refuse_picture(first, source, force=force, hint=hint)
-
-
-def node_of(timeline: Timeline, place: str | int, n: int) -> int:
-    """The node that a place means in the graph of a moment; of several the last."""
-    node = node_at(timeline, str(place), timeline.at(n).actor)  # says what there is if nothing fits
-    infos = _drawn(timeline, n)
-    if any(info.node == node for info in infos):
-        return node
-    wanted = where.place(str(place))
-    return next((info.node for info in reversed(infos) if wanted.fits(info)), node)
-
-
-def span(timeline: Timeline, text: str) -> tuple[int, ...]:
-    """The moments of ``FIRST..LAST``, or of one pass, from where it begins; none for an empty text."""
-    if not text:
-        return ()
-    first, dots, last = text.partition("..")
-    if not dots and text in PASSES:
-        last = text
-    elif not dots:
-        raise GvizError(
-            f"{text!r} is no range of moments", hint="write FIRST..LAST, as in 12..40, or backward", exit_code=2
-        )
-    end = moment_of(timeline, last or "end")
-    start = begin_of(timeline, first, end) if first in PASSES else moment_of(timeline, first or "start")
-    if not 0 <= start <= end <= len(timeline):
-        raise GvizError(f"there are no events {start} to {end}", hint=f"1 to {len(timeline)}", exit_code=2)
-    return tuple(range(start, end + 1))
 
 
 def _bytes(picture: str | bytes) -> bytes:

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 from driving import transcript
 from stories import demo, failed, iterations
 
-from gviz.api.export import moment_of
+from gviz.api.moments import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
 from gviz.words.moments import event_at

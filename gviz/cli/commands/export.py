@@ -90,7 +90,7 @@ def command(
     """
     import tempfile
 
-    from gviz.api.export import kind_of, refuse
+    from gviz.api.targets import kind_of, refuse
 
     path = Path(source)
     if is_trace(path):

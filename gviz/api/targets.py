@@ -1,0 +1,43 @@
+"""What the path of a picture asks for: which format, one picture or one for each moment."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from gviz.api import outputs
+from gviz.errors import GvizError
+from gviz.render.exporters import Exporter, exporter_for
+
+NUMBER = re.compile(r"%0?(\d*)d")
+
+
+def kind_of(target: str) -> Exporter:
+    """The exporter for a path; a folder gets SVG."""
+    exporter = exporter_for(str(numbered(target, 1)) if is_series(target) else target)
+    if exporter.moves and is_series(target):
+        raise GvizError(f"{exporter.name} moves by itself", hint="give it a name without a number", exit_code=2)
+    return exporter
+
+
+def refuse(target: str, *, force: bool, source: Path | None = None, hint: str = outputs.AS_OPTION) -> None:
+    """Raise `GvizError` if a path may not or cannot be written, before anything long begins."""
+    if target.endswith(("/", os.sep)) and not Path(target).exists():
+        outputs.refuse_folder(Path(target))
+    else:
+        first = numbered(target, 1) if is_series(target) else Path(target)
+        outputs.refuse_picture(first, source, force=force, hint=hint)
+
+
+def is_series(target: str) -> bool:
+    """Whether a path asks for one picture a moment."""
+    return target.endswith(("/", os.sep)) or bool(NUMBER.search(Path(target).name)) or Path(target).is_dir()
+
+
+def numbered(target: str, number: int) -> Path:
+    """The path of one picture of a series, counted from 1: ``frames/001.svg``."""
+    if target.endswith(("/", os.sep)) or Path(target).is_dir():
+        return Path(target) / f"{number:03}.svg"
+    name = NUMBER.sub(lambda match: f"{number:0{match[1] or 0}}", Path(target).name, count=1)
+    return Path(target).with_name(name)
