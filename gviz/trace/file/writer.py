@@ -161,10 +161,12 @@ class TraceWriter:
 
     def _work(self) -> None:
         try:
-            while not self._ended:
-                self._serve(self._next_request())
+            while (request := self._next_request()).last_words is None:
+                self._serve(request)
+            self._end(request.last_words, request.thread)
         finally:
-            self.dead = self._ended = True  # whatever ended this thread, nobody waits for it
+            self._let_go()  # whatever ended this thread, nobody waits for it
+        request.finish()
 
     def _next_request(self) -> Request:
         try:
@@ -173,33 +175,31 @@ class TraceWriter:
             return Request()
 
     def _serve(self, request: Request) -> None:
-        if request.last_words is not None:
-            self._end(request)
-        elif not self.dead:
+        if not self.dead:
             self._write_or_give_up()
             self._checkpoint()
         request.finish()
 
-    def _end(self, request: Request) -> None:
+    def _end(self, last_words: Callable[[], None], thread: int) -> None:
         try:
-            # What is said now is said for the thread that closes.
-            self._events.speak_for(get_ident(), request.thread)
-            if request.last_words is not None:
-                request.last_words()
+            self._events.speak_for(get_ident(), thread)  # what is said now is said for the thread that closes
+            last_words()
             self._write_or_give_up()
             if not self.dead:
                 self._finish()
         except Exception as trouble:
             self._give_up(trouble)
-        finally:
-            self.dead = True
-            if self._witness.is_open:
-                self._witness.close()
-                self._connection.close()
-            else:  # its numbers may be the program's own files by now
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-            _open_writers.discard(self)
-            self._ended = True
+
+    def _let_go(self) -> None:
+        """Close the file, and let everybody go on."""
+        self.dead = True
+        if self._witness.is_open:
+            self._witness.close()
+            self._connection.close()
+        else:  # its numbers may be the program's own files by now
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        _open_writers.discard(self)
+        self._ended = True
 
     def _checkpoint(self) -> None:
         """Fold the write-ahead log into the file now and then, so that neither grows without end."""
