@@ -46,7 +46,9 @@ MAY_IMPORT = {
     "__init__": {"api", "frameworks", "integrations", "trace", "version"},
     "__main__": {"cli"},
 }
-OF_TRACE = {"timeline", "moment", "state", "navigation", "plan", "situation", "stops", "log", "load", "repetition"}
+OF_TRACE = {
+    "timeline", "meaning", "moment", "state", "navigation", "plan", "situation", "stops", "log", "load", "repetition",
+}  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"words", "render", "tui", "explain", "compare", "consequences"}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)

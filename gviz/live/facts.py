@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from gviz import events as e
 from gviz.site import Frame
-from gviz.trace.names import Names
+from gviz.trace.claims import Claims
 from gviz.trace.state import UNKNOWN_OP
 from gviz.values import Value
 from gviz.where import Possible
@@ -50,7 +50,7 @@ class Facts:
         self.written: dict[int, Value] = {}
         self._numbers: dict[tuple[int, int, int], int] = {}
         self._sources: dict[str, str | None] = {}
-        self._names = Names([], [], _no_node, lambda node: "", self.stacks, self._sources)
+        self._claims = Claims(self.stacks, self._sources)
 
     def learn(self, event: e.Event) -> None:
         """Take in what one of `LEARNED_FROM` says."""
@@ -58,7 +58,7 @@ class Facts:
 
     def possible(self, kind: Kind, node: int = 0) -> Possible:
         """What a node of a kind is called where it is called anything."""
-        name = self.given.get(node) or self._names.possible(kind.stack)
+        name = self.given.get(node) or self._claims.possible(kind.stack)
         op = self.ops.get(kind.op, UNKNOWN_OP)
         return Possible(node, name, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
 
@@ -130,10 +130,6 @@ class Facts:
 
     def _source(self, event: e.SourceSeen) -> None:
         self._sources[event.path] = event.text
-
-
-def _no_node(node: int) -> NoReturn:
-    raise KeyError(node)
 
 
 _LEARN: dict[type[e.Event], Callable[[Facts, Any], None]] = {

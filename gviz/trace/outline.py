@@ -123,7 +123,9 @@ class Outline:
         left_its_module = expect(self._events, last, e.NodeCreated).scope and not self.scope_at(len(self))[0]
         if left_its_module or any(kinds.last(KIND_NUMBERS[kind], len(self)) > last for kind in OF_NO_STATEMENT):
             return 0
-        return int(self._index.tables["runs"][0][-1])
+        seqs, _, stacks, _, _ = self._index.tables["origins"]
+        others = np.flatnonzero(stacks != stacks[-1])
+        return int(seqs[others[-1] + 1 if len(others) else 0])
 
     def call(self, scope: int) -> e.ScopeEntered | None:
         """How the module call of a scope began; None if the log does not say."""

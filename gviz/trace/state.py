@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gviz.events import NodeCreated, OpSeen
 from gviz.site import Frame
-from gviz.values import Value
+from gviz.values import Array, Value
 
 Step = Literal["none", "pending", "waiting", "running", "done", "failed"]
 """Where a node stands in the latest pass: it is not part of it; nothing arrived yet; some of its contributions arrived;
@@ -93,6 +93,16 @@ class NodeInfo:
     def title(self) -> str:
         """The name if it has one, else the operation."""
         return self.name or self.op.name
+
+
+class Origins(NamedTuple):
+    """How nodes were made, an entry a node: by which operation, at which call stack, in which module call, and the leaf
+    whose ``.grad`` it was (0: none)."""
+
+    op: Array
+    stack: Array
+    scope: Array
+    gradient_of: Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ class Hits:
     def _concerning(self, meant: Meant, columns: Columns, wanted: Array, start: int) -> Array:
         """Which of the wanted events are of nodes that are meant, or write to what such a node holds."""
         nodes = np.unique(columns.node[wanted]).tolist()
-        fitting = np.isin(columns.node, list(meant.among(nodes)))
+        fitting = np.isin(columns.node, [node for node in nodes if node in meant])
         for row in np.flatnonzero(wanted & ~fitting & (columns.kind == KIND_NUMBERS[e.StorageWritten])).tolist():
             event = self._timeline.event(start + row)
             fitting[row] = isinstance(event, e.StorageWritten) and event.storage in meant.memory()

@@ -14,6 +14,7 @@ import numpy as np
 from gviz import events as e
 from gviz.display import Played
 from gviz.site import Frame
+from gviz.trace.claims import Claims
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.index.columns import Index, nodes_of_keys
 from gviz.trace.index.kept import restored
@@ -23,7 +24,7 @@ from gviz.trace.log import Columns, Dropped, EventLog, damaged, expect
 from gviz.trace.moment import Moment
 from gviz.trace.names import Names
 from gviz.trace.outline import Outline
-from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo
+from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo, Origins
 from gviz.values import Array, Value
 
 _KEPT_ANSWERS = 1 << 15
@@ -155,9 +156,8 @@ class Timeline(Outline, Played):
     @cached_property
     def nodes(self) -> Sequence[int]:
         """All nodes, in the order of their creation."""
-        run = self._index.lists["created"].whole()
-        order = np.argsort(run.seqs[run.starts[:-1]], kind="stable") if len(run.keys) else run.keys
-        return [int(node) for node in run.keys[order]]
+        nodes: list[int] = self._index.lists["created"].whole().keys[np.argsort(self._births, kind="stable")].tolist()
+        return nodes
 
     def place_of(self, node: int) -> int:
         """Where a node stands in `nodes`, from 0; -1 if there is no such node. Threads do not number in this order."""
@@ -193,9 +193,20 @@ class Timeline(Outline, Played):
         for node, born in zip(np.asarray(known)[found].tolist(), births, strict=True):
             yield node, expect(self._events, born, e.NodeCreated)
 
-    def possible_name(self, node: int, stack: int) -> str | None:
-        """What a node that was made at a stack is called, or nothing; None where only `info` can tell."""
-        return None if self._index.lists["named"].last(node, len(self)) else self._names.possible(stack)
+    @cached_property
+    def origins(self) -> Origins:
+        """How the `nodes` were made, as far as the index says it: much cheaper than the events that made them."""
+        table = self._index.tables["origins"]
+        return Origins(*table[1:, table[0].searchsorted(np.sort(self._births))])
+
+    def possible_name(self, stack: int) -> str:
+        """What a node that was made at a stack is called, or nothing, where it is not one of those `named`."""
+        return self._claims.possible(stack)
+
+    @cached_property
+    def named(self) -> frozenset[int]:
+        """The nodes to which the program itself has given names."""
+        return frozenset(self._index.lists["named"].whole().keys.tolist())
 
     def held(self, node: int, output_nr: int, n: int) -> Value | None:
         """What an output's memory holds at moment `n`, None if it is not born; cheaper than its whole state."""
@@ -280,6 +291,12 @@ class Timeline(Outline, Played):
         return self._log.array(value)
 
     @cached_property
+    def _births(self) -> Array:
+        """The events that made the nodes, in the order of the nodes' numbers."""
+        run = self._index.lists["created"].whole()
+        return run.seqs[run.starts[:-1]]
+
+    @cached_property
     def _places(self) -> dict[int, int]:
         return {node: place for place, node in enumerate(self.nodes)}
 
@@ -290,19 +307,20 @@ class Timeline(Outline, Played):
 
     @cached_property
     def _names(self) -> Names:
-        births = np.sort(self._index.lists["created"].whole().seqs)
-        runs = births.searchsorted(self._index.tables["runs"][0])
         return Names(
-            self.nodes,
-            runs.tolist(),
+            self._places,
+            self.origins,
             self._created,
             self._given_name,
-            self._log.stacks,
-            self._log.sources,
+            self._claims,
             op=lambda number: self.op(number).name,
             module=cache(self._scope_name),
             goes_on=bool(self.open_from),
         )
+
+    @cached_property
+    def _claims(self) -> Claims:
+        return Claims(self._log.stacks, self._log.sources)
 
     def _created(self, node: int) -> e.NodeCreated:
         born = self._index.lists["created"].last(node, len(self))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from difflib import get_close_matches
 
 from gviz.errors import GvizError
-from gviz.events import NodeCreated
 from gviz.plain_text import clipped
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -75,17 +73,15 @@ class NamedNodes:
         nodes, naming = self.timeline.nodes, self.timeline.last_naming
         if naming != self._naming:  # older nodes may have got theirs
             self._known, self._count, self._naming = {}, 0, naming
-        for node, made in self.timeline.created(nodes[self._count :]):
-            for name in self._possible(node, made):
+        new = slice(self._count, len(nodes))
+        stacks, owners = self.timeline.origins.stack[new].tolist(), self.timeline.origins.gradient_of[new].tolist()
+        assigned = {stack: self.timeline.possible_name(stack) for stack in set(stacks)}
+        owned = {owner: self._of_gradient(owner) for owner in set(owners)}
+        for node, stack, owner in zip(nodes[new], stacks, owners, strict=True):
+            own = self.timeline.info(node).name if node in self.timeline.named else assigned[stack]
+            for name in filter(None, (own, owned[owner])):
                 self._known.setdefault(name, []).append(node)
         self._count = len(nodes)
 
-    def _possible(self, node: int, made: NodeCreated) -> Iterator[str]:
-        """The names that a node may have: the owner's, for the ``.grad`` of one, is the same for thousands."""
-        name = self.timeline.possible_name(node, made.stack)
-        own = self.timeline.info(node).name if name is None else name
-        if own:
-            yield own
-        for attribute, owner in made.attrs:
-            if attribute == "grad_of" and isinstance(owner, int) and owner in self.timeline:
-                yield f"{self.timeline.info(owner).name or f'#{owner}'}.grad"
+    def _of_gradient(self, owner: int) -> str:
+        return f"{self.timeline.info(owner).name or f'#{owner}'}.grad" if owner in self.timeline else ""

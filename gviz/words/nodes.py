@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable
+from itertools import chain
 
 from gviz import where
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
+from gviz.trace.meaning import Fitting
 from gviz.trace.navigation import no_event
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -40,9 +43,9 @@ def last(names: NamedNodes, text: str, n: int) -> int:
     if not node and place.kind == "word":
         node = names.of_a_module(text, n)
     if not node:
-        fitting = [node for node in timeline.nodes if place.fits(timeline.info(node))]
-        made = [node for node in fitting if timeline.info(node).born <= n]
-        node = made[-1] if made else fitting[0] if fitting else 0
+        fits, made = Fitting(timeline, place), bisect_right(timeline.nodes, n, key=timeline.born)
+        ahead = chain(reversed(timeline.nodes[:made]), timeline.nodes[made:])
+        node = next(filter(fits, ahead), 0)
     if not node:
         raise _no_node(text, names)
     return node

@@ -37,9 +37,13 @@ def test_a_column_whose_bytes_were_changed_is_not(columns):
             assert restored(columns | {name: changed}) is None, name
 
 
-@pytest.mark.parametrize("name", ["context.step", "context.pass_nr", "context.scope", "context.seq", "phases.end"])
-def test_a_column_that_names_what_there_is_not_is_refused_with_any_digest(columns, name):
-    changed = np.full_like(columns[name], 157)
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("context.step", 157), ("context.pass_nr", 157), ("context.scope", 157), ("context.seq", 157),
+     ("phases.end", 157), ("origins.seq", 157), ("origins.seq", 1)],
+)  # fmt: skip
+def test_a_column_that_names_what_there_is_not_is_refused_with_any_digest(columns, name, number):
+    changed = np.full_like(columns[name], number)
     assert len(changed)
     forged = columns | {name: changed}
     assert restored(forged | {"digest": digest(forged)}) is None

@@ -11,7 +11,7 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.trace import stops
 from gviz.trace.log import MemoryLog
-from gviz.trace.meaning import Meant
+from gviz.trace.meaning import Fitting, Meant
 from gviz.trace.situation import Situation
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
@@ -220,18 +220,16 @@ def test_conditions_see_what_the_state_of_the_node_says():
 
 @settings(max_examples=60, deadline=None)
 @given(histories, st.sampled_from(["mul", "leaf", "op:add", "m*", "#3", "net.0", "demo.py:3"]))
-def test_a_place_means_many_nodes_as_it_means_each(events, text):
+def test_a_place_fits_nodes_as_it_fits_what_is_known_of_them(events, text):
     timeline, where = Timeline(MemoryLog(events)), place(text)
-    meant = list(Meant(timeline, where).among(list(timeline.nodes)))
-    one_by_one = Meant(timeline, where)
-    assert meant == [node for node in timeline.nodes if node in one_by_one]
-    assert Meant(timeline, where).any() == bool(meant)
+    fitting = [node for node in timeline.nodes if where.fits(timeline.info(node))]
+    assert list(filter(Fitting(timeline, where), timeline.nodes)) == fitting
+    assert Meant(timeline, where).any() == bool(fitting)
 
 
 @pytest.mark.parametrize("text", ["y", "x.grad", "Mul", "demo.py:7", "a*", "#4"])
-def test_names_are_not_missed_where_many_nodes_are_looked_at(text):
+def test_a_place_misses_no_name(text):
     for timeline in (demo(), iterations(3), failed()):
         where = place(text)
         fitting = [node for node in timeline.nodes if where.fits(timeline.info(node))]
-        if where.kind != "line":  # of which only the beginnings are meant
-            assert list(Meant(timeline, where).among(list(timeline.nodes))) == fitting
+        assert list(filter(Fitting(timeline, where), timeline.nodes)) == fitting

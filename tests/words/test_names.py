@@ -59,3 +59,36 @@ def test_who_misspells_a_name_or_what_follows_it_is_told_what_there_is(asked, hi
         last(known, asked, end)
     assert caught.value.hint.startswith(hint)
     assert hint.startswith("did") or "0.weight" in caught.value.hint
+
+
+class Counting(MemoryLog):
+    """Counts the events that are read one by one."""
+
+    read = 0
+
+    def event(self, seq):
+        self.read += 1
+        return super().event(seq)
+
+
+def trained(iterations):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    w = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([*net.parameters(), w], lr=0.1, momentum=0.9)
+    for _ in range(iterations):
+        loss = (net(torch.ones(1, 2)) * w).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize("asked", ["w", "w.grad", "loss", "0.weight", "net.0.weight", "op:Mul", "Sum"])
+def test_what_is_read_to_find_a_node_does_not_grow_with_the_recording(asked):
+    def read(iterations):
+        log = Counting(events_of(lambda: trained(iterations)))
+        timeline = Timeline(log)
+        log.read = 0
+        assert last(NamedNodes(timeline), asked, len(timeline))
+        return log.read
+
+    assert read(20) == read(10)

@@ -38,11 +38,11 @@ TABLES: dict[str, tuple[str, ...]] = {
     "edges": ("seq", "source", "target", "output_nr", "carries"),
     "phases": ("kind", "start", "end", "pass_nr"),
     "iterations": ("start",),
-    "runs": ("start",),
+    "origins": ("seq", "op", "stack", "scope", "gradient_of"),
     "strays": ("seq",),
     "failed_passes": ("seq",),
 }
-"""Tables of whole numbers by name, and their columns, in order of time; a run is a series of nodes of one stack, a
+"""Tables of whole numbers by name, and their columns, in order of time; an origin says how a node was made, a
 stray a contribution of another pass than the one that runs innermost (several threads go back at once), a failed pass
 the end of one that an error ended."""
 
@@ -85,7 +85,6 @@ class Index:
         self._chapters = Chapters()
         self._add_chapters()
         self._context = Context()
-        self._stack = -1
         self._carriers = Carriers()
 
     def extend(self, log: EventLog, *, until: float = inf) -> None:
@@ -134,7 +133,7 @@ class _Batch:
         self.roots: list[Edge] = []
         self.parameters: list[Edge] = []
         self.scopes: dict[int, int] = {}  # by seq
-        self.runs: list[tuple[int]] = []
+        self.origins: list[tuple[int, ...]] = []
         self.failed: list[tuple[int]] = []
         self.entered: list[Edge] = []
         self.left: list[Edge] = []
@@ -146,7 +145,7 @@ class _Batch:
         for name, pairs in (("written", self.written), ("scope", self.entered), ("scope_left", self.left)):
             self._add(name, *_pairs(pairs))
         self._add_edges()
-        self._grow("runs", _table("runs", self.runs))
+        self._grow("origins", _table("origins", self.origins))
         self._grow("failed_passes", _table("failed_passes", self.failed))
         self._add_context()
         self._add_strays()
@@ -155,10 +154,8 @@ class _Batch:
         if isinstance(event, DECIDING):
             self.index._chapters.happen(seq, event)
         match event:
-            case e.NodeCreated(stack=stack):
-                if stack != self.index._stack:
-                    self.index._stack = stack
-                    self.runs.append((seq,))
+            case e.NodeCreated():
+                self.origins.append((seq, event.op, event.stack, event.scope, _gradient_of(event)))
                 carried = self.index._carriers.see_node(event)
                 self.edges.extend(
                     (seq, event.node, *edge, carries) for edge, carries in zip(event.inputs, carried, strict=True)
@@ -227,6 +224,12 @@ class _Batch:
 
     def _grow(self, name: str, table: Array) -> None:
         self.index.tables[name] = np.concatenate((self.index.tables[name], table), axis=1)
+
+
+def _gradient_of(made: e.NodeCreated) -> int:
+    """The leaf whose ``.grad`` a new node is, 0 if it is none."""
+    owner = dict(made.attrs).get("grad_of")
+    return owner if isinstance(owner, int) and 0 < owner < e.COUNTS else 0
 
 
 def _pairs(pairs: Iterable[Edge]) -> tuple[Array, Array]:

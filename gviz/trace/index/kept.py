@@ -43,6 +43,8 @@ def _tables_hold_together(index: Index) -> bool:
     times = [tables["phases"][1], *(tables[name][0] for name in TABLES if name != "phases")]
     if any((np.diff(time) < 0).any() or (time > index.count).any() for time in times):
         return False
+    if not np.array_equal(tables["origins"][0], np.sort(index.lists["created"].whole().seqs)):
+        return False
     _, passes, steps, scopes, _ = tables["context"]
     known = ((passes, "pass_started"), (steps, "progress"), (scopes, "scope"))
     if not all(np.isin(numbers[numbers != 0], index.lists[name].whole().keys).all() for numbers, name in known):
