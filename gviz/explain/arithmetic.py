@@ -5,6 +5,7 @@ Everything is read from the timeline; formulas and rules are the op's own text w
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -70,6 +71,14 @@ class Share:
     reduced: str
     missing: str
     event: int
+
+    @property
+    def summed(self) -> str:
+        """The rule, and for an input that was broadcast the sum that gives it its own shape back."""
+        if not self.reduced or not self.rule:
+            return self.rule
+        rule = self.rule if re.fullmatch(r"\w+", self.rule) else f"({self.rule})"
+        return f"sum of {rule} over {self.reduced}"
 
 
 def computation(timeline: Timeline, node: int) -> Computation:

@@ -10,7 +10,7 @@ import numpy as np
 from gviz.events import StepStarted
 from gviz.explain.arithmetic import Share, brought_by, step_event
 from gviz.explain.finding import Finding, Number
-from gviz.explain.names import innermost, label, made_at
+from gviz.explain.names import innermost, label_at
 from gviz.explain.steps import Step, steps, unrolled
 from gviz.explain.substitute import is_small
 from gviz.numbers import bad_text, norm, number, share
@@ -41,20 +41,25 @@ def contribution(timeline: Timeline, part: Contribution, step: Step | None = Non
     """What came over one edge, and the rule that made it, with its numbers; from which step of a loop."""
     if not part.source:
         return Finding("seed", f"{share(part.value)} is what backward started with", part.seq)
-    info = timeline.info(part.source)
+    which = f"step {step.nth} of {step.count}, " if step is not None else ""
+    text = f"+= {share(part.value)} from {which}{origin(timeline, part)}"
+    numbers = (Number("step", step.nth, part.seq),) if step is not None else ()
+    at = innermost(timeline.info(part.source))
+    return Finding("contribution", text, part.seq, part.source, at=at, numbers=numbers)
+
+
+def origin(timeline: Timeline, part: Contribution) -> str:
+    """The node that a contribution came from, and the rule that made it: ``#4 y = Mul at demo.py:3: g * x = 1 * 4``."""
     sent = sent_by(timeline, part)
     arithmetic = f": {_arithmetic(sent, share(part.value))}" if sent.rule else ""
-    which = f"step {step.nth} of {step.count}, " if step is not None else ""
-    text = f"+= {share(part.value)} from {which}{label(timeline, part.source)}{made_at(info.frames)}{arithmetic}"
-    numbers = (Number("step", step.nth, part.seq),) if step is not None else ()
-    return Finding("contribution", text, part.seq, part.source, at=innermost(info), numbers=numbers)
+    return f"{label_at(timeline, part.source)}{arithmetic}"
 
 
 def _arithmetic(sent: Share, result: str) -> str:
     """``g * x = 1 * 4 = 4``, each form once; of arrays too large to be written out only what is computed."""
     written_out = result.startswith(("[", "-")) or result[:1].isdigit()
-    forms = (sent.rule, sent.numbers, result) if written_out else (sent.rule,)
-    return " = ".join(dict.fromkeys(forms)) + (f", summed over {sent.reduced}" if sent.reduced else "")
+    rule, numbers = sent.summed, () if sent.reduced else (sent.numbers,)
+    return " = ".join(dict.fromkeys((rule, *numbers, result) if written_out else (rule,)))
 
 
 def sent_by(timeline: Timeline, part: Contribution) -> Share:

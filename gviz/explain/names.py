@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gviz.events import NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.substitute import is_small
-from gviz.numbers import short
-from gviz.plain_text import clipped, file_line, shown
+from gviz.numbers import CUT, short
+from gviz.plain_text import clipped, file_line, file_name, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, Phase
@@ -87,6 +87,15 @@ def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
 def made_at(frames: tuple[Frame, ...]) -> str:
     """The place in the source, after what was made there: `` at demo.py:4``."""
     return f" at {file_line(frames[0].path, frames[0].line)}" if frames else ""
+
+
+def frame_text(frame: Frame, width: int = 60) -> str:
+    """A frame in one line: ``demo.py:4 in train``; a long file name loses its beginning, never the line."""
+    function = "" if frame.function == "<module>" else f" in {clipped(frame.function, 60)}"
+    name, line = file_name(frame.path), f":{frame.line}"
+    room = max(width - len(line), 8)
+    short_name = name if len(name) <= room else CUT + name[1 - room :]
+    return f"{short_name}{line}{function}"
 
 
 def phase_words(timeline: Timeline, moment: Moment) -> str:

@@ -5,8 +5,9 @@ from explain.programs import recorded
 from stories import demo, failed
 
 from gviz.explain.happening import sentence
-from gviz.explain.names import called, constant_value, label, phase_words, symbol, title
+from gviz.explain.names import called, constant_value, frame_text, label, phase_words, symbol, title
 from gviz.render.scene import caption
+from gviz.site import Frame
 from gviz.tui.drawing.status import phase_name
 
 
@@ -52,3 +53,9 @@ def test_a_step_is_the_optimizers(engine):
     timeline = recorded("updates", "a_plain_step", engine)
     (step,) = timeline.optimizer_steps
     assert ", optimizer" in sentence(timeline, step)
+
+
+def test_a_long_file_name_keeps_its_line():
+    frame = Frame("/x/12_vanishing_gradients.py", "deep", 15, 15, 0, 1)
+    assert frame_text(frame, 23) == "…ishing_gradients.py:15 in deep"
+    assert frame_text(frame) == "12_vanishing_gradients.py:15 in deep"

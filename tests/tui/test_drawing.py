@@ -10,7 +10,7 @@ from gviz.tui.cursor import Arrival
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
 from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_row
-from gviz.tui.drawing.node import Subject, frame_text, node_lines
+from gviz.tui.drawing.node import Subject, node_lines
 from gviz.tui.drawing.output import output_lines
 from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_row, source_line, windowed
 from gviz.tui.drawing.status import status
@@ -117,12 +117,6 @@ def test_the_status_row_gives_way_where_room_is_short():
     assert "event 21" in narrow
     assert "next ►" in narrow
     assert len(narrow) == 40
-
-
-def test_a_long_file_name_keeps_its_line():
-    frame = Frame("/x/12_vanishing_gradients.py", "deep", 15, 15, 0, 1)
-    assert frame_text(frame, 23) == "…ishing_gradients.py:15 in deep"
-    assert frame_text(frame) == "12_vanishing_gradients.py:15 in deep"
 
 
 def test_the_status_row_names_the_program_without_its_folders():

@@ -9,13 +9,13 @@ from gviz.errors import GvizError
 from gviz.explain import finding
 from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
-from gviz.explain.names import label
+from gviz.explain.names import frame_text, label
 from gviz.plain_text import shown
 from gviz.tui import lines
 from gviz.tui.commands import asking
 from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.explanation import explanation_lines
-from gviz.tui.drawing.node import Subject, frame_text, node_lines
+from gviz.tui.drawing.node import Subject, node_lines
 from gviz.tui.drawing.output import output_lines
 from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.drawing.saved import saved_lines

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gviz.explain.names import frame_text
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.node import frame_text
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, line
 

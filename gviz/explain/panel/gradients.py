@@ -1,0 +1,143 @@
+"""The gradient half of a panel: what came in, what ``.grad`` holds, and what goes out to every input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gviz.explain.accumulation import accumulation
+from gviz.explain.arithmetic import Share, shares
+from gviz.explain.contributions import origin
+from gviz.explain.names import label
+from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event
+from gviz.explain.panel.making import number_style, numbered
+from gviz.explain.standing import as_at
+from gviz.numbers import FEW, SOME, full, grad, share, short
+from gviz.trace.state import Contribution, NodeState, OutputState
+
+IN_BRANCH = "not known in the branch"
+
+
+def incoming(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """What has arrived in the latest pass, contribution by contribution."""
+    for nr, output in enumerate(state.outputs if state.requires_grad else ()):
+        yield Fact(_of_output("grad in", nr, state), tuple(_arrived(asked, output)), nr)
+        if asked.full or len(output.parts) > 1:
+            yield from _contributions(asked, nr, output)
+
+
+def _of_output(name: str, nr: int, state: NodeState) -> str:
+    return f"{name} {nr}" if len(state.outputs) > 1 else name
+
+
+def _arrived(asked: Asked, output: OutputState) -> Iterator[Part]:
+    value = output.incoming
+    if value is None:
+        yield Part("none yet", "muted")
+        return
+    text = full(value) if asked.full and FEW < value.size <= SOME else grad(value)
+    yield Part(text, number_style(value, "grad"), output.parts[-1].seq if output.parts else 0)
+    if output.expected > 1:
+        yield Part(f"  ({len(output.parts)} of {output.expected})", "muted")
+    elif len(output.parts) == 1 and not asked.full:
+        yield Part(f"  from {_source(asked, output.parts[0])}", "muted")
+
+
+def _contributions(asked: Asked, nr: int, output: OutputState) -> Iterator[Fact]:
+    """Every share of a sum, in the order of arrival."""
+    for at, part in enumerate(output.parts[:LIST], 1):
+        number = Part(share(part.value), "grad", part.seq)
+        if asked.full:
+            yield Fact("+=", (number, Part(f"  from {_rule_of(asked, part)}, "), event(part.seq)), nr, at)
+        else:
+            yield Fact("+=", (number, Part(f"  from {_source(asked, part)}", "muted")), nr, at)
+    if len(output.parts) > LIST:
+        yield Fact("", (Part(f"and {len(output.parts) - LIST} more contributions", "muted"),), nr, LIST + 1)
+
+
+def _source(asked: Asked, part: Contribution) -> str:
+    """Where a share came from: a node, or the call of ``backward()`` itself."""
+    return label(asked.timeline, part.source) if part.source else "backward()"
+
+
+def _rule_of(asked: Asked, part: Contribution) -> str:
+    return origin(asked.timeline, part) if part.source else "backward()"
+
+
+def held(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """``.grad`` where the node can have one."""
+    if not state.requires_grad:
+        return
+    leaf = as_at(asked.info, state).created.kind in ("leaf", "parameter")
+    for nr, output in enumerate(state.outputs):
+        if leaf or output.grad is not None:
+            yield Fact(_of_output(".grad", nr, state), tuple(_held(asked, output)), nr)
+
+
+def _held(asked: Asked, output: OutputState) -> Iterator[Part]:
+    """``.grad``, and what a pass found there: ``3 += 3 -> 6  (3 since pass 1)``."""
+    value = output.grad
+    if value is None:
+        yield Part("None", "muted", output.grad_seq)
+        return
+    added = accumulation(asked.timeline, asked.node, output)
+    if added is not None:
+        yield Part(f"{share(added.before)} += {share(added.part)} -> ", "grad")
+    style = number_style(value, "grad" if added is None else "sum")
+    yield Part(full(value) if asked.full else short(value), style, output.grad_seq)
+    if added is not None and added.since:
+        yield Part(f"  ({share(added.before)} since pass {added.since})", "muted")
+    if asked.full and output.grad_seq:
+        yield from (Part(", ", "muted"), event(output.grad_seq))
+
+
+def outgoing(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """For every input the rule with numbers in it, and old += new -> sum; before the rule has run, the rule alone.
+
+    With a branch its numbers stand there, and below them the recorded ones where they differ.
+    """
+    created = asked.info.created
+    if created.kind != "op" or created.untracked:
+        return
+    for sent in shares(asked.timeline, asked.moment, asked.node):
+        there = sent if asked.branch is None else asked.branch.get(sent.operand.slot)
+        yield from _rule(sent, there)
+        if sent.part is not None:
+            yield from _sum(sent, there)
+
+
+def _rule(sent: Share, there: Share | None) -> Iterator[Fact]:
+    """``to #1 x``: ``g * x = 1 * 5 = 5``, and where the recording had other numbers ``recorded 1 * 3 = 3``."""
+    slot, name = sent.operand.slot, f"to {numbered(sent.operand)}" if sent.operand.node else "to ?"
+    if sent.missing:
+        yield Fact(name, (Part(sent.missing, "muted"),), slot)
+        return
+    here, branch = _numbers(sent), IN_BRANCH if there is None else _numbers(there)
+    yield Fact(name, (Part(" = ".join(filter(None, [sent.summed, branch]))),), slot)
+    if here != branch:
+        yield Fact("recorded", (Part(here),), slot, 1)
+
+
+def _numbers(sent: Share) -> str:
+    """The rule with numbers, and what comes of it where that is few."""
+    steps = [sent.numbers] if not sent.reduced and sent.numbers != sent.rule else []
+    if sent.part is not None and sent.part.size <= FEW and short(sent.part) != sent.numbers:
+        steps.append(short(sent.part))
+    return " = ".join(steps)
+
+
+def _sum(sent: Share, there: Share | None) -> Iterator[Fact]:
+    """``incoming 1 += 3 -> 4  (2 of 2)``; below it the recorded one."""
+    slot, total = sent.operand.slot, _addition(sent if there is None or there.part is None else there, sent.event)
+    of = Part(f"  ({sent.nth} of {sent.expected})", "muted", close=f" ({sent.nth}/{sent.expected})")
+    yield Fact("incoming", (*total, of) if sent.expected > 1 else total, slot, 2)
+    recorded = _addition(sent, sent.event)
+    if recorded != total:
+        yield Fact("recorded", recorded, slot, 3)
+
+
+def _addition(sent: Share, seq: int) -> tuple[Part, ...]:
+    """``1 += 3 -> 4``; what was added leads to the event of the recording."""
+    old = share(sent.before) if sent.before is not None else "0"
+    part, new = (share(value) if value is not None else "" for value in (sent.part, sent.after))
+    style = "sum" if sent.expected > 1 else "grad"
+    return Part(old, "grad"), Part(" += "), Part(part, "grad", seq), Part(" -> "), Part(new, style)

@@ -1,0 +1,155 @@
+"""How a node was made: formula, value, operands, what it is to autograd, who uses it, and where in the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gviz.explain.arithmetic import Operand, computation
+from gviz.explain.names import frame_text, op_title, why_untracked
+from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event, listed
+from gviz.explain.standing import as_at
+from gviz.numbers import bad_text, bytes_text, dtype_text, full, shape_text, short
+from gviz.plain_text import clipped, shown
+from gviz.trace.state import NodeState, OutputState
+from gviz.values import Value
+
+NOT_RECORDED = "a tensor that is not recorded"
+
+
+def to_be_made(asked: Asked) -> Iterator[Fact]:
+    """When a node of the future will be made."""
+    if asked.state is None:
+        yield Fact("", (Part("not made yet: "), event(asked.info.born), Part(" makes it")))
+
+
+def formula(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """The operation with its numbers."""
+    text = computation(asked.timeline, asked.node).text
+    if text:
+        yield Fact("formula", (Part(text),))
+
+
+def values(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """What every output holds, and who has written to it since it was made."""
+    for nr, output in enumerate(state.outputs):
+        name = "value" if len(state.outputs) == 1 else f"value {nr}"
+        yield Fact(name, tuple(_value(output, asked.full)), nr)
+        if output.version > asked.info.created.outputs[nr].version:
+            by = f" by #{output.written_by}" if output.written_by else ""
+            text = f"written in place{by}, version {output.version}, "
+            yield Fact("", (Part(text, "sum"), event(output.value_seq)), nr, 1)
+
+
+def _value(output: OutputState, in_full: bool) -> Iterator[Part]:
+    value = output.value
+    if value is None:
+        yield Part("not stored", "muted")
+        return
+    yield Part(full(value) if in_full else short(value), number_style(value, "value"), output.value_seq)
+    shape = shape_text(value.shape)
+    if not in_full and not (value.shape and short(value).startswith(shape)):
+        yield Part(f"  {shape} {dtype_text(value.dtype)}", "muted")
+
+
+def number_style(value: Value, style: str) -> str:
+    """The style of a number, which is another where something is wrong with it."""
+    return "error" if bad_text(value) else style
+
+
+def operands(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """With what it was computed."""
+    for at, operand in enumerate(computation(asked.timeline, asked.node).operands):
+        yield Fact("" if at else "with", tuple(_operand(operand)), at)
+
+
+def _operand(operand: Operand) -> Iterator[Part]:
+    if not operand.node:
+        yield Part(NOT_RECORDED, "muted")
+        return
+    yield Part(numbered(operand), "key", operand.born)
+    if operand.output_nr:
+        yield Part(f" output {operand.output_nr}", "muted")
+    yield Part(f"  {short(operand.value) if operand.value is not None else 'not stored'}", "value")
+    if operand.parameter and operand.parameter not in ("self", "other", "input"):
+        yield Part(f"  ({shown(operand.parameter)})", "muted")
+
+
+def numbered(operand: Operand) -> str:
+    """An operand by its number, and by its name if it has one: ``#1 x``."""
+    name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
+    return f"#{operand.node}{name}"
+
+
+def arguments(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """The arguments that are no tensors."""
+    given = computation(asked.timeline, asked.node).attributes
+    if given and asked.info.created.kind == "op":
+        yield Fact("args", (Part(clipped(", ".join(f"{name} {value}" for name, value in given), 400)),))
+
+
+def kind(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """What is special about the node; nothing for a tracked operation, whose grad_fn stands above."""
+    created = as_at(asked.info, state).created
+    text = ""
+    if created.kind != "op":
+        text = f"{created.kind}, {'requires grad' if state.requires_grad else 'no grad'}"
+    elif created.untracked:
+        text = f"not tracked: {why_untracked(created)}"
+    elif view := next((output.view_of for output in created.outputs if output.view_of), 0):
+        text = f"a view of #{view}: shares its memory"
+    if text:
+        yield Fact("kind", (Part(text),))
+
+
+def saved(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """What it keeps for its backward rule, or when it was released."""
+    if state.saved == "freed":
+        yield Fact("saved", (Part("released, ", "muted"), event(state.saved_freed)))
+    elif state.saved == "held":
+        computed = computation(asked.timeline, asked.node)
+        by_name = {operand.parameter: operand for operand in computed.operands}
+        names = asked.info.op.saved
+        kept = ", ".join(_saved_name(by_name.get(name), name, asked.node) for name in names)
+        values = [by_name[name].value if name in by_name else computed.result for name in names]
+        size = sum(value.nbytes for value in values if value is not None)
+        yield Fact("saved", (Part(kept or "yes"), Part(f"  ({bytes_text(size)})" if size else "", "muted")))
+
+
+def _saved_name(operand: Operand | None, name: str, node: int) -> str:
+    if operand is None:
+        return f"{shown(name)} #{node}" if name == "result" else shown(name)
+    if not operand.node:
+        return NOT_RECORDED
+    return f"#{operand.node}" if operand.name.startswith("#") else f"{operand.name} #{operand.node}".lstrip()
+
+
+def users(asked: Asked, state: NodeState) -> Iterator[Fact]:
+    """The nodes that were made with it so far."""
+    infos = (asked.timeline.info(user) for user in asked.timeline.users(asked.node))
+    found = [
+        Part(f"#{info.node} {clipped(info.name or op_title(info), 30)}", "key", info.born)
+        for info in infos
+        if info.born <= asked.moment.n
+    ]
+    yield Fact("used by", tuple(listed(found)) if found else (Part("nothing yet", "muted"),))
+
+
+def place(asked: Asked) -> Iterator[Fact]:
+    """The place in the source, the event, and the callers."""
+    info = asked.info
+    made = (Part("  "), event(info.born))
+    if not info.frames:
+        yield Fact("at", (Part("an unknown place", "muted"), *made))
+        return
+    first, *callers = info.frames
+    yield Fact("at", (Part(frame_text(first, asked.room), "title"), *made))
+    for depth, frame in enumerate(callers[:LIST], 1):
+        yield Fact("from", (Part(frame_text(frame, asked.room - 5)),), 0, depth)
+    if len(callers) > LIST:
+        yield Fact("", (Part(f"and {len(callers) - LIST} more callers", "muted"),), 0, LIST + 1)
+
+
+def module(asked: Asked) -> Iterator[Fact]:
+    """The module in whose forward it was made."""
+    if asked.info.scope:
+        yield Fact("in module", (Part(clipped(asked.info.scope, 200)),))

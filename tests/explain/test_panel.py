@@ -1,0 +1,68 @@
+"""What is said of a node in a panel, whoever draws it."""
+
+import pytest
+from recording import events_of
+from render.logs import LOGS
+from stories import demo, failed, iterations
+from tui.test_drawing import panel
+
+import gviz.engine as torch
+from gviz.explain.panel.fact import Asked
+from gviz.explain.panel.questions import QUESTIONS
+from gviz.render.page.panel import PanelRows
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+
+def facts(timeline, n, node, **options):
+    moment = timeline.at(n)
+    asked = Asked(timeline, moment, node, moment.state(node), **options)
+    return {question.name: list(question.answer(asked)) for question in QUESTIONS}
+
+
+def texts(rows):
+    return [f"{fact.name}: {''.join(part.text for part in fact.parts)}" for fact in rows]
+
+
+def squeezed(rows):
+    return " ".join(" ".join(rows).split())
+
+
+@pytest.mark.parametrize("story", [demo, failed, iterations])
+def test_the_page_and_the_terminal_in_full_say_the_same(story):
+    timeline = story()
+    for n in range(1, len(timeline) + 1, 4):
+        for node in timeline.nodes:
+            state = timeline.at(n).state(node)
+            rows = [text.split("\t") for _, text in sorted(PanelRows(timeline).rows(timeline.at(n), node, state))]
+            drawn = squeezed(panel(timeline, n, node, width=200, full=True))
+            for _, name, text in rows:
+                assert squeezed([text]) in drawn
+                assert name in (*drawn.split(), "formula") or name in drawn
+
+
+def test_every_question_has_an_answer_somewhere():
+    answered = set()
+    for make in LOGS.values():
+        timeline = make().timeline
+        for node in timeline.nodes:
+            for n in (0, len(timeline)):
+                answered |= {name for name, rows in facts(timeline, n, node).items() if rows}
+    assert answered >= {question.name for question in QUESTIONS} - {"in module"}
+
+
+def test_in_full_a_contribution_says_its_rule_and_its_event():
+    brief, full = (facts(demo(), 23, 1, full=full)["grad in"] for full in (False, True))
+    assert texts(brief)[1:] == ["+=: -6  from #4 b = Mul", "+=: -8  from #3 a = Mul"]
+    assert texts(full)[1] == "+=: -6  from #4 b = Mul at demo.py:6: g * a = 1 * -6 = -6, event 18"
+    assert full[1].parts[-1].event == 18
+
+
+def test_before_a_node_is_made_only_when_and_where_is_said():
+    assert {name for name, rows in facts(demo(), 1, 4).items() if rows} == {"to be made", "at"}
+
+
+def test_a_node_of_a_module_says_so():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    timeline = Timeline(MemoryLog(events_of(lambda: model(torch.ones(2)).backward())))
+    assert ["in module: 0"] in [texts(facts(timeline, len(timeline), node)["in module"]) for node in timeline.nodes]
