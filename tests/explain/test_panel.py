@@ -65,4 +65,5 @@ def test_before_a_node_is_made_only_when_and_where_is_said():
 def test_a_node_of_a_module_says_so():
     model = torch.nn.Sequential(torch.nn.Linear(2, 1))
     timeline = Timeline(MemoryLog(events_of(lambda: model(torch.ones(2)).backward())))
-    assert ["in module: Sequential.0"] in [texts(facts(timeline, len(timeline), node)["in module"]) for node in timeline.nodes]
+    said = [texts(facts(timeline, len(timeline), node)["in module"]) for node in timeline.nodes]
+    assert ["in module: Sequential.0"] in said
