@@ -116,7 +116,9 @@ def test_a_name_that_cannot_be_a_path_is_refused():
     refused(Path("nul\0byte"))
 
 
-def test_no_permission_says_so(path):
+def test_no_permission_says_so(sound, open_folder):
+    path = open_folder / "run.gviz"
+    path.write_bytes(sound)
     path.chmod(0)
     assert opened_by_nobody(path).startswith(f"3 gviz: error: {path} cannot be read: Permission denied")
 
@@ -405,11 +407,16 @@ except GvizError as error:
 """
 
 
+@pytest.fixture
+def open_folder():
+    """A folder that everybody may look into; those that pytest makes are closed again whenever it starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 def opened_by_nobody(path):
     """What a user without rights is told; root becomes one, because root may do everything."""
-    for folder in path.parents:
-        if Path(tempfile.gettempdir()) in folder.parents:
-            folder.chmod(0o755)
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", AS_NOBODY, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root)
@@ -417,15 +424,15 @@ def opened_by_nobody(path):
     return done.stdout
 
 
-def test_an_unfinished_trace_in_a_folder_without_write_permission_is_explained(tmp_path):
-    path = tmp_path / "run.gviz"
+def test_an_unfinished_trace_in_a_folder_without_write_permission_is_explained(open_folder):
+    path = open_folder / "run.gviz"
     writer = TraceWriter(path, about={}, on_trouble=pytest.fail)
     writer.say(e.Marked("here"))
     writer.flush()
-    sealed = tmp_path / "sealed"
+    sealed = open_folder / "sealed"
     sealed.mkdir()
     for name in ("run.gviz", "run.gviz-wal"):
-        (sealed / name).write_bytes((tmp_path / name).read_bytes())
+        (sealed / name).write_bytes((open_folder / name).read_bytes())
     writer.close()
     sealed.chmod(0o555)
     said = opened_by_nobody(sealed / "run.gviz")
