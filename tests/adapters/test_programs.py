@@ -403,15 +403,16 @@ def test_steps_on_a_device_thread_belong_to_their_pass():
     """A device's backward runs its hooks on another thread, which has no pass of its own."""
     from gviz.adapters.pytorch.session import Pass, Session
 
-    session = Session(emit.Channel(lambda event: None))
+    channel, found = emit.Channel(lambda event: None), []
+    session = Session(channel)
     running = session.latest = Pass(1, retain_graph=False, create_graph=False)
-    found = []
     thread = threading.Thread(target=lambda: found.append(session.current_pass()))
-    thread.start()
-    thread.join()
-    assert found == [running]
-    session.forget(running)
-    assert session.current_pass() is None
+    with emit.listening(channel):
+        thread.start()
+        thread.join()
+        assert found == [running]
+        session.forget(running)
+        assert session.current_pass() is None
 
 
 def test_buffers_that_are_used_have_names():

@@ -93,11 +93,14 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
     stack, alone, place = [node], True, session.channel.stack()
     while True:
         top = stack[-1]
-        edges = top.next_functions
-        ends = tuple([(None if before is None else of_node(before), output_nr) for before, output_nr in edges])
-        waiting = [edge[0] for edge, end in zip(edges, ends, strict=True) if edge[0] is not end[0] is None]
-        stack.extend(waiting)
+        ends, waiting = [], []
+        for before, output_nr in top.next_functions:
+            mark = None if before is None else of_node(before)
+            ends.append((mark, output_nr))
+            if mark is None is not before:
+                waiting.append(before)
         if waiting:
+            stack += waiting
             alone = alone and all(map(is_accumulator, waiting))
             continue
         stack.pop()
@@ -114,7 +117,7 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
 def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
     """Announce a graph node alone, where only a part of the graph is asked for: what it depends on is not in it."""
     of_node = session.marks.of_node
-    ends = tuple([(None if before is None else of_node(before), nr) for before, nr in node.next_functions])
+    ends = [(None if before is None else of_node(before), nr) for before, nr in node.next_functions]
     return _made(session, node, ends, outputs, call, session.channel.stack(), alone=True)
 
 
@@ -131,12 +134,13 @@ def _made(
     inputs = inputs_of(session, node, ends, operation, call, outputs, alone=alone)
     described = outputs_of(session, node, outputs, inputs.edges, in_place=own.in_place)
     mark = Mark(session.channel.next_node())
-    attrs = (settings | dict(own.attrs)).items()
-    first = next(iter(outputs.values()), None)
-    shown = operations.as_given(operation, len(inputs.edges), (*inputs.further,))
+    attrs = tuple((settings | dict(own.attrs) if own.attrs else settings).items())
+    if outputs:
+        attrs += oddities(next(iter(outputs.values())))
+    shown = operations.as_given(operation, len(inputs.edges), tuple(inputs.further))
     say_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,
-        attrs=(*attrs, *(() if first is None else oddities(first))), requires_grad=True, stack=place,
+        attrs=attrs, requires_grad=True, stack=place,
     )  # fmt: skip
     mark.kept = inputs.kept
     watch_node(session, node, mark, ends, operation, keeps=bool(saved))

@@ -19,7 +19,7 @@ from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.session import Session
 from gviz.events import Edge
 
-Ends = tuple[tuple[Mark | None, int], ...]
+Ends = Sequence[tuple[Mark | None, int]]
 """What the entries of a node's ``next_functions`` lead to, and to which output of it."""
 
 _UNKNOWN: Edge = (0, 0)
@@ -39,10 +39,12 @@ def inputs_of(
 ) -> Inputs:  # fmt: skip
     """The inputs of a node that `call` made, `alone` or with others; `outputs` are at hand of its result."""
     found = _at_ends(ends, operation)
+    inputs = Inputs(found, [], [])
+    if not call.untracked and _UNKNOWN not in found:
+        return inputs
     if call.in_place and outputs and found[:1] == [_UNKNOWN]:
         before = session.marks.of_tensor(next(iter(outputs.values())))
         found[0] = _UNKNOWN if before is None else (before.node, 0)
-    inputs = Inputs(found, [], [])
     if _UNKNOWN in found or (call.untracked and not alone):
         _link_saved(session, node, operation, call.untracked, inputs)
     rest = [it for it in call.untracked if not it.linked] if outputs else []
@@ -57,7 +59,7 @@ def inputs_of(
 
 def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool:
     """Whether a gap is a tensor that is not known, rather than an argument that was not given."""
-    places = operation.places or tuple(range(len(node.next_functions)))
+    places = operation.slots_of(len(node.next_functions))
     if slot not in places:
         return False
     leads_on = node.next_functions[places.index(slot)][0] is not None
@@ -68,11 +70,10 @@ def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool
 
 def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
     """The inputs that gradients go to; the others are gaps."""
-    places = operation.places
-    found = [_UNKNOWN] * (len(ends) if places is None else max(len(operation.slots), len(ends)))
-    for place, (mark, output_nr) in enumerate(ends):
+    found = [_UNKNOWN] * (len(ends) if operation.places is None else max(len(operation.slots), len(ends)))
+    for slot, (mark, output_nr) in zip(operation.slots_of(len(ends)), ends, strict=True):
         if mark is not None:
-            found[place if places is None else places[place]] = mark.node, output_nr
+            found[slot] = mark.node, output_nr
     return found
 
 

@@ -44,9 +44,9 @@ class Operation:
         """This operation as an event."""
         return OpSeen(number, self.name, self.grad_fn, self.slots, self.rules, self.saved, self.formula)
 
-    def slot(self, place: int) -> int:
-        """The slot of an entry of ``next_functions``."""
-        return place if self.places is None else self.places[place]
+    def slots_of(self, edges: int) -> Sequence[int]:
+        """The slots of the entries of ``next_functions``."""
+        return range(edges) if self.places is None else self.places
 
 
 _Row = tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...], str, tuple[int, ...], bool]
@@ -136,11 +136,13 @@ def _words(grad_fn: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What nodes of one name keep for their rule: tensors by name, and the attributes that hold plain numbers."""
+    """What nodes of one name keep for their rule: tensors by name, and the attributes that hold plain numbers, each with
+    the name its rule gives it.
+    """
 
     grad_fn: str
     saved: tuple[str, ...]
-    settings: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...]
 
 
 _kept: dict[str, Kept] = {}
@@ -161,22 +163,19 @@ def _looked_at(node: Any, grad_fn: str) -> Kept:
     names = dir(type(node))
     saved = tuple(sorted(part.removeprefix("_raw_saved_") for part in names if part.startswith("_raw_saved_")))
     tensors = {f"_saved_{part}" for part in saved}
-    return Kept(
-        grad_fn, saved, tuple(p for p in names if p.startswith("_saved_") and p not in tensors and "sym" not in p)
-    )
+    numbers = (p for p in names if p.startswith("_saved_") and p not in tensors and "sym" not in p)
+    return Kept(grad_fn, saved, tuple((part, part.removeprefix("_saved_")) for part in numbers))
 
 
 def settings(node: Any, kept: Kept) -> dict[str, Any]:
     """The plain numbers a node keeps for its rule, by the name its rule gives them: ``dim``, ``alpha``."""
-    return {part.removeprefix("_saved_"): _signed(getattr(node, part)) for part in kept.settings}
+    return {name: _signed(getattr(node, part)) for part, name in kept.settings}
 
 
 def _signed(value: Any) -> Any:
     """PyTorch keeps a negative dimension as an unsigned number."""
-    if value.__class__ is float:
-        return value
-    if isinstance(value, int) and value >= 1 << 63:
-        return value - (1 << 64)
+    if value.__class__ is int:
+        return value if value < 1 << 63 else value - (1 << 64)
     if isinstance(value, (tuple, list)):
         return tuple(_signed(item) for item in value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -60,24 +60,21 @@ def of_node(
     """The outputs of a node: those at hand with their values, of the others shape and dtype."""
     made = getattr(node, "_input_metadata", ())
     described = []
-    for output_nr in range(max(len(made), *(nr + 1 for nr in outputs), 1)):
+    for output_nr in range(max(len(made), max(outputs, default=0) + 1)):
         tensor = outputs.get(output_nr)
         if tensor is not None:
             is_view = inputs and not in_place and private.is_view(tensor)
             described.append(output(session, tensor, inputs[0][0] if is_view else 0))
-        elif (described_weight := _transposed(session, node, inputs)) is not None:
-            described.append(described_weight)
         else:
-            described.append(_unseen(session, made[output_nr] if output_nr < len(made) else None))
+            weight = _transposed(session, node, inputs) if node.name() == "TBackward0" else None
+            described.append(weight or _unseen(session, made[output_nr] if output_nr < len(made) else None))
     return tuple(described)
 
 
 def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output | None:
     """What the transposition of a leaf gave: the weight of a linear layer, within its call."""
-    if type(node).__name__ != "TBackward0" or not is_accumulator(node.next_functions[0][0]):
-        return None
-    leaf = node.next_functions[0][0].variable
-    if not has_numbers(leaf):
+    end = node.next_functions[0][0]
+    if not is_accumulator(end) or not has_numbers(leaf := end.variable):
         return None
 
     def look() -> Value:
@@ -97,7 +94,7 @@ def _unseen(session: Session, made: Any) -> Output:
         shape = tuple(made.shape) if made is not None else ()
     except RuntimeError:  # nested: its parts have shapes, it has none
         made = None
-    is_known = made is not None and all(size.__class__ is int for size in shape)
+    is_known = made is not None and all([size.__class__ is int for size in shape])
     return Output(_without_numbers(made.dtype, shape) if is_known else None, session.channel.next_storage())
 
 

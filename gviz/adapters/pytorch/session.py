@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -22,12 +22,8 @@ from gviz.values import Value
 clock = time.perf_counter_ns
 
 
-def is_traced() -> bool:
-    """Whether PyTorch makes a graph of what is called: what gviz computes would get into it."""
-    if private.tracing_state() is not None:
-        return True
-    if not private.count_dispatch_modes():
-        return False
+def _is_traced_by_mode() -> bool:
+    """Whether one of the dispatch modes of this thread is one of those by which PyTorch makes graphs."""
     return any(private.dispatch_mode(kind) is not None for kind in private.dispatch_mode_keys.values())
 
 
@@ -60,8 +56,8 @@ class Pass:
     accumulated: list[torch.Tensor] | None = None
 
 
-Step = tuple[Edge, tuple[int, ...], tuple[Value | None, ...]]
-"""A step that runs: what ran around it, and where the gradients it was given lie, with their values."""
+Step = tuple[Edge, dict[int, int], Sequence[Value | None]]
+"""A step that runs: what ran around it, which of the gradients it was given lies at an address, and their values."""
 
 
 class ThreadState(threading.local):
@@ -104,8 +100,15 @@ class Session:
 
     @property
     def is_heard(self) -> bool:
-        """Whether this recording is still the one in progress, and the program computes."""
-        return emit.channel is self.channel and not is_traced()
+        """Whether this recording is still the one in progress, and the program computes.
+
+        Where PyTorch makes a graph of what is called, what gviz computes would get into it.
+        """
+        return (
+            emit.channel is self.channel
+            and private.tracing_state() is None
+            and not (private.count_dispatch_modes() and _is_traced_by_mode())
+        )
 
     @property
     def is_outside(self) -> bool:
@@ -119,11 +122,13 @@ class Session:
             self.channel.say(Warned(NOT_SEEN, _NOT_SEEN[what], self.channel.stack()))
 
     def current_pass(self) -> Pass | None:
-        """The pass that the running step belongs to.
+        """The pass that the running step belongs to; None where nobody listens.
 
         On the CPU it is the innermost one of this thread. On a device's thread PyTorch's task number tells, which is
         new when the first step of a pass runs.
         """
+        if not self.is_heard:
+            return None
         passes = self.thread.passes
         if passes:
             return passes[-1]

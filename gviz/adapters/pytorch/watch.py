@@ -23,13 +23,15 @@ from gviz.values import Value
 _Target = tuple[int, Mark, int]
 """Where one gradient of a rule goes: ``(slot, mark, output_nr)``."""
 
+_NO_STEP: Step = ((0, 0), {}, ())
+
 
 class NodeWatch:
     """The hooks of one node."""
 
     __slots__ = ("_keeps", "_mark", "_session", "targets")
 
-    def __init__(self, session: Session, mark: Mark, targets: tuple[_Target | None, ...], keeps: bool) -> None:
+    def __init__(self, session: Session, mark: Mark, targets: Sequence[_Target | None], keeps: bool) -> None:
         self._session = session
         self._mark = mark
         self._keeps = keeps
@@ -38,34 +40,40 @@ class NodeWatch:
     def before(self, grads: Grads) -> None:
         """All gradients have arrived, and the rule runs now."""
         session = self._session
-        if not session.is_heard or (current := session.current_pass()) is None:
+        if (current := session.current_pass()) is None:
             return
-        began, node, mark = clock(), self._mark.node, self._mark
+        began, mark = clock(), self._mark
         with without_overrides():
-            values = tuple([
-                None if grad is None else _arrived(session, current, (node, nr), grad) for nr, grad in enumerate(grads)
-            ])  # fmt: skip
-            say_retained(session, mark, current)
+            places: dict[int, int] = {}
+            values: list[Value | None] = []
+            for nr, grad in enumerate(grads):
+                if grad is None:
+                    values.append(None)
+                else:
+                    places[here := address(grad)] = nr
+                    values.append(_arrived(session, current, (mark.node, nr), grad, here))
+            if mark.retained:
+                say_retained(session, mark, current)
             thread = session.thread
-            thread.steps.append((thread.during, tuple(map(_address, grads)), values))
-            thread.during = (current.number, node)
-            session.channel.say(StepStarted(current.number, node, values))
+            thread.steps.append((thread.during, places, values))
+            thread.during = (current.number, mark.node)
+            session.channel.say(StepStarted(current.number, mark.node, tuple(values)))
         session.spent += clock() - began
 
     def after(self, given: Grads, grads: Grads) -> None:
         """The rule has run."""
         session = self._session
-        if not session.is_heard or (current := session.current_pass()) is None:
+        if (current := session.current_pass()) is None:
             return
         began, say, node = clock(), session.channel.say, self._mark.node
         with without_overrides():
             if current.create_graph:
                 self._announce(given)
             thread = session.thread
-            step = thread.steps.pop() if thread.steps else ((0, 0), (), ())
+            step = thread.steps.pop() if thread.steps else _NO_STEP
             for target, grad in zip(self.targets, given, strict=False):
                 if target is not None and grad is not None:
-                    _flow(session, current, node, target, grad, _passed_on(step, grads, grad))
+                    _flow(session, current, node, target, grad, step, grads)
             if self._keeps and not current.retain_graph:
                 say(SavedFreed(node))
             say(StepFinished(current.number, node))
@@ -98,10 +106,10 @@ class LeafWatch:
     def after(self, given: Grads, grads: Grads) -> None:
         """It was added."""
         session, (grad,) = self._session, grads
-        if grad is None or not session.is_heard or (current := session.current_pass()) is None:
+        if grad is None or (current := session.current_pass()) is None:
             return
         with without_overrides():
-            part = _arrived(session, current, (self._mark.node, 0), grad)
+            part = _arrived(session, current, (self._mark.node, 0), grad, address(grad))
             total = self._leaf.grad
             if total is not None:
                 session.marks.own(total, self._leaf)
@@ -118,14 +126,13 @@ def watch_node(
 ) -> None:  # fmt: skip
     """Mark an announced node and attach its hooks; its ``next_functions`` lead to `ends`."""
     targets: list[_Target | None] = []
-    for place, (target, output_nr) in enumerate(ends):
+    for slot, (target, output_nr) in zip(operation.slots_of(len(ends)), ends, strict=True):
         if target is None:
             targets.append(None)
         else:
             target.uses += 1
-            targets.append((operation.slot(place), target, output_nr))
-    hooks = NodeWatch(session, mark, tuple(targets), keeps)
-    session.marks.put(node, mark, hooks)
+            targets.append((slot, target, output_nr))
+    session.marks.put(node, mark, NodeWatch(session, mark, targets, keeps))
 
 
 def watch_accumulator(session: Session, node: Any, mark: Mark, leaf: torch.Tensor) -> None:
@@ -143,32 +150,33 @@ def say_retained(session: Session, mark: Mark, current: Pass) -> None:
 
 
 def _flow(
-    session: Session, current: Pass, source: int, target: _Target, grad: torch.Tensor, known: Value | None
+    session: Session, current: Pass, source: int, target: _Target, grad: torch.Tensor, step: Step, grads: Grads
 ) -> None:
     """Say that one contribution arrived, and keep what the next one, or the node it arrives at, will ask for."""
     slot, mark, output_nr = target
     if current.needed is not None and mark.node not in current.needed:
         return
-    place = (mark.node, output_nr)
-    part = known or session.value(grad)
-    total = _sum(session, current, place, grad, mark.uses > 1)
-    current.arrived[place] = (part, address(grad)) if total is None else (total, 0)
+    place, here = (mark.node, output_nr), address(grad)
+    passed_on = step[1].get(here)
+    part = None if passed_on is None else _as_passed_on(step[2][passed_on], grads[passed_on], grad)
+    if part is None:
+        part = session.value(grad)
+    total = _sum(session, current, place, grad) if mark.uses > 1 or place in current.arrived else None
+    current.arrived[place] = (part, here) if total is None else (total, 0)
     session.channel.say(GradFlowed(current.number, source, slot, mark.node, output_nr, part, total))
 
 
-def _passed_on(step: Step, grads: Grads, given: torch.Tensor) -> Value | None:
+def _as_passed_on(value: Value | None, grad: torch.Tensor | None, given: torch.Tensor) -> Value | None:
     """The value of a gradient that a rule passes on as it was, or under another shape; None for a new one.
 
     Both are alive now, so that the same address means the same numbers.
     """
-    here = address(given)
-    for grad, captured_at, value in zip(grads, step[1], step[2], strict=False):
-        if value is None or grad is None or captured_at != here or grad.numel() != given.numel():
-            continue
-        if grad.shape == given.shape and grad.stride() == given.stride():
-            return value
-        if value.data is None and grad.dtype == given.dtype and _is_dense(grad) and _is_dense(given):
-            return Value(value.dtype, tuple(given.shape), None, value.stats)
+    if value is None or grad is None or grad.numel() != given.numel():
+        return None
+    if grad.shape == given.shape and grad.stride() == given.stride():
+        return value
+    if value.data is None and grad.dtype == given.dtype and _is_dense(grad) and _is_dense(given):
+        return Value(value.dtype, tuple(given.shape), None, value.stats)
     return None
 
 
@@ -177,7 +185,7 @@ def _is_dense(tensor: torch.Tensor) -> bool:
     return tensor.is_contiguous() or (tensor.dim() == 2 and tensor.t().is_contiguous())
 
 
-def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor, several: bool) -> Value | None:
+def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Value | None:
     """The sum so far, None for the first contribution; kept where more are to come, as the engine keeps its own."""
     before = current.sums.get(place)
     if before is not None:
@@ -189,23 +197,19 @@ def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor, sever
         return session.value(before)
     if place in current.arrived:  # a part that is not known: its consumer was never announced, or it has no numbers
         return Value(str(grad.dtype).removeprefix("torch."), tuple(grad.shape))
-    if several and not is_batch(grad):
+    if not is_batch(grad):
         with without_modes() if has_numbers(grad) else nullcontext():
             current.sums[place] = grad.detach().clone()
     return None
 
 
-def _arrived(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Value:
+def _arrived(session: Session, current: Pass, place: Edge, grad: torch.Tensor, here: int) -> Value:
     """The value of a complete gradient: as captured when it arrived, unless it is another one by now."""
     current.sums.pop(place, None)
     known = current.arrived.pop(place, None)
-    if known is not None and known[1] in (0, address(grad)):
+    if known is not None and known[1] in (0, here):
         return known[0]
     return session.value(grad)
-
-
-def _address(tensor: torch.Tensor | None) -> int:
-    return -1 if tensor is None else address(tensor)
 
 
 def address(tensor: torch.Tensor) -> int:
