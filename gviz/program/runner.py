@@ -22,9 +22,7 @@ from types import CodeType, ModuleType, TracebackType
 
 from gviz.errors import GvizError
 from gviz.program.undecodable import as_python_says
-from gviz.site import is_hidden
-
-_ADAPTERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "adapters", "")
+from gviz.site import is_hidden, of_listening
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +140,22 @@ def _own(traceback: TracebackType | None) -> TracebackType | None:
     """The part of a traceback that begins with the program's own first frame."""
     while traceback is not None and is_hidden(traceback.tb_frame.f_code.co_filename):
         traceback = traceback.tb_next
-    _leave_out_adapters(traceback)
-    return traceback
+    return _leave_out_listening(traceback)
 
 
-def _leave_out_adapters(traceback: TracebackType | None) -> None:
-    """Take out the frames by which gviz listens to a framework in the middle of its work."""
+def _leave_out_listening(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames by which gviz listens to a framework in the middle of its work."""
+    entries = []
     while traceback is not None:
-        after = traceback.tb_next
-        while after is not None and after.tb_frame.f_code.co_filename.startswith(_ADAPTERS):
-            after = after.tb_next
-        traceback.tb_next = after
-        traceback = after
+        entries.append(traceback)
+        traceback = traceback.tb_next
+    ours = of_listening([entry.tb_frame.f_code for entry in entries])
+    left = None
+    for place, entry in reversed([*enumerate(entries)]):
+        if place not in ours:
+            entry.tb_next = left
+            left = entry
+    return left
 
 
 _Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]

@@ -61,6 +61,15 @@ with warnings.catch_warnings():
         h.grad
     except UserWarning:
         print("raised")
+    try:
+        torch.nn.functional.softmax(h)
+    except UserWarning:
+        print("raised")
+for _ in range(2):
+    torch.nn.functional.softmax(h)
+torch.nn.functional.mse_loss(h, x)
+model[0].register_full_backward_hook(lambda module, given, grads: None)
+model(x).sum().backward()
 warnings.simplefilter("ignore")
 h.grad
 """,

@@ -136,9 +136,7 @@ def _words(grad_fn: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What nodes of one name keep for their rule: tensors by name, and the attributes that hold plain numbers, each with
-    the name its rule gives it.
-    """
+    """What nodes of one name keep for their rule: tensors by name, and plain numbers by attribute and by name."""
 
     grad_fn: str
     saved: tuple[str, ...]

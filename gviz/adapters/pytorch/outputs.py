@@ -94,7 +94,7 @@ def _unseen(session: Session, made: Any) -> Output:
         shape = tuple(made.shape) if made is not None else ()
     except RuntimeError:  # nested: its parts have shapes, it has none
         made = None
-    is_known = made is not None and all([size.__class__ is int for size in shape])
+    is_known = made is not None and set(map(type, shape)) <= {int}
     return Output(_without_numbers(made.dtype, shape) if is_known else None, session.channel.next_storage())
 
 

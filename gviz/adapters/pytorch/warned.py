@@ -1,7 +1,8 @@
 """Warnings of PyTorch's own code, at the line of the program that they are about.
 
-They are attributed to the innermost Python frame, which is gviz's while it listens. So what is shown for gviz's line is
-warned again for the program's, under the program's filters and its count of what was shown before.
+Those of its Python code count frames outwards: they count past those by which gviz listens. Those of its C++ code are
+attributed to the innermost Python frame, which is gviz's while it listens. So what is shown for gviz's line is warned
+again for the program's, under the program's filters and its count of what was shown before.
 """
 
 from __future__ import annotations
@@ -9,20 +10,27 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import wraps
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from gviz.adapters.pytorch.regions import replace
+from gviz.site import of_listening
 
 _HERE = str(Path(__file__).parent)
 _MODULE = re.escape(__package__ or "")
 
 
 def put_in(leaving: ExitStack) -> None:
-    """Hand on what would be shown for a line of this package to the frame that called it."""
-    before = warnings.showwarning
+    """Count past the frames of listening, and hand on what would be shown for a line of this package."""
+    before, warn = warnings.showwarning, warnings.warn
+
+    @wraps(warn)
+    def counted(message: Any, category: Any = None, stacklevel: int = 1, *more: Any, **options: Any) -> None:
+        warn(message, category, 1 + _up(sys._getframe(1), stacklevel), *more, **options)
 
     def show(message: Warning | str, category: type[Warning], filename: str, *where: Any, **more: Any) -> None:
         caller = _caller() if filename.startswith(_HERE) else None
@@ -36,6 +44,7 @@ def put_in(leaving: ExitStack) -> None:
     warnings.filterwarnings("always", module=_MODULE)
     ours = warnings.filters[0]
     replace(warnings, "showwarning", show, leaving)
+    replace(warnings, "warn", counted, leaving)
 
     def put_back() -> None:
         if ours in warnings.filters:
@@ -44,9 +53,24 @@ def put_in(leaving: ExitStack) -> None:
     leaving.callback(put_back)
 
 
+def _up(frame: FrameType, level: int) -> int:
+    """How many frames up from here is what would be `level` frames up if nobody listened."""
+    own = list(_own_frames(frame))
+    return own[level - 1][0] if 0 < level <= len(own) else level
+
+
 def _caller() -> FrameType | None:
-    """The innermost frame that is not of this package, nor of Python's machinery for warnings."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith((_HERE, warnings.__file__)):
+    """The innermost frame that is not there because gviz listens, nor of Python's machinery for warnings."""
+    own = (frame for _, frame in _own_frames(sys._getframe(2)))
+    return next((frame for frame in own if frame.f_code.co_filename != warnings.__file__), None)
+
+
+def _own_frames(innermost: FrameType) -> Iterator[tuple[int, FrameType]]:
+    """The frames from here outwards that there would be if nobody listened, each with how far up it is, from 1."""
+    frames: list[FrameType] = []
+    frame: FrameType | None = innermost
+    while frame is not None:
+        frames.append(frame)
         frame = frame.f_back
-    return frame
+    ours = of_listening([frame.f_code for frame in reversed(frames)])
+    return ((up, frame) for up, frame in enumerate(frames, 1) if len(frames) - up not in ours)
