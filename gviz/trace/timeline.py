@@ -282,6 +282,11 @@ class Timeline(Outline, Played):
         """The text of a source file as it was when the program ran, if it was kept."""
         return self._log.sources.get(path)
 
+    @property
+    def sources(self) -> Mapping[str, str | None]:
+        """The texts of all source files that something was made in, by path."""
+        return self._log.sources
+
     def stack(self, number: int) -> tuple[Frame, ...]:
         """A call stack of the program, innermost frame first."""
         return self._log.stacks.get(number, ())

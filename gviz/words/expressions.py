@@ -14,7 +14,7 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
 from gviz.where import CHANGES, guarded
-from gviz.where.guarded import FUNCTIONS, Numbers, bound_names
+from gviz.where.guarded import FUNCTIONS, OF_NUMPY, Numbers, bound_names
 from gviz.words.names import NamedNodes
 
 _NUMBERED = re.compile(r"""("[^"]*"|'[^']*')|#(\d{1,18})\b""")
@@ -59,10 +59,20 @@ def as_value(result: Any) -> Value | None:
 def parsed(text: str) -> ast.Expression:
     """Read an expression; GvizError for what is none."""
     try:
-        return guarded.parsed(_NUMBERED.sub(_numbered, text.strip()))
+        tree = guarded.parsed(_NUMBERED.sub(_numbered, text.strip()))
     except guarded.Refused:
         hint = "x.grad, #4, x * 2, norm(x.grad), net.fc1.weight.grad"
         raise GvizError(f"{clipped(text, 40) or 'nothing'} is no expression", hint=hint, exit_code=2) from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
+            raise _no_function(node.func.id)
+    return tree
+
+
+def _no_function(name: str) -> GvizError:
+    known = ", ".join(sorted(FUNCTIONS.keys() - {"np"}))
+    hint = f"np.{name}" if name in OF_NUMPY else f"there are {known}, and np's own"
+    return GvizError(f"there is no function {clipped(name, 40)}", hint=hint, exit_code=2)
 
 
 def _numbered(found: re.Match[str]) -> str:

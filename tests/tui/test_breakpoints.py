@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from driving import after, app_of, transcript
 from recording import events_of
-from stories import chain, demo, failed, iterations
+from stories import SOURCE, chain, demo, failed, iterations
 
 import gviz.engine as torch
 from gviz.errors import GvizError
@@ -130,6 +130,10 @@ def test_a_session_in_lines():
 def test_what_can_never_stop_says_so():
     assert "never stops" in transcript(demo(), "break nosuch")
     assert "never stops" not in transcript(demo(), "break x", "break on nan")
+    lines = len(SOURCE.splitlines())
+    assert f"(demo.py has {lines} lines, so it never stops)" in transcript(demo(), "break demo.py:99")
+    assert "demo.py has" not in transcript(demo(), f"break demo.py:{lines}")
+    assert "line 3 is :3" in transcript(demo(), "break 3")
 
 
 def test_trouble_with_a_condition_stops_and_says_why():
@@ -275,7 +279,12 @@ def test_an_expression_may_have_a_condition_and_last_and_first_find_its_changes(
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("3 + 4", "names no tensor"), ("x.max().tofile()", "no expression"), ("x(1)(2)", "no expression")],
+    [
+        ("3 + 4", "names no tensor"),
+        ("x.max().tofile()", "no expression"),
+        ("[x][0](1)", "no expression"),
+        ("where(x > 2, 1, 0)", "no function where"),
+    ],
 )
 def test_what_is_no_expression_over_tensors_is_refused_and_takes_no_number(text, why):
     breakpoints = Breakpoints(demo())

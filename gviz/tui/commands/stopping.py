@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import PurePath
 from string import Formatter
 
 from gviz.errors import GvizError
@@ -95,7 +96,19 @@ def _never(breakpoints: Breakpoints, made: Breakpoint) -> str:
         return ""
     if made.stop.finding is not None:
         return " (nothing of that kind is found yet)" if breakpoints.growing else " (nothing of that kind is found)"
-    return _NOT_YET if breakpoints.growing else _NEVER
+    if made.stop.place is not None and made.stop.place.word.isdigit() and made.stop.place.kind == "word":
+        return f" (nothing is called {made.stop.place.word}; line {made.stop.place.word} is :{made.stop.place.word})"
+    return _behind_its_file(breakpoints.timeline, made) or (_NOT_YET if breakpoints.growing else _NEVER)
+
+
+def _behind_its_file(timeline: Timeline, made: Breakpoint) -> str:
+    """What to say of a line that its file has not."""
+    place = made.stop.place
+    if place is None or place.kind != "line":
+        return ""
+    known = [text for path, text in timeline.sources.items() if text and place.word in ("", path, PurePath(path).name)]
+    most = max((len(text.splitlines()) for text in known), default=place.number)
+    return f" ({shown(place.word) or 'the file'} has {most} lines, so it never stops)" if most < place.number else ""
 
 
 def condition(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
