@@ -354,7 +354,8 @@ class Warned(Event, frozen=True):
 
 
 class Failed(Event, frozen=True):
-    """The program raised and did not catch: error class, message, node at fault (0: none), the printed traceback."""
+    """The program raised and did not catch, or was shown after it (``post_mortem``): error class, message, node at
+    fault (0: none), the printed traceback."""
 
     error: str
     message: str

@@ -64,6 +64,9 @@ def post_mortem() -> None:
 
     Under ``gviz run`` the program stops here. Raises GvizError if nothing was recorded.
     """
+    error, active = sys.exception(), _active()
+    if error is not None and active is not None:
+        active.fail(error)
     if _held("post-mortem"):
         return
     if recording.latest is None:

@@ -55,6 +55,27 @@ def test_by_itself_the_program_records_from_there_and_shows_it(tmp_path):
     assert "gviz: recorded to" in done.stderr
 
 
+FAILING = """\
+import gviz, gviz.engine as torch
+x = torch.tensor([2.0, 3.0], requires_grad=True)
+try:
+    x.backward()
+except RuntimeError:
+    gviz.post_mortem()
+    gviz.post_mortem()
+    raise
+"""
+
+
+def test_a_post_mortem_says_what_the_error_was_and_the_recording_says_it_once(tmp_path):
+    (tmp_path / "program.py").write_text(FAILING)
+    said = "event 2, failed: the program failed with RuntimeError: grad can be implicitly created only for scalar"
+    code, out, _ = gviz("run", "program.py", cwd=tmp_path, stdin="c\nc\nc\nwhy error\n", env=environment(tmp_path))
+    assert code == 1
+    assert out.count("the program failed with") == 1
+    assert out.index(said) < out.index("post_mortem() at program.py:6 in <module>") < out.index("try: make one number")
+
+
 def test_without_a_recording_there_is_no_post_mortem(tmp_path, monkeypatch):
     monkeypatch.setattr("gviz.trace.recording.record.latest", None)
     with pytest.raises(GvizError, match="nothing was recorded"):

@@ -56,6 +56,7 @@ class Recording(Displayed):
         self._known_by: list[Callable[[object], int]] = []
         self._through: Callable[[TraceWriter], Listener] = _straight
         self._writer: TraceWriter | None = None
+        self._told: BaseException | None = None
         self._open = ExitStack()
         self._joined = ExitStack()  # left by the thread that closes: a framework may keep things for each thread
 
@@ -152,6 +153,15 @@ class Recording(Displayed):
         """Whether it is the recording in progress."""
         return self._writer is not None and emit.channel is self.channel
 
+    def fail(self, error: BaseException) -> None:
+        """Say that the program has failed with an error, once: it may go on, and raise the error again."""
+        if error is not self._told and self.active:
+            self._told = error
+            stack = self.channel.stack_number(raised_at(error.__traceback__))
+            text = message(error)
+            node = self._writer.failing_node(text) if self._writer is not None else 0
+            self.channel.say(Failed(type(error).__name__, text, node, stack, printed(error)))
+
     def flush(self) -> None:
         """Bring everything said so far into the file."""
         if self._writer is not None:
@@ -171,16 +181,10 @@ class Recording(Displayed):
 
     def _end(self, error: BaseException | None) -> None:
         try:
-            if error is not None and emit.channel is self.channel:
-                self._fail(error)
+            if error is not None:
+                self.fail(error)
         finally:
             self._open.close()
-
-    def _fail(self, error: BaseException) -> None:
-        stack = self.channel.stack_number(raised_at(error.__traceback__))
-        text = message(error)
-        node = self._writer.failing_node(text) if self._writer is not None else 0
-        self.channel.say(Failed(type(error).__name__, text, node, stack, printed(error)))
 
     def _detached(self, trouble: str) -> None:
         self._ended()
