@@ -27,8 +27,11 @@ from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.widgets.output import OutputPanel
 
 TICK_SECONDS = 0.2
-GROWN_ENOUGH = 1.2
-"""How much larger a graph must be before the panels may change places: that lays out the whole screen."""
+
+
+def room_for(nodes: int) -> int:
+    """How many nodes the panels make room for where there are so many: changing places lays out the whole screen."""
+    return nodes + max(4, nodes // 4)
 
 
 class Reported(Message):
@@ -66,7 +69,6 @@ class LiveScreen(DebuggerScreen):
         """Whether the user has left only to run the program again."""
         self._queue = deque(map(parse, commands))
         self._ticking: Timer | None = None
-        self._known_nodes = 0
 
     def on_mount(self, event: events.Mount | None = None) -> None:
         """Let the program begin, once its breakpoints are set."""
@@ -215,8 +217,8 @@ class LiveScreen(DebuggerScreen):
         """Let the panels know of everything that has happened."""
         nodes = len(self.timeline.nodes)
         self.length = len(self.timeline)
-        if nodes > self._known_nodes * GROWN_ENOUGH:
-            self._known_nodes = nodes
+        if nodes > self.panels.room:
+            self.panels.room = room_for(nodes)
             self.call_after_refresh(self.panels.fit)
 
     def show_arrival(self, stop: Arrival) -> None:

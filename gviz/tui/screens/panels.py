@@ -42,6 +42,8 @@ class Panels:
         self._tab = "source"
         self._zoomed = ""
         self._leading = "tape"
+        self.room = 0
+        """So many nodes there is to be room for in the tape, also if there are fewer by now."""
 
     @property
     def too_small(self) -> bool:
@@ -138,5 +140,5 @@ class Panels:
             screen.query_one(f"#{row}").display = "small" not in shown
         screen.query_one("#happening").display = says_what_happened(*screen.app.size)
         screen.query_one("#keys").display = "small" not in shown and not screen.query_one(Prompt).display
-        rows = len(screen.timeline.nodes) + 3
+        rows = max(len(screen.timeline.nodes), self.room) + 3
         screen.query_one(Tape).styles.max_height = rows if "graph" in shown else None

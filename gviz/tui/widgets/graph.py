@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from gviz.events import GradFlowed
 from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.cells.moments import Moments
 from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -59,11 +60,12 @@ class GraphCanvas(Painted, can_focus=True):
         self._glyphs = glyphs
         self._breakpoints = breakpoints or Breakpoints(timeline)
         self._drawings = Drawings(timeline, folds or Folds(timeline), glyphs)
+        self._heading = ""
         self._awaited: int | None = None  # the box to bring into view when what has changed is drawn
 
     def on_mount(self) -> None:
         """Name the panel."""
-        self.border_title = numbered("graph", "Graph")
+        self._entitle("")
 
     def fits(self, width: int, height: int) -> bool:
         """Whether the whole graph of the moment could be seen in an area."""
@@ -188,16 +190,25 @@ class GraphCanvas(Painted, can_focus=True):
             held = kept_in_view(self.drawing, drawing, self.view)
             before = self.scroll_offset - Offset(self.margin, 0)
             self.drawing, self.said = drawing, "" if drawing.shape.places else self._nothing()
-            said = self._drawings.title(shown)
-            self.border_title = numbered("graph", f"Graph, {said}" if said else "Graph")
-            size = Size(drawing.canvas.layout.width, drawing.canvas.layout.height)
-            self.set_reactive(Widget.virtual_size, size)  # one that is watched makes Textual lay out the whole screen
-            self._scroll_update(size)
-            self.forget_rows()
+            self._entitle(self._drawings.title(shown))
+            size = self._extent(drawing)
+            if size != self.virtual_size:
+                self.set_reactive(Widget.virtual_size, size)  # a watched one makes Textual lay out the whole screen
+                self._scroll_update(size)
             self._hold(held, before)
-            self.refresh()
         self.dress()
-        self.redraw(drawing)
+        self.redraw()
+
+    def _extent(self, drawing: Moments) -> Size:
+        """How far can be scrolled: while a graph grows beyond the view, there is room below for the next boxes."""
+        layout, view = drawing.canvas.layout, self.scrollable_content_region
+        room = view.height // 2 if self._timeline.growing and layout.height > view.height else 0
+        return Size(layout.width, layout.height + room)
+
+    def _entitle(self, said: str) -> None:
+        title = numbered("graph", f"Graph, {said}" if said else "Graph")
+        if title != self._heading:  # setting a title draws the whole panel anew
+            self.border_title = self._heading = title
 
     def _hold(self, held: tuple[PlacedBox, PlacedBox] | None, before: Offset) -> None:
         """Let a box stay where it was on the screen, although the boxes around it are laid out anew."""

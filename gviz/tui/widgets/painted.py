@@ -69,28 +69,22 @@ class Painted(Panned):
         """One visible row."""
         left, top = self.scroll_offset
         width, row = self.size.width, y + int(top)
-        if self.drawing is None or row >= self.drawing.canvas.layout.height:
-            said = Strip([Segment(self.said if y == 0 else "", self._style("muted"))])
-            return said.adjust_cell_length(width, self._style(""))
-        if row not in self.dressed:
-            self.dress()
         if left != self._strips_left or len(self._strips) > KEPT_STRIPS:
             self._strips.clear()
             self._strips_left = int(left)
         strip = self._strips.get(row)
         if strip is None or strip.cell_length != width:
-            strip = self._strips[row] = self._strip(self.drawing, row, int(left), width)
+            strip = self._strips[row] = self._painted(row)
         return strip
 
-    def redraw(self, drawing: Moments) -> None:
-        """Ask for those visible rows to be painted that look different from what was painted last."""
-        left, top = int(self.scroll_offset.x), int(self.scroll_offset.y)
-        rows = range(top, min(top + self.size.height, drawing.canvas.layout.height))
-        fresh = {row: self._strip(drawing, row, left, self.size.width) for row in rows}
+    def redraw(self) -> None:
+        """Ask for those visible rows to be painted that look different from what was painted last, of any drawing."""
+        top = int(self.scroll_offset.y)
+        fresh = {row: self._painted(row) for row in range(top, top + self.size.height)}
         for row, strip in fresh.items():
             if self._strips.get(row) != strip:
                 self.refresh(Region(0, row - top, self.size.width, 1))
-        self._strips, self._strips_left = fresh, left
+        self._strips, self._strips_left = fresh, int(self.scroll_offset.x)
 
     def pointed(self, event: events.MouseEvent) -> int:
         """The node whose box is under the mouse, or 0."""
@@ -116,9 +110,16 @@ class Painted(Panned):
         keys = sorted(self.drawing.boxes(node), key=lambda key: len(str(key)))
         return self.drawing.canvas.layout.places[keys[0]] if keys else None
 
-    def _strip(self, drawing: Moments, row: int, left: int, width: int) -> Strip:
+    def _painted(self, row: int) -> Strip:
+        """A row of the drawing as it looks now, blank below its last one."""
+        drawing, width = self.drawing, self.size.width
+        if drawing is None or row >= drawing.canvas.layout.height:
+            said = Strip([Segment("" if row else self.said, self._style("muted"))])
+            return said.adjust_cell_length(width, self._style(""))
+        if row not in self.dressed:
+            self.dress()
         margin = self.margin
-        line = drawing.canvas.line(row, left, width - margin)
+        line = drawing.canvas.line(row, int(self.scroll_offset.x), width - margin)
         segments = [Segment(text, self._style(style)) for text, style in line]
         return Strip([Segment(" " * margin, self._style("")), *segments] if margin else segments, width)
 

@@ -106,6 +106,8 @@ class Lines(Styled, ScrollView, can_focus=True):
         room = self.scrollable_content_region
         self._count = count
         size = Size(max(width, room.width), max(count, room.height))
+        if size == self.virtual_size:  # scrollbars are painted whole, whether they look different or not
+            return
         if self.styles.auto_dimensions:
             self.virtual_size = size
         else:
