@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from gviz import events as e
@@ -37,6 +37,8 @@ class Facts:
         self.ops: dict[int, e.OpSeen] = {}
         self.stacks: dict[int, tuple[Frame, ...]] = {}
         self.scopes: dict[int, str] = {}
+        self.parents: dict[int, int] = {}
+        self.parameters: set[int] = set()
         self.given: dict[int, str] = {}
         self.gradients: set[int] = set()
         self.kinds: list[Kind] = [Kind(0, 0, 0)]
@@ -65,6 +67,14 @@ class Facts:
     def number_of(self, node: int) -> int:
         """The place in `kinds` of a node's kind, 0 for a node that was never announced."""
         return self.kind_of[node] if 0 <= node < len(self.kind_of) else 0
+
+    def outermost(self, node: int, paths: Collection[str]) -> int:
+        """The outermost module call with one of these paths that a node was made in, 0 if there is none."""
+        scope, found = self.kinds[self.number_of(node)].scope, 0
+        while scope:
+            found = scope if self.scopes.get(scope) in paths else found
+            scope = self.parents.get(scope, 0)
+        return found
 
     def storages(self, node: int) -> tuple[int, ...]:
         """The memory that a node's outputs lie in."""
@@ -105,6 +115,8 @@ class Facts:
             if self.keep_values:
                 first = outputs[0]
                 self.values[node] = Remembered(first.value, first.storage, first.strides is None and not first.offset)
+        if event.kind == "parameter":
+            self.parameters.add(node)
         if event.attrs and any(name == "grad_of" for name, _ in event.attrs):
             self.gradients.add(node)
 
@@ -121,6 +133,7 @@ class Facts:
 
     def _entered(self, event: e.ScopeEntered) -> None:
         self.scopes[event.scope] = event.name
+        self.parents[event.scope] = event.parent
 
     def _op(self, event: e.OpSeen) -> None:
         self.ops[event.op] = event

@@ -2,8 +2,8 @@
 
 The gate stands between a `Channel` and the writer of the trace. It follows what happens just far enough to stop where a
 `Timeline` of the same events would stop: live stepping and stepping through a recording meet the same moments. An event
-is handed on first and then the program is held, with one exception: `finish` runs to the end of a phase, which only the
-next phase's first event shows, and that one waits outside.
+is handed on first and then the program is held, with one exception: the end of a phase, for `finish`, or of a closed
+module, for `next`, which only the first event after it shows, and that one waits outside.
 
 All threads of the program wait where one of them is held: each says its next event behind the same lock.
 """
@@ -57,6 +57,8 @@ class Gate:
         self._bad_seen = False
         self._computed = False
         """Whether an optimizer has computed something in a step that is not over."""
+        self._inside = 0
+        """The closed module call whose nodes are going through, while `next` takes them for one."""
         self._asked_of = 0
         """The stack of the node of which the debugger was asked last, while its statement may go on."""
         self._take_up(first)
@@ -113,6 +115,9 @@ class Gate:
             self._facts.learn(event)
             self._hand_on(event)
             return
+        if self._inside and self._leaves(event):
+            self._inside = 0
+            self._counted()
         before = self._depth
         if kind in _FOLLOWED:
             self._follow(event, kind)
@@ -124,7 +129,9 @@ class Gate:
             self._counted()
         elif self._nodes:
             if self._is_whole_node(kind, before):
-                self._counted()
+                self._inside = self._inside or self._facts.outermost(subject(event)[0], self._closed)
+                if not self._inside:
+                    self._counted()
         else:
             tests = self._tests.get(kind, ())
             if tests or self._asked_of:
@@ -160,6 +167,17 @@ class Gate:
         part = self._in_optimizer()
         self._computed |= part
         return not part
+
+    def _leaves(self, event: e.Event) -> bool:
+        """Whether this event comes after all that the closed call in progress does, forward or in a pass."""
+        match event:
+            case e.ScopeLeft(scope=scope):
+                return scope == self._inside
+            case e.GradAccumulated(node=node) if node in self._facts.parameters:
+                return False
+            case e.StepStarted(node=node) | e.GradAccumulated(node=node) | e.GradCaptured(node=node):
+                return self._facts.outermost(node, self._closed) != self._inside
+        return isinstance(event, e.BackwardFinished | e.Failed)
 
     def _counted(self) -> None:
         self._left -= 1
@@ -203,6 +221,7 @@ class Gate:
         self._wished_at = self.count
         self._every = wish.mode == "step"
         self._nodes = wish.mode == "next"
+        self._closed, self._inside = frozenset(wish.closed), 0
         self._until_phase_ends = wish.mode == "finish" and not self._scope
         self._tests = self._tests_of(wish)
 

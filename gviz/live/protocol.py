@@ -28,7 +28,8 @@ code says so."""
 class Wish(msgspec.Struct, frozen=True, array_like=True):
     """How the program is to run on: `count` times by a mode, or to the next event of a node or of its `storages`.
 
-    `stops` are breakpoints as `gviz.where.stop` reads them; only `continue` looks at them.
+    `stops` are breakpoints as `gviz.where.stop` reads them; only `continue` looks at them. `closed` are the paths of
+    modules of which each call counts as one node; only `next` looks at them.
     """
 
     mode: Mode
@@ -36,6 +37,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     node: int = 0
     storages: tuple[int, ...] = ()
     stops: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):

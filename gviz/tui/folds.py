@@ -49,6 +49,15 @@ class Folds:
         self._graph: _Known | None = None
         self._folded: tuple[CallGraph, Closed, dict[int, int]] | None = None
 
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """The modules of which each call counts as one node."""
+        return tuple(sorted(path for path in self._wanted.closed if isinstance(path, str) and path != OPTIMIZER))
+
+    def close_as(self, other: Folds) -> None:
+        """Close what is closed there, of a recording of the same program."""
+        self._wanted = Filter(other._wanted.closed)
+
     def wanted(self, iteration: Iteration) -> Filter:
         """What is asked for in an iteration."""
         unseen = len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
@@ -156,7 +165,7 @@ class Folds:
             return {}
         closed, graph = self.wanted(iteration).closed, self.graph(iteration)
         if self._folded is None or self._folded[0] is not graph or self._folded[1] != closed:
-            groups = fold(graph, Filter(closed)).groups
+            groups = reversed(fold(graph, Filter(closed)).groups)  # what calls share is done with the first, in a pass
             inside = {node: group.call.scope for group in groups for node in (*group.inner, *group.parameters)}
             self._folded = graph, closed, inside
         return self._folded[2]

@@ -19,11 +19,11 @@ from gviz.live.session import ControlledProgram, Ended, Report, Written, exit_co
 from gviz.plain_text import clipped
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands.saving import lasting
 from gviz.tui.commands.table import BY_NAME
-from gviz.tui.cursor import Arrival, Cursor
+from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command
+from gviz.tui.session import Session
 
 REFRESH_SECONDS = 0.05
 QUIET_SECONDS = 0.5
@@ -55,10 +55,11 @@ class Errand:
 class Live:
     """One program under control, from its start to its end."""
 
-    def __init__(self, session: ControlledProgram, cursor: Cursor) -> None:
-        self.session = session
-        self.cursor = cursor
-        self.timeline = cursor.timeline
+    def __init__(self, program: ControlledProgram, session: Session) -> None:
+        self.session = program
+        self.cursor = session.cursor
+        self.timeline = session.timeline
+        self._folds = session.folds
         self._grow(growing=True)
         self.running = False
         """Whether the program runs, as far as its reports were heard: the session may know of later ones."""
@@ -115,6 +116,8 @@ class Live:
             wish = Wish(mode, node=node, storages=tuple({output.storage for output in outputs}))
         elif mode == "continue":
             wish = Wish(mode, stops=self._stops())
+        elif mode == "next":
+            wish = Wish(mode, count=wish.count, closed=self._folds.closed)
         one_by_one = mode not in ("step", "next")
         self._send(Errand(name, self.cursor.position, wish, max(command.count, 1) if one_by_one else 1))
 
@@ -229,11 +232,14 @@ def code_of(session: ControlledProgram) -> int:
     return exit_code(session.ended) if session.ended is not None and not session.stopped else 0
 
 
-def kept(old: Breakpoints, new: Breakpoints) -> None:
-    """Set the breakpoints of one run in the next: they go by what is written, names and lines."""
-    for one in old.listed:
-        made = new.add(lasting(old.timeline, one.stop), once=one.once, message=one.message)
+def kept(old: Session, new: Session) -> None:
+    """Set in the next run what was set in one: breakpoints, which go by what is written, watches, closed modules."""
+    for one in old.cursor.breakpoints.listed:
+        made = new.cursor.breakpoints.add(lasting(old.timeline, one.stop), once=one.once, message=one.message)
         made.enabled, made.ignored, made.commands = one.enabled, one.ignored, one.commands
+    new.cursor.asker.watched = [*old.cursor.asker.watched]
+    new.folds.close_as(old.folds)
+    new.settings = old.settings
 
 
 def _at(place: str) -> str:

@@ -33,6 +33,7 @@ def debug(
     input: TextIO,
     output: TextIO,
     *,
+    title: str,
     first: Mode,
     opening: Sequence[str] = (),
 ) -> int:
@@ -41,7 +42,7 @@ def debug(
     Where the input ends the program runs on to its end. Its exit code is given, or 2 where that is 0 but a command was
     refused that nobody typed.
     """
-    conversation = _Conversation(launch, first, output)
+    conversation = _Conversation(launch, title, first, output)
     talk = partial(plain.converse, conversation.reader, conversation.answer, output=output)
     refused = talk(texts=echoed(opening, output)).refused
     conversation.begin()
@@ -69,8 +70,9 @@ def _asked(input: TextIO, output: TextIO) -> str:
 class _Conversation:
     """Sentences about one program, and about its next run."""
 
-    def __init__(self, launch: Launch, first: Mode, output: TextIO) -> None:
+    def __init__(self, launch: Launch, title: str, first: Mode, output: TextIO) -> None:
         self._launch = launch
+        self._title = title
         self._first = first
         self._output = output
         self.reader = Reader()
@@ -126,18 +128,18 @@ class _Conversation:
 
     def restart(self) -> Iterator[str]:
         """Run the program again with the same breakpoints."""
-        before = self.live
-        before.session.stop()
+        before = self._session
+        self.live.session.stop()
         self._start()
-        kept(before.cursor.breakpoints, self.live.cursor.breakpoints)
+        kept(before, self._session)
         self.live.begin(self._first)
         yield from self._until_it_stands(_CONTINUE)
 
     def _start(self) -> None:
         self._reports: SimpleQueue[Report] = SimpleQueue()
         started = self._launch(self._reports.put, SIZE)
-        self.live = Live(started.session, Cursor(started.timeline, 0))
-        self._session = Session(self.live.cursor, glyphs(ascii=wants_ascii()))
+        self._session = Session(Cursor(started.timeline, 0), glyphs(ascii=wants_ascii()), self._title)
+        self.live = Live(started.session, self._session)
         self.reader.breakpoints = self.live.cursor.breakpoints
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed = ""

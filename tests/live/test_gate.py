@@ -12,6 +12,7 @@ from stories import Story
 import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
+from gviz.engine import nn
 from gviz.live.debuggee import in_optimizer
 from gviz.live.gate import Gate
 from gviz.live.protocol import Wish
@@ -19,6 +20,7 @@ from gviz.trace import navigation
 from gviz.trace.log import MemoryLog
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
+from gviz.tui.folds import Folds
 from gviz.where import stop
 
 MOVES = {
@@ -392,3 +394,39 @@ def test_next_goes_through_all_that_an_optimizer_computes():
     assert held.count(("optimizer", e.OptimizerStepped)) == 2
     assert len([kind for kind, _ in held if kind == "optimizer"]) == 2
     assert [timeline.event(n).kind for n in stops if type(timeline.event(n)) is e.NodeCreated] == ["leaf", "op", "op"]
+
+
+def trained(layers, *, twice):
+    def train():
+        parts = [part for _ in range(layers) for part in (nn.Linear(2, 2), nn.Tanh())]
+        net = nn.Sequential(*parts)
+        x = torch.ones(1, 2, requires_grad=True)
+        for _ in range(2):
+            out = net(net(x)) if twice else net(x)
+            out.sum().backward()
+
+    return events_of(train)
+
+
+TRAINED = {twice: trained(2, twice=twice) for twice in (False, True)}
+PATHS = ["Sequential", *(f"Sequential.{number}" for number in range(4))]
+
+
+@given(st.booleans(), st.sets(st.sampled_from(PATHS)), st.integers(0, 60), st.integers(1, 3))
+@laws
+def test_a_closed_module_is_one_next_as_in_the_recording(twice, paths, begin, count):
+    events = TRAINED[twice]
+    timeline = Timeline(MemoryLog(events))
+    folds = Folds(timeline)
+    for path in paths:
+        folds.close(0, path)
+    first_call = next(n for n in range(1, len(timeline)) if isinstance(timeline.event(n), e.ScopeEntered))
+    n = min(first_call + begin, len(timeline) - 1)
+    wishes = [Wish("step", count=n), *[Wish("next", count=count, closed=folds.closed)] * 80]
+    stops = before_the_end(held(events, *wishes), events)[1:]
+    for stop_at in stops:
+        for _ in range(count):
+            n = folds.next_node(timeline, n)
+        assert n <= stop_at, "it was held within a closed module"
+        assert not [end for end in timeline.node_ends if n < end <= stop_at], "it was held a node too late"
+    assert folds.next_node(timeline, n) == len(timeline) or count > 1

@@ -34,6 +34,11 @@ def test_the_program_stands_still_between_commands_and_its_past_is_replay(tmp_pa
     assert "| step" not in out
 
 
+def test_another_run_keeps_what_was_watched(tmp_path):
+    _, out, _ = live(tmp_path, commands="watch x * 2\nrun\nquit\n")
+    assert out.count("watch: x * 2 = 4") == 1
+
+
 def test_the_program_runs_to_its_end_where_the_commands_end(tmp_path):
     code, out, _ = live(tmp_path, commands="type Ada\n")
     assert code == 5

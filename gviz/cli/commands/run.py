@@ -63,15 +63,15 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
         from gviz.cli.launch import Launcher
         from gviz.tui import live_plain
 
-        launch = Launcher(program)
+        launch, title = Launcher(program), " ".join(program.argv)
         if plain:
             code = live_plain.debug(
-                launch, opening.commands, sys.stdin, sys.stdout, first=first, opening=opening.breaks
+                launch, opening.commands, sys.stdin, sys.stdout, title=title, first=first, opening=opening.breaks
             )
         else:
             code = tui.debug_live(
                 launch,
-                title=" ".join(program.argv),
+                title=title,
                 first=first,
                 ascii=terminal.needs_ascii(asked=settings.ascii),
                 theme=settings.theme,

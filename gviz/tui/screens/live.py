@@ -62,7 +62,7 @@ class LiveScreen(DebuggerScreen):
         self._opened_with = ""
         started = launch(self._report, size)
         super().__init__(started.timeline, title, 0, glyphs, opening=opening, config=config)
-        self.live = Live(started.session, self.cursor)
+        self.live = Live(started.session, self.session)
         self._launch = launch
         self._first = first
         self.restarts = False
@@ -85,8 +85,7 @@ class LiveScreen(DebuggerScreen):
         """The screen for another run of the program, which ends this one."""
         self.live.session.stop()
         screen = LiveScreen(self._launch, self.program, self.glyphs, first=self._first, size=size, config=self._config)
-        screen.session.settings = self.session.settings
-        kept(self.cursor.breakpoints, screen.cursor.breakpoints)
+        kept(self.session, screen.session)
         return screen
 
     def on_unmount(self) -> None:
