@@ -8,8 +8,9 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
-BOTTOM = {"notice", "errors", "plain_text", "values", "site", "numbers", "display"}
+BOTTOM = {"arguments", "notice", "errors", "plain_text", "values", "site", "numbers", "display"}
 MAY_IMPORT = {
+    "arguments": {"errors"},
     "notice": {"plain_text"},
     "errors": set(),
     "crash": {"errors"},

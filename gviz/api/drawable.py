@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gviz import frameworks
+from gviz import arguments, frameworks
 from gviz.render.request import last_moment
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     OneTensor: TypeAlias = Tensor | ForeignTensor
     Drawable: TypeAlias = str | os.PathLike[str] | Timeline | OneTensor | tuple[OneTensor, ...] | OfEngine
+    Named: TypeAlias = list[tuple[str, Any]]
     Params: TypeAlias = Mapping[str, OneTensor] | Iterable[tuple[str, OneTensor]]
 
 
@@ -47,25 +48,34 @@ def drawn(thing: Any, params: Params | None = None) -> Drawn:
     A tensor that the latest recording knows is drawn from that, any other from its graph as it stands. A recording in
     progress is drawn as far as it is. `params` gives tensors their names.
     """
+    named = _named(params or ())
     if isinstance(thing, Timeline):
         return Drawn(thing, last_moment(thing))
     if isinstance(thing, str | os.PathLike):
         timeline = load(thing)
         return Drawn(timeline, last_moment(timeline), title=Path(thing).name)
-    return _from_recording(thing, params or ()) or _as_it_stands(thing, params or ())
+    return _from_recording(thing, named) or _as_it_stands(thing, named)
 
 
-def _as_it_stands(thing: Any, params: Any) -> Drawn:
-    events = frameworks.events_behind(thing if isinstance(thing, tuple) else (thing,), params)
+def _named(params: object) -> Named:
+    named = arguments.pairs("params", params)
+    for name, given in named:
+        if not hasattr(given, "grad_fn"):
+            raise arguments.refused(f"params[{name!r}]", given, "a tensor")
+    return named
+
+
+def _as_it_stands(thing: Any, named: Named) -> Drawn:
+    events = frameworks.events_behind(thing if isinstance(thing, tuple) else (thing,), named)
     if events is None:
         from gviz.engine.behind import events_behind  # only what is the engine's needs it
 
-        events = events_behind(thing, params)
+        events = events_behind(thing, named)
     timeline = Timeline(MemoryLog(events))
     return Drawn(timeline, len(timeline), recorded=False, title="graph")
 
 
-def _from_recording(thing: object, params: Params) -> Drawn | None:
+def _from_recording(thing: object, named: Named) -> Drawn | None:
     """A tensor in the recording that was begun last; None if that does not know it, or is not at hand any more."""
     latest = recording.latest
     node = latest.node_of(thing) if latest is not None else 0
@@ -78,10 +88,6 @@ def _from_recording(thing: object, params: Params) -> Drawn | None:
         return None
     own, end = timeline.iterations[timeline.info(node).iteration], last_moment(timeline)
     n = end if own.start <= end <= own.end else own.end
-    names = {latest.node_of(tensor): name for name, tensor in _pairs(params)}
+    names = {latest.node_of(tensor): name for name, tensor in named}
     new = {known: name for known, name in names.items() if known in timeline and timeline.info(known).name != name}
     return Drawn(Timeline(with_names(log, new)) if new else timeline, n, node, title=latest.path.name)
-
-
-def _pairs(params: Params) -> Iterable[tuple[str, OneTensor]]:
-    return params.items() if isinstance(params, Mapping) else params

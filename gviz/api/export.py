@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from gviz import arguments
 from gviz.api import drawable, outputs
 from gviz.api.extent import part_around, span
 from gviz.api.moments import moment_of
@@ -61,24 +61,25 @@ def export(
     far a long work is, from 0 to 1. Answers the files. Raises `GvizError` where something cannot be drawn or written;
     then nothing is.
     """
-    _refuse_negative(depth=depth, radius=radius, timeout=timeout)
-    drawing = _drawing(labels, tensors, direction, scale, saved=saved)
-    target = os.fspath(path)
-    exporter = _exporter(target, moments)
+    refuse_unknown("direction", direction, get_args(Direction))
+    drawing = _drawing(labels, tensors, saved=saved)
+    asked = _part(modules, depth, radius, only, ancestors=ancestors)
+    place = str(node) if type(node) is int else arguments.text("node", node)
+    target = arguments.new_path("path", path)
+    exporter = _exporter(target, arguments.text("moments", moments))
     refuse(target, force=force, hint=outputs.AS_ARGUMENT)
     found = drawable.drawn(of, params)
-    if found.node and not (node or only):
-        node, ancestors = f"#{found.node}", ancestors or not radius
-    n = _moment(found, at, exporter if not node else None)
-    asked = Part(_patterns(modules), depth, 0, ancestors, radius, _patterns(only))
+    if found.node and not (place or asked.only):
+        place, asked = f"#{found.node}", replace(asked, ancestors=ancestors or not radius)
+    n = _moment(found, at, exporter if not place else None)
     options = ExportOptions(
         theme=theme,
-        timeout=timeout,
-        style=style,
+        timeout=arguments.at_least_0("timeout", timeout),
+        style=arguments.text("style", style),
         direction=direction,
-        scale=scale,
+        scale=None if scale is None else arguments.above_0("scale", scale, "2 is twice as large"),
         drawing=drawing,
-        part=part_around(found.timeline, n, asked, str(node)),
+        part=part_around(found.timeline, n, asked, place),
         moments=span(found.timeline, moments),
     )
     options = replace(options, note=note or options.note, progress=progress or options.progress)
@@ -103,26 +104,17 @@ def _moment(found: drawable.Drawn, at: int | str | None, exporter: Exporter | No
     return exporter.opens(found.timeline) if exporter is not None and exporter.opens else found.n
 
 
-def _drawing(
-    labels: Density, tensors: Tensors | None, direction: Direction, scale: float | None, *, saved: bool
-) -> Options:
+def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Options:
     refuse_unknown("labels", labels, DENSITIES)
-    refuse_unknown("direction", direction, get_args(Direction))
     if tensors is not None:
         refuse_unknown("tensors", tensors, TENSORS)
-    if scale is not None and not (scale > 0 and isfinite(scale)):
-        raise GvizError(f"scale cannot be {scale}", hint="it is more than 0: 2 is twice as large", exit_code=2)
     return Options(density=labels, tensors=tensors, saved=saved, clusters=True)
 
 
-def _refuse_negative(**numbers: float | None) -> None:
-    for name, number in numbers.items():
-        if number is not None and number < 0:
-            raise GvizError(f"{name} cannot be {number}", hint="it is 0 or more", exit_code=2)
-
-
-def _patterns(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _part(modules: object, depth: object, radius: object, only: object, *, ancestors: bool) -> Part:
+    closed, shown = arguments.texts("modules", modules), arguments.texts("only", only)
+    deepest = None if depth is None else arguments.whole("depth", depth)
+    return Part(closed, deepest, 0, ancestors, arguments.whole("radius", radius), shown)
 
 
 def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz import arguments
 from gviz.events import KINDS, Event, OpSeen, SourceSeen, StackSeen
 from gviz.site import Frame
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
@@ -36,7 +37,7 @@ class Trace:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(arguments.path_text("path", path))
         self._connection = Connection(self.path)
         self._batches = Batches(self._connection)
         self._kept: dict[int, Event] = {}

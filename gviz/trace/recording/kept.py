@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from gviz.errors import GvizError, refuse_unknown
+from gviz import arguments
+from gviz.errors import refuse_unknown
 from gviz.trace.file.bounds import Bounds, bounds
 from gviz.trace.file.ending import Until
 from gviz.trace.recording.window import ALL, Window
@@ -34,8 +35,10 @@ class Kept:
         bounds(self.last, self.max_size)
         refuse_unknown("keep", self.keep, get_args(Keep))
         refuse_unknown("until", self.until, get_args(Until))
-        if self.limit is not None and self.limit < 0:
-            raise GvizError(f"limit cannot be {self.limit}", hint="it is a number of bytes", exit_code=2)
+        if self.limit is not None:
+            arguments.whole("limit", self.limit)
+        if not isinstance(self.window, Window):
+            raise arguments.refused("window", self.window, "a gviz.trace.recording.window.Window")
 
     @property
     def bounds(self) -> Bounds:

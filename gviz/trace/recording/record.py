@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from gviz import emit, notice
+from gviz import arguments, emit, notice
 from gviz.display import Displayed
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
@@ -260,7 +260,8 @@ def record(
     """
     if _program is not None and emit.channel is _program.channel:
         return Within(_program)
-    return recording_to(new_trace(sys.argv[0]) if path is None else Path(path), kept, force=force, framework=framework)
+    given = new_trace(sys.argv[0]) if path is None else Path(arguments.new_path("path", path))
+    return recording_to(given, kept, force=force, framework=arguments.text("framework", framework))
 
 
 def recording_to(path: Path, kept: Kept, *, force: bool, framework: str = OWN) -> Recording:
@@ -284,7 +285,8 @@ def write(log: MemoryLog, path: Path, framework: str = OWN) -> None:
 
 
 def mark(name: str) -> None:
-    """Name this moment of the recording in progress; does nothing if there is none."""
+    """Name this moment of the recording in progress; does nothing if there is none. GvizError for what is no text."""
+    arguments.text("name", name)
     begin_at(name)
     channel = emit.channel
     if channel is not None:
