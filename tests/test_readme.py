@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cli.programs import gviz_here
+
 from gviz.cli import lessons
 from gviz.cli.main import COMMANDS
 
@@ -24,7 +26,7 @@ def test_every_command_is_shown_and_every_shown_command_exists():
 
 def test_options_shown_exist():
     for name in {words[1] for words in CONSOLE}:
-        help_text = subprocess.check_output([sys.executable, "-m", "gviz", name, "--help"], cwd=ROOT, text=True)
+        _, help_text, _ = gviz_here(name, "--help", cwd=ROOT)
         for words in (words for words in CONSOLE if words[1] == name):
             own = words if name not in ("run", "record") else words[: 2 + 2 * ("-o" in words)]
             assert not [word for word in own if word.startswith("-") and word not in help_text], words

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from cli.programs import gviz as gviz_command
+from cli.programs import gviz_here
 from render.logs import two_shares
 
 import gviz
@@ -223,6 +224,6 @@ def test_standard_output_takes_a_picture(tmp_path):
     code, out, err = gviz_command("export", "t.gviz", "-o", "-", "--format", "mermaid", cwd=tmp_path)
     assert (code, err) == (0, "")
     assert out.startswith("flowchart LR\n")
-    code, out, err = gviz_command("export", "t.gviz", "-o", "-", "--format", "jpeg", cwd=tmp_path)
+    code, out, err = gviz_here("export", "t.gviz", "-o", "-", "--format", "jpeg", cwd=tmp_path)
     assert (code, out) == (2, "")
     assert "mermaid" in err

@@ -1,20 +1,29 @@
 """What a command may write over, and what is left when it cannot go on."""
 
 import os
+import shutil
 
 import pytest
-from cli.programs import gviz
+from cli.programs import gviz, gviz_here
 from cli.test_commands import PROGRAM
 
 from gviz.api.outputs import write_all
 from gviz.errors import GvizError
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
     """A program and its trace."""
-    (tmp_path / "program.py").write_text(PROGRAM)
-    gviz("record", "-o", "good.gviz", "program.py", cwd=tmp_path)
+    folder = tmp_path_factory.mktemp("outputs")
+    (folder / "program.py").write_text(PROGRAM)
+    gviz("record", "-o", "good.gviz", "program.py", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, recorded):
+    """The same beside files that are not to be written over."""
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
     (tmp_path / "important.txt").write_text("important")
     os.mkfifo(tmp_path / "pipe.svg")
     (tmp_path / "device.svg").symlink_to(os.devnull)
@@ -43,7 +52,7 @@ def contents(folder):
 )
 def test_nothing_is_lost(folder, force, arguments, code, words):
     before = contents(folder)
-    got, _, err = gviz(arguments[0], *force, *arguments[1:], cwd=folder)
+    got, _, err = gviz_here(arguments[0], *force, *arguments[1:], cwd=folder)
     assert got == code
     assert words in err
     assert contents(folder) == before
@@ -59,7 +68,7 @@ def test_a_trace_survives_a_mistyped_script(folder):
 def test_a_picture_never_takes_the_place_of_its_trace(folder):
     (folder / "good.gviz").rename(folder / "good.svg")
     before = contents(folder)
-    code, _, err = gviz("export", "-f", "-o", "good.svg", "good.svg", cwd=folder)
+    code, _, err = gviz_here("export", "-f", "-o", "good.svg", "good.svg", cwd=folder)
     assert (code, err) == (1, "gviz: error: good.svg is the input itself\nhint: choose another name\n")
     assert contents(folder) == before
 
@@ -99,6 +108,6 @@ def test_what_a_link_names_is_written(tmp_path):
 
 @pytest.mark.parametrize("size", ["-5", "many"])
 def test_a_size_is_a_number_from_zero(folder, size):
-    code, _, err = gviz("record", "--values", size, "program.py", cwd=folder)
+    code, _, err = gviz_here("record", "--values", size, "program.py", cwd=folder)
     assert code == 2
     assert f"'--values': {size}" in err or f"'--values': '{size}'" in err

@@ -4,7 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
+
+from click.testing import CliRunner
+
+from gviz.cli.main import run_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,6 +22,14 @@ def python(*arguments, cwd, flags=(), **options):
 def gviz(*arguments, cwd, flags=(), **options):
     """What the command line makes of it."""
     return _outcome([sys.executable, *flags, "-m", "gviz", *arguments], cwd, **options)
+
+
+def gviz_here(*arguments, cwd, stdin="", env=None):
+    """The same in this process, in a tenth of the time: for commands that start no program."""
+    with chdir(cwd), CliRunner().isolation(stdin, env) as (out, err, _):
+        code = run_command(arguments)
+        sys.stderr.flush()
+    return code, *(_without_addresses(said.getvalue().decode()) for said in (out, err))
 
 
 def recorded(*arguments, cwd, flags=(), **options):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.programs import ROOT, gviz
+from cli.programs import ROOT, gviz, gviz_here
 
 PROGRAM = """\
 import gviz.engine as torch
@@ -55,12 +55,12 @@ def test_a_killed_program_leaves_its_trace(folder, tmp_path):
     code, _, err = gviz("record", "-o", "t.gviz", "killed.py", cwd=tmp_path)
     assert code == 128 + 9
     assert "wrote t.gviz" in err
-    assert "NodeCreated        3" in gviz("show", "t.gviz", cwd=tmp_path)[1]
+    assert "NodeCreated        3" in gviz_here("show", "t.gviz", cwd=tmp_path)[1]
 
 
 def test_existing_traces_are_refused(folder):
     before = (folder / "program.gviz").read_bytes()
-    code, _, err = gviz("record", "-o", "program.gviz", "program.py", cwd=folder)
+    code, _, err = gviz_here("record", "-o", "program.gviz", "program.py", cwd=folder)
     assert (code, err) == (1, "gviz: error: program.gviz already exists\nhint: --force writes over it\n")
     assert (folder / "program.gviz").read_bytes() == before
 
@@ -147,7 +147,7 @@ def test_show_stats(folder):
 
 
 def test_show_tape(folder):
-    code, out, _ = gviz("show", "program.gviz", "tape", cwd=folder)
+    code, out, _ = gviz_here("show", "program.gviz", "tape", cwd=folder)
     assert code == 0
     heading, *rows = out.splitlines()
     assert heading.split()[:2] == ["#", "node"]
@@ -156,27 +156,27 @@ def test_show_tape(folder):
 
 
 def test_show_events_are_numbered_sentences(folder):
-    _, out, _ = gviz("show", "program.gviz", "events", cwd=folder)
+    _, out, _ = gviz_here("show", "program.gviz", "events", cwd=folder)
     numbers = [int(re.match(r"event (\d+)", line)[1]) for line in out.splitlines()]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
 @pytest.mark.parametrize("place", ["3", "#3", "b"])
 def test_show_node(folder, place):
-    code, out, err = gviz("show", "program.gviz", "node", place, cwd=folder)
+    code, out, err = gviz_here("show", "program.gviz", "node", place, cwd=folder)
     assert (code, err) == (0, "")
     assert "#3" in out
 
 
 def test_only_the_programs_frames_are_recorded(folder):
-    _, out, _ = gviz("show", "program.gviz", "node", "3", "--format", "json", cwd=folder)
+    _, out, _ = gviz_here("show", "program.gviz", "node", "3", "--format", "json", cwd=folder)
     frames = json.loads(out)["node"]["info"]["frames"]
     assert [Path(frame["path"]).name for frame in frames] == ["program.py"]
 
 
 @pytest.mark.parametrize("page", [("stats",), ("tape",), ("events",), ("node", "1")])
 def test_show_as_json(folder, page):
-    code, out, err = gviz("show", "program.gviz", *page, "--format", "json", cwd=folder)
+    code, out, err = gviz_here("show", "program.gviz", *page, "--format", "json", cwd=folder)
     assert (code, err) == (0, "")
     document = json.loads(out, parse_constant=lambda name: pytest.fail(name))
     assert document["schema"] == 1
@@ -185,7 +185,7 @@ def test_show_as_json(folder, page):
 
 def test_show_at_a_moment(folder):
     def grads(at):
-        _, out, _ = gviz("show", "program.gviz", "tape", "--at", at, "--format", "json", cwd=folder)
+        _, out, _ = gviz_here("show", "program.gviz", "tape", "--at", at, "--format", "json", cwd=folder)
         [leaf] = json.loads(out)["tape"][0]["outputs"]
         return leaf["grad"] and leaf["grad"]["elements"]
 
@@ -204,7 +204,7 @@ def test_show_at_a_moment(folder):
     ],
 )
 def test_wrong_moments_nodes_and_suffixes(folder, arguments, words):
-    code, out, err = gviz(*arguments, cwd=folder)
+    code, out, err = gviz_here(*arguments, cwd=folder)
     assert (code, out) == (2, "")
     assert words in err
     assert not (folder / "x.svg").exists()
@@ -215,7 +215,7 @@ def test_wrong_moments_nodes_and_suffixes(folder, arguments, words):
 )
 def test_export_every_format(folder, tmp_path, suffix, start):
     output = tmp_path / f"graph.{suffix}"
-    code, out, err = gviz("export", "program.gviz", "-o", str(output), cwd=folder)
+    code, out, err = gviz_here("export", "program.gviz", "-o", str(output), cwd=folder)
     assert (code, out) == (0, "")
     assert err.endswith(f"wrote {output}\n")
     assert output.read_bytes().startswith(start)
@@ -232,10 +232,10 @@ def test_export_of_a_script_and_of_a_moment(folder, tmp_path):
 
 def test_export_refuses_and_cleans_up(folder, tmp_path):
     (tmp_path / "graph.svg").write_text("mine")
-    assert gviz("export", "program.gviz", "-o", str(tmp_path / "graph.svg"), cwd=folder)[0] == 1
+    assert gviz_here("export", "program.gviz", "-o", str(tmp_path / "graph.svg"), cwd=folder)[0] == 1
     assert (tmp_path / "graph.svg").read_text() == "mine"
-    assert gviz("export", "program.gviz", "-o", str(tmp_path / "no" / "graph.svg"), cwd=folder)[0] == 1
-    assert gviz("export", "program.gviz", "-f", "-o", str(tmp_path / "graph.svg"), cwd=folder)[0] == 0
+    assert gviz_here("export", "program.gviz", "-o", str(tmp_path / "no" / "graph.svg"), cwd=folder)[0] == 1
+    assert gviz_here("export", "program.gviz", "-f", "-o", str(tmp_path / "graph.svg"), cwd=folder)[0] == 0
     assert (tmp_path / "graph.svg").read_text() != "mine"
 
 
@@ -266,7 +266,9 @@ def test_demo_carries_out_the_commands_of_a_pipe(tmp_path):
 
 
 def test_stops_and_commands_from_the_command_line(folder):
-    code, out, _ = gviz("open", "program.gviz", "--plain", "--break", "b if value > 3", "-c", "eval a * 2", cwd=folder)
+    code, out, _ = gviz_here(
+        "open", "program.gviz", "--plain", "--break", "b if value > 3", "-c", "eval a * 2", cwd=folder
+    )
     assert code == 0
     assert "breakpoint 1: b if value > 3" in out
     assert "event 3, forward, node #3 b = Add" in out
@@ -283,14 +285,14 @@ def test_a_program_opens_at_its_first_stop(folder, tmp_path):
 
 @pytest.mark.parametrize("option", [("--break", "x if"), ("--on", "sundays"), ("--break", "x if nothing > 3")])
 def test_what_is_no_stop_is_wrong_usage_before_anything_runs(folder, tmp_path, option):
-    code, out, err = gviz("run", "--plain", *option, "program.py", cwd=folder, env=alone(tmp_path))
+    code, out, err = gviz_here("run", "--plain", *option, "program.py", cwd=folder, env=alone(tmp_path))
     assert code == 2
     assert "grad tensor" not in out
     assert err.startswith("gviz: error: ")
 
 
 def test_quit_from_the_command_line_leaves(folder):
-    code, out, _ = gviz("open", "program.gviz", "--plain", "-c", "s", "-c", "quit", "-c", "s", cwd=folder)
+    code, out, _ = gviz_here("open", "program.gviz", "--plain", "-c", "s", "-c", "quit", "-c", "s", cwd=folder)
     assert code == 0
     assert out.count("(gviz)") == 2
 
@@ -300,14 +302,14 @@ def test_explain_says_why_as_text_and_as_json(folder):
     assert code == 0
     assert out.startswith("#1 a: .grad is 7  [event ")
     assert "+= 1 from #3 b = Add at program.py:3" in out
-    code, out, _ = gviz("explain", "program.gviz", "a.grad", "--at", "forward", "--format", "json", cwd=folder)
+    code, out, _ = gviz_here("explain", "program.gviz", "a.grad", "--at", "forward", "--format", "json", cwd=folder)
     finding = json.loads(out)["finding"]
     assert (finding["kind"], finding["node"]) == ("no-pass", 1)
 
 
 @pytest.mark.parametrize("arguments", [("nosuch",), ("a", "--at", "999"), ("#77",)])
 def test_explain_refuses_what_is_not_there(folder, arguments):
-    code, out, err = gviz("explain", "program.gviz", *arguments, cwd=folder)
+    code, out, err = gviz_here("explain", "program.gviz", *arguments, cwd=folder)
     assert (code, out) == (2, "")
     assert err.startswith("gviz: error: ")
 
@@ -327,10 +329,10 @@ def test_only_the_last_iterations_are_kept_and_everybody_says_so(tmp_path, optio
     code, out, err = gviz("record", *options, "-o", "long.gviz", "long.py", cwd=tmp_path)
     assert (code, out) == (0, "done\n")
     assert re.search(r"only the last part was kept, \d+ events before it were dropped", err)
-    assert re.search(r"^iterations +2$", gviz("show", "long.gviz", cwd=tmp_path)[1], re.MULTILINE)
-    shown = gviz("show", "long.gviz", "--format", "json", cwd=tmp_path)[1]
+    assert re.search(r"^iterations +2$", gviz_here("show", "long.gviz", cwd=tmp_path)[1], re.MULTILINE)
+    shown = gviz_here("show", "long.gviz", "--format", "json", cwd=tmp_path)[1]
     assert json.loads(shown)["stats"]["dropped_events"] > 0
-    code, out, _ = gviz("--plain", "open", "long.gviz", "-c", "print w.grad", cwd=tmp_path)
+    code, out, _ = gviz_here("--plain", "open", "long.gviz", "-c", "print w.grad", cwd=tmp_path)
     assert code == 0
     assert "events before it were dropped; the first 2 events say what was still there" in out
     assert "w.grad = [8 16]" in out
@@ -339,7 +341,7 @@ def test_only_the_last_iterations_are_kept_and_everybody_says_so(tmp_path, optio
 @pytest.mark.parametrize("options", [("--last", "none"), ("--max-size", "5 apples"), ("--max-size", "10")])
 def test_bounds_that_mean_nothing_are_refused_before_anything_runs(tmp_path, options):
     (tmp_path / "long.py").write_text(LONG)
-    code, out, err = gviz("record", *options, "long.py", cwd=tmp_path)
+    code, out, err = gviz_here("record", *options, "long.py", cwd=tmp_path)
     assert (code, out) == (2, "")
     assert options[1] in err
 
@@ -354,7 +356,7 @@ COMMANDS_ON_A_FILE = [
 @pytest.mark.parametrize("arguments", COMMANDS_ON_A_FILE, ids=" ".join)
 def test_what_is_named_as_a_trace_is_never_run(tmp_path, arguments):
     (tmp_path / "evil.gviz").write_text("open('ran', 'w').close()\n")
-    code, _, err = gviz(*arguments, cwd=tmp_path)
+    code, _, err = gviz_here(*arguments, cwd=tmp_path)
     assert code in (2, 3)
     assert "evil.gviz is " in err
     assert [path.name for path in tmp_path.iterdir()] == ["evil.gviz"]
@@ -381,7 +383,7 @@ def test_who_names_the_wrong_thing_is_shown_the_way(tmp_path):
     """A program where a trace belongs, and a trace where there is only gviz to ask about."""
     program = tmp_path / "train.py"
     program.write_text("x = 1\n")
-    code, _, err = gviz("open", "train.py", cwd=tmp_path)
+    code, _, err = gviz_here("open", "train.py", cwd=tmp_path)
     assert (code, err.splitlines()[-1]) == (3, "hint: gviz run train.py")
-    code, _, err = gviz("info", "run.gviz", cwd=tmp_path)
+    code, _, err = gviz_here("info", "run.gviz", cwd=tmp_path)
     assert (code, err.splitlines()[-1]) == (2, "hint: gviz show run.gviz tells what a trace holds")

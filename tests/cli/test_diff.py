@@ -3,7 +3,9 @@
 import json
 
 import pytest
-from cli.programs import gviz
+from cli.programs import gviz, gviz_here
+
+from gviz.trace.recording.record import record
 
 LOOP = """\
 import gviz.engine as torch
@@ -16,13 +18,19 @@ for steps in (1, 3):
 """
 
 
+def recorded(folder, name, text):
+    """Record a program, in this process."""
+    program = folder / f"{name}.py"
+    program.write_text(text)
+    with record(program.with_suffix(".gviz")):
+        exec(compile(text, program, "exec"), {"__name__": "__main__"})
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("diff")
-    (folder / "loop.py").write_text(LOOP)
-    (folder / "other.py").write_text(LOOP.replace("0.5", "0.75"))
-    for name in ("loop", "other"):
-        gviz("record", "-o", f"{name}.gviz", f"{name}.py", cwd=folder)
+    recorded(folder, "loop", LOOP)
+    recorded(folder, "other", LOOP.replace("0.5", "0.75"))
     return folder
 
 
@@ -32,7 +40,7 @@ def test_a_trace_and_itself(folder):
 
 
 def test_two_iterations_of_one_trace(folder):
-    code, out, _ = gviz("diff", "loop.gviz", cwd=folder)
+    code, out, _ = gviz_here("diff", "loop.gviz", cwd=folder)
     lines = out.splitlines()
     assert code == 1
     assert lines[0] == "only in b: 2 more times mul, tanh, from #8 (loop.py:6) on."
@@ -43,7 +51,7 @@ def test_two_iterations_of_one_trace(folder):
 
 
 def test_two_traces_side_by_side(folder):
-    code, out, _ = gviz("diff", "loop.gviz", "other.gviz", "--all", cwd=folder)
+    code, out, _ = gviz_here("diff", "loop.gviz", "other.gviz", "--all", cwd=folder)
     assert code == 1
     assert out.splitlines()[0] == "the same structure: 2 operations and 2 other nodes on each side."
     assert "#1 w                 0.5          | #1 w                 0.75         value by 0.25" in out
@@ -51,7 +59,7 @@ def test_two_traces_side_by_side(folder):
 
 
 def test_as_json(folder):
-    code, out, _ = gviz("diff", "loop.gviz", "other.gviz", "--format", "json", cwd=folder)
+    code, out, _ = gviz_here("diff", "loop.gviz", "other.gviz", "--format", "json", cwd=folder)
     found = json.loads(out)
     assert (code, found["schema"]) == (1, 1)
     assert found["pairs"][0] == [2, 2]
@@ -59,18 +67,17 @@ def test_as_json(folder):
 
 
 def test_a_tolerance_may_forgive_everything(folder):
-    assert gviz("diff", "loop.gviz", "other.gviz", "--atol", "10", cwd=folder)[0] == 0
+    assert gviz_here("diff", "loop.gviz", "other.gviz", "--atol", "10", cwd=folder)[0] == 0
 
 
 def test_exact_is_every_bit(tmp_path):
     program = "import gviz.engine as torch\nx = torch.tensor([ZERO, 1.0])\ny = torch.tensor([N])\nz = x * 2, y * 1\n"
     for name, zero, number in (("a", "0.0", 2**53), ("b", "-0.0", 2**53), ("c", "0.0", 2**53 + 1)):
-        (tmp_path / f"{name}.py").write_text(program.replace("ZERO", zero).replace("N", str(number)))
-        gviz("record", "-o", f"{name}.gviz", f"{name}.py", cwd=tmp_path)
-    code, out, _ = gviz("diff", "--exact", "a.gviz", "b.gviz", cwd=tmp_path)
+        recorded(tmp_path, name, program.replace("ZERO", zero).replace("N", str(number)))
+    code, out, _ = gviz_here("diff", "--exact", "a.gviz", "b.gviz", cwd=tmp_path)
     assert (code, "the same numbers in other bits" in out) == (1, True)
-    assert gviz("diff", "a.gviz", "b.gviz", cwd=tmp_path)[0] == 0
-    code, out, _ = gviz("diff", "a.gviz", "c.gviz", cwd=tmp_path)
+    assert gviz_here("diff", "a.gviz", "b.gviz", cwd=tmp_path)[0] == 0
+    code, out, _ = gviz_here("diff", "a.gviz", "c.gviz", cwd=tmp_path)
     assert (code, "1 apart at [0]" in out) == (1, True)
 
 
@@ -84,7 +91,7 @@ def test_exact_is_every_bit(tmp_path):
     ],
 )
 def test_bad_input(folder, arguments, code, line):
-    result, out, err = gviz("diff", *arguments, cwd=folder)
+    result, out, err = gviz_here("diff", *arguments, cwd=folder)
     assert (result, out, err.splitlines()[0][: len(line)]) == (code, "", line)
 
 
@@ -97,21 +104,19 @@ def test_iterations_are_compared_in_turn(tmp_path):
     )
     program = "\n".join([*lines, "    loss.backward()", "    del loss", ""])
     for name, factor, count in (("a", "1.0", 3), ("b", "(1.0 if i < 1 else 2.0)", 3), ("c", "1.0", 2)):
-        text = program.replace("F(i)", factor).replace("N)", f"{count})")
-        (tmp_path / f"{name}.py").write_text(text)
-        gviz("record", "-o", f"{name}.gviz", f"{name}.py", cwd=tmp_path)
-    code, out, _ = gviz("diff", "a.gviz", "b.gviz", cwd=tmp_path)
+        recorded(tmp_path, name, program.replace("F(i)", factor).replace("N)", f"{count})"))
+    code, out, _ = gviz_here("diff", "a.gviz", "b.gviz", cwd=tmp_path)
     assert (code, out.splitlines()[0]) == (1, "iteration 2 is the first that differs.")
-    code, out, _ = gviz("diff", "a.gviz", "c.gviz", cwd=tmp_path)
+    code, out, _ = gviz_here("diff", "a.gviz", "c.gviz", cwd=tmp_path)
     assert (code, out.splitlines()[-1]) == (1, "a has 3 iterations, b has 2.")
-    assert gviz("diff", "a.gviz", "a.gviz", cwd=tmp_path)[1].startswith("no difference up to iteration 3: ")
+    assert gviz_here("diff", "a.gviz", "a.gviz", cwd=tmp_path)[1].startswith("no difference up to iteration 3: ")
 
 
 def test_two_traces_open_beside_each_other(folder):
-    code, out, _ = gviz("open", "--plain", "loop.gviz", "other.gviz", cwd=folder)
+    code, out, _ = gviz_here("open", "--plain", "loop.gviz", "other.gviz", cwd=folder)
     assert code == 0
     assert "(gviz) compare other.gviz" in out
     assert "first value that differs: #1 w and #1 w" in out
-    code, _, err = gviz("open", "--plain", "loop.gviz", "loop.py", cwd=folder)
+    code, _, err = gviz_here("open", "--plain", "loop.gviz", "loop.py", cwd=folder)
     assert code == 3
     assert "loop.py is not a gviz trace" in err

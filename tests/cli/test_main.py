@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from cli.programs import ROOT, gviz, python
+from cli.programs import ROOT, gviz, gviz_here, python
 
 from gviz.cli import main as command_line
 from gviz.errors import GvizError
@@ -39,7 +39,7 @@ def test_version_names_what_is_installed(tmp_path):
 
 @pytest.mark.parametrize("name", command_line.COMMANDS)
 def test_every_command_has_help(tmp_path, name):
-    code, out, _ = gviz(name, "--help", cwd=tmp_path)
+    code, out, _ = gviz_here(name, "--help", cwd=tmp_path)
     assert code == 0
     assert out.startswith(f"Usage: gviz {name} ")
     assert f"gviz {name}" in (ROOT / "README.md").read_text()
@@ -52,8 +52,6 @@ def test_every_command_has_help(tmp_path, name):
         (("qqqq",), 2, ("hint: gviz --help",)),
         (("run",), 2, ("Missing argument", "hint: gviz run --help")),
         (("run", "--lr", "x.py"), 2, ("No such option", "hint: gviz run --help")),
-        (("run", "nothing.py"), 3, ("nothing.py: no such script",)),
-        (("nothing.py",), 3, ("nothing.py: no such script",)),
         (("nothing.gviz",), 3, ("nothing.gviz",)),
         (("open",), 3, ("there is no trace yet", "hint: gviz demo")),
         (("show", "nothing.gviz"), 3, ("nothing.gviz",)),
@@ -61,11 +59,18 @@ def test_every_command_has_help(tmp_path, name):
     ],
 )
 def test_errors_are_lines_with_a_hint_and_a_code(tmp_path, arguments, code, words):
-    got, out, err = gviz(*arguments, cwd=tmp_path, env={"XDG_CACHE_HOME": str(tmp_path)})
+    got, out, err = gviz_here(*arguments, cwd=tmp_path, env={"XDG_CACHE_HOME": str(tmp_path)})
     assert (got, out) == (code, "")
     assert err.startswith("gviz: error: ")
     assert "Traceback" not in err
     assert not [word for word in words if word not in err], err
+
+
+@pytest.mark.parametrize("arguments", [("run", "nothing.py"), ("nothing.py",)])
+def test_a_script_that_is_not_there_is_an_error_like_others(tmp_path, arguments):
+    code, out, err = gviz(*arguments, cwd=tmp_path, env={"XDG_CACHE_HOME": str(tmp_path)})
+    assert (code, out) == (3, "")
+    assert err == "gviz: error: nothing.py: no such script\nhint: gviz run -m NAME runs a module\n"
 
 
 ARGUMENTS = """import sys
@@ -108,14 +113,14 @@ def test_an_option_of_gviz_that_the_script_gets_is_told(script):
 )
 def test_arguments_in_a_place_where_nobody_takes_them(script, arguments, words):
     gviz("record", "--engine", "builtin", "-o", "a.gviz", "train.py", cwd=script)
-    code, _, err = gviz("export", "-o", "x.svg", *arguments, cwd=script)
+    code, _, err = gviz_here("export", "-o", "x.svg", *arguments, cwd=script)
     assert code == 2
     assert words in err
     assert not (script / "x.svg").exists()
 
 
 def test_text_from_outside_is_harmless(tmp_path):
-    _, _, err = gviz("show", "a\x1b[31m\u202eb.gviz", cwd=tmp_path)
+    _, _, err = gviz_here("show", "a\x1b[31m\u202eb.gviz", cwd=tmp_path)
     assert "\x1b" not in err
     assert "\\x1b[31m\\u202eb.gviz" in err
 

@@ -1,7 +1,7 @@
 """``gviz open FOLDER``: the recordings of several processes beside each other."""
 
 import pytest
-from cli.programs import gviz
+from cli.programs import gviz, gviz_here
 
 TRAINING = """\
 import sys
@@ -55,5 +55,5 @@ def test_the_first_difference_is_marked_and_the_rank_that_has_it_is_opened(folde
 
 def test_an_empty_folder(tmp_path):
     (tmp_path / "empty").mkdir()
-    code, _, err = gviz("open", "empty", cwd=tmp_path)
+    code, _, err = gviz_here("open", "empty", cwd=tmp_path)
     assert (code, err) == (3, "gviz: error: there is no trace in empty\n")

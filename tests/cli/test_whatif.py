@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ET
 
 import pytest
-from cli.programs import gviz
+from cli.programs import gviz, gviz_here
 
 PROGRAM = """\
 import gviz.engine as torch
@@ -33,39 +33,39 @@ def test_old_and_new_beside_each_other(folder):
 
 
 def test_everything_that_differs(folder):
-    code, out, _ = gviz("whatif", "program.gviz", "x = 5", cwd=folder)
+    code, out, _ = gviz_here("whatif", "program.gviz", "x = 5", cwd=folder)
     assert code == 0
     assert out.splitlines()[0] == "#1 x                 value 3 -> 5, gradient 6 -> 10"
     assert "w" not in [line.split()[1] for line in out.splitlines()]
 
 
 def test_nothing_that_differs(folder):
-    assert gviz("whatif", "program.gviz", "x = 3", cwd=folder)[1] == "nothing depends on it: no number changes.\n"
+    assert gviz_here("whatif", "program.gviz", "x = 3", cwd=folder)[1] == "nothing depends on it: no number changes.\n"
 
 
 def test_the_branch_is_a_trace(folder, tmp_path):
-    gviz("whatif", "program.gviz", "w[1] = 7", "-o", str(tmp_path / "branch.gviz"), cwd=folder)
-    code, out, _ = gviz("show", "branch.gviz", "node", "z", cwd=tmp_path)
+    gviz_here("whatif", "program.gviz", "w[1] = 7", "-o", str(tmp_path / "branch.gviz"), cwd=folder)
+    code, out, _ = gviz_here("show", "branch.gviz", "node", "z", cwd=tmp_path)
     assert code == 0
     assert "17" in out
     assert "program.py:4" in out
 
 
 def test_a_range_draws_curves(folder, tmp_path):
-    code, out, _ = gviz("whatif", "program.gviz", "x = -3..3", "--show", "z,x.grad", "--points", "5", cwd=folder)
+    code, out, _ = gviz_here("whatif", "program.gviz", "x = -3..3", "--show", "z,x.grad", "--points", "5", cwd=folder)
     lines = out.splitlines()
     assert (code, lines[0]) == (0, "z over x")
     assert sum(line.count("•") + line.count("*") for line in lines) == 10
     assert lines[1].split()[0] == "12"
     path = tmp_path / "curve.svg"
-    gviz("whatif", "program.gviz", "x = -3..3", "--show", "z", "--points", "5", "-o", str(path), cwd=folder)
+    gviz_here("whatif", "program.gviz", "x = -3..3", "--show", "z", "--points", "5", "-o", str(path), cwd=folder)
     (curve,) = ET.parse(path).iter("{http://www.w3.org/2000/svg}polyline")
     heights = [float(pair.split(",")[1]) for pair in curve.get("points").split()]
     assert heights[0] == heights[4] < heights[1] == heights[3] < heights[2]
 
 
 def test_a_range_on_top_of_a_change(folder):
-    _, out, _ = gviz("whatif", "program.gviz", "w[0] = 9", "x = -1..1", "--show", "z", "--points", "3", cwd=folder)
+    _, out, _ = gviz_here("whatif", "program.gviz", "w[0] = 9", "x = -1..1", "--show", "z", "--points", "3", cwd=folder)
     assert [line.split()[0] for line in out.splitlines() if " | " in line and line.split()[0] != "|"] == ["12", "11"]
 
 
@@ -73,9 +73,9 @@ def test_nodes_are_those_of_the_recording_also_where_the_branch_numbers_them_ane
     loop = PROGRAM.replace("z = x", "for _ in range(2):\n    z = x").replace("z.backward()", "    z.backward()")
     (tmp_path / "loop.py").write_text(loop)
     gviz("record", "-o", "loop.gviz", "loop.py", cwd=tmp_path)
-    _, listed, _ = gviz("whatif", "loop.gviz", "x = 5", cwd=tmp_path)
+    _, listed, _ = gviz_here("whatif", "loop.gviz", "x = 5", cwd=tmp_path)
     number = next(line.split()[0] for line in listed.splitlines() if line.split()[1:2] == ["z"])
-    code, out, _ = gviz("whatif", "loop.gviz", "x = 5", "--show", f"{number}, z", cwd=tmp_path)
+    code, out, _ = gviz_here("whatif", "loop.gviz", "x = 5", "--show", f"{number}, z", cwd=tmp_path)
     assert code == 0
     assert [line.split()[1:] for line in out.splitlines()[2:]] == [["12", "28"], ["12", "28"]]
 
@@ -89,12 +89,12 @@ def test_what_could_not_be_run_again_is_said_once_and_nothing_is_made_up(tmp_pat
         "z.backward()\n"
     )
     gviz("record", "--values", "64", "-o", "large.gviz", "large.py", cwd=tmp_path)
-    code, out, _ = gviz("whatif", "large.gviz", "y = 5", cwd=tmp_path)
+    code, out, _ = gviz_here("whatif", "large.gviz", "y = 5", cwd=tmp_path)
     lines = out.splitlines()
     assert code == 0
     assert "more: its value was not stored; record with --values BYTES" in lines[0]
     assert [line.split()[1] for line in lines if line.startswith("#")] == ["y"]
-    _, out, _ = gviz("whatif", "large.gviz", "y = 5", "--show", "z", cwd=tmp_path)
+    _, out, _ = gviz_here("whatif", "large.gviz", "y = 5", "--show", "z", cwd=tmp_path)
     assert out.splitlines()[-1].split() == ["z", "3002", "not", "known"]
 
 
@@ -114,14 +114,14 @@ def test_what_could_not_be_run_again_is_said_once_and_nothing_is_made_up(tmp_pat
     ],
 )
 def test_bad_input(folder, arguments, code, line):
-    result, out, err = gviz("whatif", "program.gviz", *arguments, cwd=folder)
+    result, out, err = gviz_here("whatif", "program.gviz", *arguments, cwd=folder)
     assert (result, out, err.splitlines()[0]) == (code, "", line)
 
 
 def test_which_iteration_is_run_again_is_said_where_there_are_more(tmp_path):
     (tmp_path / "two.py").write_text(PROGRAM + "z = x * 2.0\nz.backward()\n")
     gviz("record", "-o", "two.gviz", "two.py", cwd=tmp_path)
-    _, out, _ = gviz("whatif", "two.gviz", "x = 5", "--show", "z,x.grad", cwd=tmp_path)
+    _, out, _ = gviz_here("whatif", "two.gviz", "x = 5", "--show", "z,x.grad", cwd=tmp_path)
     assert out.splitlines()[0] == "iteration 2 of 2 is run again; .grad before it: #1 x 6."
 
 
@@ -129,7 +129,7 @@ def test_which_iteration_is_run_again_is_said_where_there_are_more(tmp_path):
 def test_that_numbers_taken_out_of_tensors_are_not_followed_is_said(tmp_path, taken, is_said):
     (tmp_path / "taken.py").write_text(PROGRAM.replace("w.sum()", f"w.sum() * {taken}"))
     gviz("record", "-o", "taken.gviz", "taken.py", cwd=tmp_path)
-    _, out, _ = gviz("whatif", "taken.gviz", "x = 5", cwd=tmp_path)
+    _, out, _ = gviz_here("whatif", "taken.gviz", "x = 5", cwd=tmp_path)
     assert ("keep their recorded values" in out.splitlines()[0]) is is_said
 
 
@@ -148,9 +148,9 @@ z.backward()
 def test_a_test_that_would_go_another_way_is_said(tmp_path):
     (tmp_path / "deciding.py").write_text(DECIDING)
     gviz("record", "-o", "deciding.gviz", "deciding.py", cwd=tmp_path)
-    _, out, _ = gviz("whatif", "deciding.gviz", "y = [1,1,1]", cwd=tmp_path)
+    _, out, _ = gviz_here("whatif", "deciding.gviz", "y = [1,1,1]", cwd=tmp_path)
     assert "(deciding.py:6) is False instead of True: a program that decides by it goes another way" in out
-    _, out, _ = gviz("whatif", "deciding.gviz", "y[0] = 0..3", "--points", "3", "--show", "z", cwd=tmp_path)
+    _, out, _ = gviz_here("whatif", "deciding.gviz", "y[0] = 0..3", "--points", "3", "--show", "z", cwd=tmp_path)
     assert "instead of True" in out.splitlines()[0]
-    _, out, _ = gviz("whatif", "deciding.gviz", "y = [2,2,3]", cwd=tmp_path)
+    _, out, _ = gviz_here("whatif", "deciding.gviz", "y = [2,2,3]", cwd=tmp_path)
     assert "another way" not in out

@@ -86,11 +86,14 @@ def test_only_for_this_run(tmp_path):
 
 
 def test_what_the_engine_does_not_have(tmp_path):
-    for line, said in LACKING.items():
-        (tmp_path / "program.py").write_text(f"import torch\n{line}")
-        code, _, err = recorded("--engine", "builtin", "program.py", cwd=tmp_path)
-        assert code == 1
-        assert err.splitlines()[-1].startswith(said)
+    tries = "".join(f"try:\n    {line}\nexcept Exception as e:\n    say(e)\n" for line in LACKING)
+    say = "def say(e):\n    print(f'{type(e).__name__}: {e}'.splitlines()[-1])\n"
+    (tmp_path / "program.py").write_text(f"import torch\n{say}{tries}raise ModuleNotFoundError('the last')\n")
+    code, out, err = recorded("--engine", "builtin", "program.py", cwd=tmp_path)
+    assert code == 1
+    assert err.splitlines()[-1] == "ModuleNotFoundError: the last"
+    for line, said in zip(out.splitlines(), LACKING.values(), strict=True):
+        assert line.startswith(said)
 
 
 def test_every_shaped_module_is_the_engines(tmp_path):
