@@ -52,7 +52,7 @@ class Meant:
         self._fitting = Fitting(timeline, place)
         self._fits: dict[int, bool] = {}
         self._began: dict[int, int] = {}  # by node: the stack of the node with which its line began
-        self._storages: tuple[int, frozenset[int]] = 0, frozenset()
+        self._memory: tuple[int, dict[int, int]] = 0, {}
 
     def __contains__(self, node: int) -> bool:
         """Whether this node is meant."""
@@ -63,13 +63,14 @@ class Meant:
         """Whether there is any node that is meant."""
         return any(node in self for node in self._timeline.nodes)
 
-    def memory(self) -> frozenset[int]:
-        """The storages that the nodes lie in."""
+    def memory(self) -> dict[int, int]:
+        """The storages that the nodes lie in, each with the event in which the first such node was made."""
         nodes = self._timeline.nodes
-        if self._storages[0] != len(nodes):
+        if self._memory[0] != len(nodes):
             made = self._timeline.created([node for node in nodes if node in self])
-            self._storages = len(nodes), frozenset(output.storage for _, one in made for output in one.outputs)
-        return self._storages[1]
+            births = [(output.storage, self._timeline.born(node)) for node, one in made for output in one.outputs]
+            self._memory = len(nodes), dict(reversed(births))
+        return self._memory[1]
 
     def _decided(self, node: int) -> bool:
         fits = self._fitting(node) and not self._is_inside_line(node)

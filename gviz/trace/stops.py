@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -111,7 +112,8 @@ class Hits:
         fitting = np.isin(columns.node, [node for node in nodes if node in meant])
         for row in np.flatnonzero(wanted & ~fitting & (columns.kind == KIND_NUMBERS[e.StorageWritten])).tolist():
             event = self._timeline.event(start + row)
-            fitting[row] = isinstance(event, e.StorageWritten) and event.storage in meant.memory()
+            if isinstance(event, e.StorageWritten):
+                fitting[row] = meant.memory().get(event.storage, inf) < start + row
         return fitting
 
     def _read(self, start: int, rows: list[int], nodes: list[int]) -> Iterator[tuple[int, int, Event]]:

@@ -81,6 +81,20 @@ def test_a_write_is_a_change_of_what_lies_there():
     assert [timeline.event(n).__class__.__name__ for n in hits(timeline, "on inplace y")] == ["StorageWritten"]
 
 
+def test_a_write_before_a_view_was_made_is_none_to_it():
+    def program():
+        y = torch.zeros(2)
+        y.add_(1)
+        first = y[:1]
+        y.mul_(2)
+        return first
+
+    timeline = recorded(program)
+    of_y = hits(timeline, "on inplace y")
+    assert len(of_y) == 2
+    assert hits(timeline, "on inplace first") == of_y[1:]
+
+
 def test_a_nan_and_an_infinity_are_events():
     def program():
         x = torch.tensor([0.0, 1.0], requires_grad=True)
