@@ -191,6 +191,24 @@ async def test_shift_and_arrows_pan():
         assert app.graph.scroll_offset.y == 4
 
 
+async def test_a_graph_that_is_cut_says_on_which_sides_there_is_more():
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.go(1)
+        await pilot.pause()
+        assert str(app.graph.border_subtitle) == "more below: shift+arrows"
+        await pilot.press("shift+down")
+        assert str(app.graph.border_subtitle) == "more above, below: shift+arrows"
+        await pilot.resize_terminal(20, 20)
+        await pilot.pause()
+        assert "right" in str(app.graph.border_subtitle)
+    app = Stage(tall(2))
+    async with app.run_test(size=(60, 40)) as pilot:
+        app.go(1)
+        await pilot.pause()
+        assert not app.graph.border_subtitle
+
+
 async def test_left_and_right_select_the_box_beside():
     s = Script()
     x, w = s.leaf("x", 3.0), s.leaf("w", 2.0)

@@ -99,10 +99,6 @@ class Painted(Panned):
         """The blank columns left of a graph that is narrower than the panel."""
         return 0 if self.drawing is None else max((self.size.width - self.drawing.canvas.layout.width) // 2, 0)
 
-    @property
-    def view(self) -> Region:
-        return Region(int(self.scroll_offset.x), int(self.scroll_offset.y), *self.scrollable_content_region.size)
-
     def place(self, node: int) -> PlacedBox | None:
         """Where a node's own box stands (its first chip if the picture has only chips of it)."""
         if self.drawing is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Offset
+from textual.content import Content
+from textual.geometry import Offset, Region, Size
 from textual.scroll_view import ScrollView
 
 
@@ -22,6 +24,34 @@ class Panned(ScrollView):
     ALLOW_SELECT = False
     dragged = False
     _held: Offset | None = None
+    _said_beyond = Content("")
+
+    @property
+    def view(self) -> Region:
+        """The part of the canvas that is seen."""
+        return Region(int(self.scroll_offset.x), int(self.scroll_offset.y), *self.scrollable_content_region.size)
+
+    def say_beyond(self) -> None:
+        """Say in the lower border on which sides there is more than is seen, and how to get there."""
+        sides = ", ".join(_sides_beyond(self.view, self.virtual_size))
+        said = Content(f"more {sides}: shift+arrows" if sides else "")
+        if said != self._said_beyond:  # a title that is set draws the whole panel anew
+            self.border_subtitle = self._said_beyond = said
+
+    def _scroll_update(self, virtual_size: Size) -> None:
+        """View or canvas have another size; their own events may come long after they are painted."""
+        super()._scroll_update(virtual_size)
+        self.say_beyond()
+
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        """Another side may have come to an end."""
+        super().watch_scroll_x(old_value, new_value)
+        self.say_beyond()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Another side may have come to an end."""
+        super().watch_scroll_y(old_value, new_value)
+        self.say_beyond()
 
     def action_pan(self, x: int, y: int) -> None:
         """Move the view."""
@@ -48,3 +78,14 @@ class Panned(ScrollView):
         """The drag is over."""
         self._held = None
         self.release_mouse()
+
+
+def _sides_beyond(view: Region, whole: Size) -> Iterator[str]:
+    for side, beyond in (
+        ("left", view.x > 0),
+        ("right", view.right < whole.width),
+        ("above", view.y > 0),
+        ("below", view.bottom < whole.height),
+    ):
+        if beyond:
+            yield side
