@@ -13,6 +13,10 @@ from gviz.trace.timeline import Timeline
 
 MAX_TITLE = 28
 
+_COMPARED = 4
+_LOOKED_AT = 100
+"""So many iterations, and of each so many nodes, show whether a program does the same again."""
+
 BETWEEN = "after backward"
 """What is between a backward pass and the next forward, where nothing is updated."""
 
@@ -116,6 +120,27 @@ def _updates(timeline: Timeline, start: int) -> bool:
     phase = timeline.phase_at(start)
     end = phase.end if phase is not None else start
     return any(True for _ in timeline.select((OptimizerStepped, StorageWritten), start, end + 1))
+
+
+def iteration_called(timeline: Timeline) -> str:
+    """What a program's graphs are called one by one: ``iteration`` where a loop makes them, else ``graph``."""
+    first = timeline.iterations[:_COMPARED]
+    return "iteration" if timeline.once(_run_again, first[-1].end) else "graph"
+
+
+def _run_again(timeline: Timeline, end: int) -> bool:
+    """Whether one of the first iterations ran a place of the one before."""
+    seen: set[int] = set()
+    before: set[Frame] = set()
+    for iteration in timeline.iterations[:_COMPARED]:
+        new = [node for node in timeline.nodes_of(iteration) if node not in seen]
+        infos = map(timeline.info, new[-_LOOKED_AT:])
+        places = {info.frames[0] for info in infos if info.created.kind == "op" and info.frames}
+        if before & places:
+            return True
+        seen |= {*new}
+        before = places
+    return False
 
 
 def label_at(timeline: Timeline, node: int) -> str:

@@ -1,10 +1,15 @@
 """What panels show, compared as text: no application runs here."""
 
 import pytest
+from recording import events_of
 from stories import AGAIN, Story, chain, demo, failed, hostile, iterations, value
 
+import gviz.engine as torch
 from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StorageWritten
+from gviz.explain.names import iteration_called
 from gviz.site import Frame
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import Wishes, arranged, opening_view, size_class
 from gviz.tui.cursor import Arrival
 from gviz.tui.drawing import tape
@@ -12,6 +17,7 @@ from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
 from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_row
 from gviz.tui.drawing.node import Subject, node_lines
 from gviz.tui.drawing.output import output_lines
+from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_row, source_line, windowed
 from gviz.tui.drawing.status import status
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
@@ -117,6 +123,36 @@ def test_the_status_row_gives_way_where_room_is_short():
     assert "event 21" in narrow
     assert "next ►" in narrow
     assert len(narrow) == 40
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_no_word_of_the_status_row_comes_and_goes_by_a_step(width):
+    timeline = iterations(3)
+    rows = [
+        plain(status(timeline, timeline.at(n), "02_shared_input.py", Arrival(n, n - 1, "step"), width, UNICODE))
+        for n in range(1, len(timeline) + 1)
+    ]
+    for word in ("gviz", "02_shared_input.py", "REPLAY", "iteration "):
+        assert len({word in row for row in rows}) == 1, word
+    assert all("02_shared_input.py  REPLAY" in row for row in rows)
+
+
+def test_a_program_without_a_loop_has_graphs_and_no_iterations():
+    def program():
+        x = torch.ones(2, requires_grad=True)
+        (x * x).sum().backward()
+        (x + x).sum().backward()
+
+    def loop():
+        x = torch.ones(2, requires_grad=True)
+        for _ in range(2):
+            (x * x).sum().backward()
+
+    apart, again = (Timeline(MemoryLog(events_of(one))) for one in (program, loop))
+    assert (iteration_called(apart), iteration_called(again)) == ("graph", "iteration")
+    row = plain(status(apart, apart.at(len(apart)), "x.py", Arrival(1, 1, ""), 120, UNICODE))
+    assert "graph 2/2" in row
+    assert [text for text, _, _ in pass_rows(apart, 1)][0].startswith("graph 1")
 
 
 def test_the_status_row_names_the_program_without_its_folders():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gviz.events import BackwardStarted
-from gviz.explain.names import label, phase_called
+from gviz.explain.names import iteration_called, label, phase_called
 from gviz.trace.state import Iteration, Phase
 from gviz.trace.timeline import Timeline
 
@@ -17,7 +17,7 @@ def pass_rows(timeline: Timeline, n: int) -> list[tuple[str, int, bool]]:
     for iteration in _near(timeline, n):
         inside = iteration.start <= n <= iteration.end
         events = f"events {iteration.start} to {iteration.end}"
-        rows.append((f"iteration {iteration.index + 1}  {events}", iteration.start, inside))
+        rows.append((f"{iteration_called(timeline)} {iteration.index + 1}  {events}", iteration.start, inside))
         for phase in timeline.phases:
             if iteration.start <= phase.start <= iteration.end:
                 here = phase.start <= n <= phase.end

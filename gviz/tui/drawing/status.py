@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gviz.events import Failed
-from gviz.explain.names import label, phase_words
+from gviz.explain.names import iteration_called, label, phase_words
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -12,6 +12,11 @@ from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, line
 from gviz.tui.session import program_name
+
+ROOMY = 100
+"""Rows of so many cells need not be brief."""
+
+_BRIEF = {"end of recording": "the end", "start of recording": "the start"}
 
 
 def status(
@@ -24,21 +29,29 @@ def status(
     time: str = "REPLAY",
     changed: str = "",
 ) -> Line:
-    """One row of `width` cells; where room is short the word REPLAY, title and node give way, in this order.
+    """One row of `width` cells; where room is short the node gives way, then iteration and title.
 
-    `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING, which always stay. `changed` says
-    which numbers are others beside it.
+    What else stays does not depend on the node's name, so that a step does not let words come and go: of a narrow row
+    the brand is no part where iterations are counted, and its ends are called briefly.
+    `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING. `changed` says which numbers are
+    others beside it.
     """
-    right = line(f"{_reason(stop, glyphs)} ")
     parts = _parts(timeline, moment, title, time)
+    reason = _reason(stop, glyphs)
+    if width < ROOMY:
+        reason = _BRIEF.get(reason, reason)
+        if "iteration" in parts:
+            del parts["brand"]
+    right = line(f"{reason} ")
     if changed:
-        parts.append(("changed", line("  ", (clipped(changed, 40), "now"))))
+        parts["changed"] = line("  ", (clipped(changed, 40), "now"))
     room = width - cells(right) - 1
-    for dropped in ("replay", "title", "node", "iteration"):
-        if sum(cells(spans) for _, spans in parts) <= room:
+    for dropped in ("iteration", "title"):
+        if sum(map(cells, parts.values())) <= room:
             break
-        parts = [part for part in parts if part[0] != dropped]
-    return columns(tuple(span for _, spans in parts for span in spans), right, width, glyphs.cut)
+        parts.pop(dropped, None)
+    node = _node(timeline, moment, room - sum(map(cells, parts.values())))
+    return columns(tuple(span for spans in (*parts.values(), node) for span in spans), right, width, glyphs.cut)
 
 
 def phase_name(timeline: Timeline, moment: Moment, *, at_end: bool = False) -> str:
@@ -50,27 +63,28 @@ def phase_name(timeline: Timeline, moment: Moment, *, at_end: bool = False) -> s
     return phase_words(timeline, moment).replace(" pass", "").upper()
 
 
-def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> list[tuple[str, Line]]:
+def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> dict[str, Line]:
     style = "error" if isinstance(moment.event, Failed) else "phase"
     at_end = time == "REPLAY" and moment.n == len(timeline)
-    parts: list[tuple[str, Line]] = [
-        ("brand", line((" gviz ", "brand"))),
-        ("title", line(f" {clipped(program_name(title), 24)} ")),
-        ("replay", line((" REPLAY", "muted"))) if time == "REPLAY" else ("live", line((f" {time}", "now"))),
-        (
-            "phase",
-            line(" ", (phase_name(timeline, moment, at_end=at_end), style)),
-        ),
-        ("event", line(f"  event {moment.n}")),
-    ]
+    parts: dict[str, Line] = {
+        "brand": line((" gviz ", "brand")),
+        "title": line(f" {clipped(program_name(title), 24)} "),
+        "time": line((f" {time}", "muted" if time == "REPLAY" else "now")),
+        "phase": line(" ", (phase_name(timeline, moment, at_end=at_end), style)),
+        "event": line(f"  event {moment.n}"),
+    }
     iterations = timeline.iterations
     if len(iterations) > 1:
         current = timeline.iteration_at(moment.n).index
         first = iterations[0].index
-        parts.append(("iteration", line(f"  iteration {current - first + 1}/{len(iterations)}")))
-    if moment.actor:
-        parts.append(("node", line("  ", (clipped(label(timeline, moment.actor), 32), "title"))))
+        parts["iteration"] = line(f"  {iteration_called(timeline)} {current - first + 1}/{len(iterations)}")
     return parts
+
+
+def _node(timeline: Timeline, moment: Moment, room: int) -> Line:
+    """The node that the event concerns, if what is left of the row holds it."""
+    named = line("  ", (clipped(label(timeline, moment.actor), 32), "title")) if moment.actor else ()
+    return named if cells(named) <= room else ()
 
 
 def _reason(stop: Arrival, glyphs: Glyphs) -> str:
