@@ -18,6 +18,9 @@ PANELS = (*TABS, "node", "tape", "graph")
 BESIDE = ("side-watch", "side-output", "side-modules")
 """Panels of their own where there is room."""
 
+STANDS_IN = {"watch": "side-watch", "breaks": "side-watch", "output": "side-output", "modules": "side-modules"}
+"""Which of them stands for a panel that shares its place: what is watched and breakpoints stand together."""
+
 LEAST = (40, 10)
 WIDE, HUGE, TALL, LARGE = 110, 170, 32, 44
 MODULES_WIDTH = 44
@@ -63,7 +66,8 @@ def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
     main = {"graph", "tape"} if wishes.view == "both" else {wishes.view}
     beside = own_panels(width, height, modules=wishes.modules)
     if beside:
-        return frozenset({"node", wishes.tab, *beside, *main})
+        tab = wishes.tab if in_its_place(wishes.tab, beside) == wishes.tab else TABS[0]
+        return frozenset({"node", tab, *beside, *main})
     crowded = "graph" in main and height < TALL and not wishes.asked
     return frozenset({"node", *main} if crowded else {"node", wishes.tab, *main})
 
@@ -93,8 +97,9 @@ def own_panels(width: int, height: int, *, modules: bool) -> frozenset[str]:
 
 
 def in_its_place(panel: str, shown: Collection[str]) -> str:
-    """The widget that stands for a panel: its own one beside the others, if that is shown."""
-    return f"side-{panel}" if f"side-{panel}" in shown else panel
+    """The widget that stands for a panel: the one beside the others, if that is shown."""
+    own = STANDS_IN.get(panel, panel)
+    return own if own in shown else panel
 
 
 def numbered(panel: str, name: str) -> str:

@@ -11,8 +11,14 @@ import gviz.engine as torch
 from gviz.render.boxes.calls import OPTIMIZER
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import PANELS, TABS
+from gviz.tui.arrangement import PANELS, STANDS_IN, TABS
+from gviz.tui.cursor import Cursor
+from gviz.tui.drawing.stops import break_rows
+from gviz.tui.glyphs import UNICODE
+from gviz.tui.lines import cells, plain
+from gviz.tui.session import Session
 from gviz.tui.widgets.prompt import Prompt
+from gviz.where import stop
 
 
 def rows_of(widget):
@@ -58,7 +64,7 @@ async def test_every_digit_brings_its_panel_to_the_front_and_focuses_it(size):
         for digit, panel in enumerate(PANELS, 1):
             await press(pilot, str(digit % 10))
             assert app.screen.focused is not None
-            assert app.screen.focused.id in (panel, f"side-{panel}")
+            assert app.screen.focused.id in (panel, STANDS_IN.get(panel))
             assert app.screen.focused.display
 
 
@@ -67,7 +73,7 @@ async def test_tabs_name_each_other_and_a_click_on_a_name_brings_it():
     async with app.run_test(size=(200, 60)) as pilot:
         await press(pilot, "1")
         title = Content.from_markup(app.screen.query_one("#source").border_title).plain
-        assert [name for name in TABS if name.capitalize() in title] == list(TABS)
+        assert [name for name in TABS if name.capitalize() in title] == ["source", "stack", "saved", "modules"]
         x = title.index("5 Stack") + 3
         await pilot.click("#source", offset=(x, 0))
         await pilot.pause()
@@ -80,6 +86,44 @@ async def test_a_terminal_of_110_by_32_has_an_own_panel_for_what_is_watched():
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
             assert app.screen.query_one("#side-watch").display is there
+
+
+async def test_what_has_a_panel_of_its_own_is_no_tab_and_its_digit_leads_there():
+    app = app_of(demo(), at=5)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, *":break b", "enter", *":watch loss", "enter", "3")
+        assert "2 Watch" in str(app.screen.query_one("#breaks").border_title)
+        await pilot.resize_terminal(120, 40)
+        await press(pilot, "3")
+        rows = app.screen.query_one("#side-watch")
+        assert app.screen.focused is rows
+        assert rows._keys[rows.chosen] == ("break", 1)
+        assert app.screen.query_one("#source").display
+        assert not app.screen.query_one("#breaks").display
+        assert "Watch" not in str(app.screen.query_one("#source").border_title)
+        assert str(rows.border_title) == "2 Watch, 3 Breaks"
+        await press(pilot, "2")
+        assert rows._keys[rows.chosen] == ("watch", 1)
+
+
+@pytest.mark.parametrize("width", [20, 31, 42, 90])
+def test_how_often_a_breakpoint_stops_is_never_cut(width):
+    session = Session(Cursor(demo(), 30), UNICODE)
+    session.cursor.breakpoints.add(stop("b if value < 100000 and value > -100000"))
+    ((row, _),) = break_rows(session.cursor.breakpoints, 30, UNICODE, width)
+    assert cells(row) <= width
+    hits = sum(hit.n <= 30 for hit in session.cursor.breakpoints.listed[0].after(0))
+    assert plain(row).endswith(f"{hits} hits so far" if width == 90 else f"{hits} hits")
+
+
+async def test_the_tape_names_the_key_of_the_graph_while_that_is_hidden():
+    app = app_of(demo(), at=5)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "9")
+        assert str(app.screen.query_one("#tape").border_subtitle) == "v: graph"
+        await press(pilot, "v", "v")
+        assert app.screen.query_one("#graph").display
+        assert not app.screen.query_one("#tape").border_subtitle
 
 
 async def test_watched_expressions_follow_the_clock_and_say_what_changed():

@@ -74,6 +74,7 @@ def _beside(screen: DebuggerScreen) -> Iterator[Widget]:
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
     node = NodePanel(timeline, glyphs, screen.cursor.asker)
     yield node.data_bind(here.moment, here.selected, here.full, here.watched, here.beside)
-    watch = WatchList(screen.session, numbered("watch", "Watch"), id="side-watch", stops=True)
+    heading = f"{numbered('watch', 'Watch')}, {numbered('breaks', 'Breaks')}"
+    watch = WatchList(screen.session, heading, id="side-watch", stops=True)
     yield watch.data_bind(here.moment, here.watched, here.breaks)
     yield OutputPanel(timeline, glyphs, id="side-output").data_bind(here.moment)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.content import Content
+
 from gviz.tui.arrangement import (
     BELOW,
     BESIDE,
@@ -20,9 +22,12 @@ from gviz.tui.arrangement import (
     says_what_happened,
     size_class,
 )
+from gviz.tui.keymaps import first
 from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.lists import WatchList
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.prompt import Prompt
+from gviz.tui.widgets.styled import Lines
 from gviz.tui.widgets.tape import Tape
 
 if TYPE_CHECKING:
@@ -93,7 +98,8 @@ class Panels:
     def zoom(self) -> None:
         """The focused panel alone, and back."""
         focused = self._screen.focused
-        panel = focused.id.removeprefix("side-") if focused is not None and focused.id else ""
+        id = focused.id or "" if focused is not None else ""
+        panel = self._leading if in_its_place(self._leading, {id}) == id else id.removeprefix("side-")
         panel = panel if panel in PANELS else self._leading
         self._zoomed, self._chosen = "" if self._zoomed else panel, True
         self.arrange()
@@ -107,11 +113,12 @@ class Panels:
         """Focus the leading panel, unless somebody is typing."""
         if self._screen.query_one(Prompt).display:
             return
-        widget = self._screen.query_one(f"#{self._leading}")
-        if self._leading in TABS and not widget.display and f"side-{self._leading}" in BESIDE:
-            widget = self._screen.query_one(f"#side-{self._leading}")
+        shown = {panel for panel in BESIDE if self._screen.query_one(f"#{panel}").display and not self._zoomed}
+        widget = self._screen.query_one(f"#{in_its_place(self._leading, shown)}")
         if widget.display:
             self._screen.set_focus(widget, scroll_visible=False)
+        if isinstance(widget, WatchList):
+            widget.choose_first("break" if self._leading == "breaks" else "watch")
 
     def classify(self, *, update: bool = True) -> None:
         """Tell the style sheet the size; without `update` for what is still to be mounted, which is styled then."""
@@ -136,9 +143,20 @@ class Panels:
         screen.query_one("#main").display = not shown.isdisjoint({"graph", "tape", *TABS})
         screen.query_one("#side").display = not shown.isdisjoint({"node", "side-watch", "side-output"})
         screen.query_one(NodePanel).watching = shown.isdisjoint({"watch", "side-watch"})
+        self._name_tabs([tab for tab in TABS if in_its_place(tab, shown) == tab])
         for row in ("status", "timeline", "body"):
             screen.query_one(f"#{row}").display = "small" not in shown
         screen.query_one("#happening").display = says_what_happened(*screen.app.size)
         screen.query_one("#keys").display = "small" not in shown and not screen.query_one(Prompt).display
-        rows = max(len(screen.timeline.nodes), self.room) + 3
-        screen.query_one(Tape).styles.max_height = rows if "graph" in shown else None
+        rows, tape = max(len(screen.timeline.nodes), self.room) + 3, screen.query_one(Tape)
+        tape.styles.max_height = rows if "graph" in shown else None
+        view = first(screen.session.keys, "view.next")
+        tape.subtitle(Content(f"{view}: graph" if view and "graph" not in shown else ""))
+
+    def _name_tabs(self, tabs: list[str]) -> None:
+        """Let the panels that share a place name those that do, and no other."""
+        for tab in TABS:
+            panel = self._screen.query_one(f"#{tab}", Lines)
+            if list(panel.tabs) != tabs:
+                panel.tabs = tabs
+                panel.entitle()

@@ -97,6 +97,10 @@ class RowList(Page):
         if beyond:
             self.chosen = min(beyond) if steps > 0 else max(beyond)
 
+    def choose_first(self, kind: str) -> None:
+        """Choose the first row that stands for something of a kind, if there is one."""
+        self.chosen = next((at for at, key in enumerate(self._keys) if key and key[0] == kind), self.chosen)
+
     def action_act(self, act: str) -> None:
         """Ask the screen to do something with the chosen row."""
         key = self._keys[self.chosen] if self.chosen < len(self._keys) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 from rich.segment import Segment
@@ -84,6 +84,8 @@ class Lines(Styled, ScrollView, can_focus=True):
     """
 
     ALLOW_SELECT = False
+    tabs: Sequence[str] = TABS
+    """The panels that share one place, of which this may be one."""
     _count = 0
 
     def __init__(self, *, id: str) -> None:
@@ -159,7 +161,7 @@ class Lines(Styled, ScrollView, can_focus=True):
         """Write the title into the border, and as many of the other tabs as there is room for."""
         shown = Content(self.glyphs.text(self._heading))
         room = self.outer_size.width - 6  # corners, and blanks around the title
-        for other in TABS if self.id in TABS else ():
+        for other in self.tabs if self.id in TABS else ():
             name = numbered(other, other.capitalize())
             if other != self.id and shown.cell_length + len(name) + 3 <= room:
                 shown += Content.from_markup(f" | [@click=screen.panel('{other}')]{name}[/]")
