@@ -79,6 +79,9 @@ class ScreenApp(App[None]):
         """Leave the uppermost screen; nothing is left of the palette for the second of two clicks that close it."""
         return super().pop_screen() if len(self.screen_stack) > 1 else AwaitComplete()
 
+    def action_help_quit(self) -> None:
+        """Keep Textual's notice away that would cover the panels: ctrl+c does nothing over a page, as any key does."""
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The colours of values, gradients and marks for themes that do not know them."""
         theme = self.current_theme

@@ -106,8 +106,9 @@ class Breakpoints:
     def require(self, text: str) -> None:
         """``condition N COND``: stop only if it holds; without COND always."""
         number, _, test = text.strip().partition(" ")
+        test = test.strip().removeprefix("if ")
         (chosen,) = self.numbered(number or "?")
-        chosen.stop = replace(chosen.stop, condition=condition(test) if test.strip() else None)
+        chosen.stop = replace(chosen.stop, condition=condition(test) if test else None)
         chosen.hits = hits_of(self.timeline, chosen.stop)
 
     def ignore(self, text: str) -> Breakpoint:
@@ -163,7 +164,11 @@ class Breakpoints:
 
     def at_node(self, node: int) -> bool:
         """Whether a breakpoint that is switched on means this node by its place."""
-        return any(one.enabled and one.hits.means(node) for one in self.listed)
+        return any(one.enabled for one in self.of_node(node))
+
+    def of_node(self, node: int) -> list[Breakpoint]:
+        """Those that mean a node by their place, switched on or not."""
+        return [one for one in self.listed if one.hits.means(node)]
 
     def _stopping(self) -> list[Breakpoint]:
         return [one for one in self.listed if one.enabled and not one.message]

@@ -28,7 +28,7 @@ LIVE_END = "live end"
 FIRST_BAD = "first nan or inf"
 ENDS = {
     "end of recording": "nothing comes after this event",
-    "start of recording": "nothing was before it",
+    "start of recording": "nothing was before it (Caps Lock? small letters go on)",
     LIVE_END: "s n f c let the program run on",
 }
 """What there is to say where a way through time has come to an end."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from gviz.errors import GvizError
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
@@ -57,6 +58,21 @@ class Session:
     def keys(self) -> Keys:
         """The keys in force."""
         return keys_of(self.settings.values["keymap"], self.own_keys)
+
+    @property
+    def subject(self) -> str:
+        """What an expression calls the selected node: its name where that means it now, else its number."""
+        node = self.cursor.selected
+        if node not in self.timeline:
+            return ""
+        name = self.timeline.info(node).name
+        return name if name and self._means(name) == node else f"#{node}"
+
+    def _means(self, name: str) -> int:
+        try:
+            return self.cursor.asker.last(name, self.cursor.position)
+        except GvizError:
+            return 0
 
     def frame_of(self, node: int) -> int:
         """How many callers up from where this node was made one looks."""

@@ -182,6 +182,16 @@ async def test_b_marks_the_node_and_running_on_stops_there():
         assert "●" not in "".join(text for text, _ in app.screen.query_one(Tape).row(4))
 
 
+async def test_capital_b_edits_the_breakpoint_at_the_selected_node():
+    screen = await after(demo(), *"jjjb", "B", *"if grad < 0", "enter")
+    assert [one.stop.text for one in screen.cursor.breakpoints.listed] == ["#4 if grad < 0"]
+
+
+async def test_capital_b_offers_the_selected_node():
+    screen = await after(demo(), *"jjj", "B", "enter")
+    assert [one.stop.text for one in screen.cursor.breakpoints.listed] == ["b"]
+
+
 async def test_capital_b_asks_for_a_condition():
     screen = await after(demo(), "B", *"x if grad < 0", "enter", "c")
     assert screen.cursor.position == 30

@@ -13,6 +13,8 @@ FIRST = {
     "time.back": ("greater_than_sign",),
     "look.next": ("g",),
     "look.previous": ("G",),
+    "look.page-up": ("9", "G"),
+    "look.page-down": ("9", "g"),
     "look.input": ("G",),
     "look.user": ("g",),
     "look.down": ("u",),

@@ -103,6 +103,47 @@ async def test_letters_typed_into_the_prompt_are_text():
         assert app.screen.cursor.position == 2
 
 
+@pytest.mark.parametrize(("typed", "watched"), [("", ["b"]), ("x.grad", ["x.grad"])])
+async def test_the_prompt_offers_the_selected_node_until_something_is_typed(typed, watched):
+    app = app_of(demo(), at=12)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"gjjj", "w", *typed, "enter")
+        await pilot.pause()
+        assert app.screen.cursor.asker.watched == watched
+
+
+async def test_a_name_that_means_another_node_now_is_offered_as_a_number():
+    app = app_of(iterations(2))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("greater_than_sign", *"gj", "p")
+        first = app.screen.cursor.selected
+        assert app.screen.timeline.info(first).name
+        assert app.focused.value == f"print #{first}"
+
+
+async def test_ctrl_c_with_nothing_to_stop_says_how_to_leave_and_covers_nothing():
+    app = app_of(demo(), at=12)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+c")
+        assert "q leaves" in app.screen.remark
+        await pilot.press("question_mark", "ctrl+c")
+        await pilot.pause()
+        assert not list(app._notifications)
+
+
+@pytest.mark.parametrize("keymap", ["vscode", "jetbrains"])
+async def test_ctrl_f_finds_in_the_keymaps_that_say_so_also_in_the_tape(keymap):
+    app = app_of(demo(), at=12)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("9", "ctrl+f")
+        await pilot.pause()
+        assert app.screen.cursor.selected == app.screen.timeline.nodes[-1]
+        app.screen.run_line(f"set keymap {keymap}")
+        await pilot.press("ctrl+f")
+        await pilot.pause()
+        assert app.focused.parent.query_one("#sign").content == "/"
+
+
 async def test_the_prompt_remembers_and_completes():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:

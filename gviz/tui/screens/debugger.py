@@ -140,10 +140,13 @@ class DebuggerScreen(PromptKeys):
         self._search.cancel()
 
     def action_stop(self) -> None:
-        """Give up a search, stand still; else copy what is selected."""
-        if self._playing is None and not self._search.goes_on:
+        """Give up a search, stand still; else copy what is selected, or say how to leave."""
+        if self._playing is not None or self._search.goes_on:
+            self._pause()
+        elif self.get_selected_text():
             self.action_copy_text()
-        self._pause()
+        else:
+            self.say("nothing runs that could be stopped; q leaves")
 
     def _attempt(self, act: Callable[[], None]) -> None:
         self.remark = ""

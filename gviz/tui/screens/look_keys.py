@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.scroll_view import ScrollView
 
 from gviz.explain.names import label
 from gviz.render.boxes.fold import ALL, Filter
@@ -30,6 +31,7 @@ from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.sheet import Draw, SheetScreen
 from gviz.tui.session import Session
+from gviz.tui.widgets.tape import Tape
 from gviz.where import stop
 
 if TYPE_CHECKING:
@@ -56,8 +58,8 @@ class LookKeys(CursorKeys):
         """Carry out a line of the command language."""
         raise NotImplementedError
 
-    def action_prompt(self, sign: str, text: str = "") -> None:
-        """Open the prompt with a text in it."""
+    def action_prompt(self, sign: str, text: str = "", offered: str = "") -> None:
+        """Open the prompt with a text in it, and one behind it that typing replaces."""
         raise NotImplementedError
 
     def show_frame(self) -> None:
@@ -175,7 +177,7 @@ class LookKeys(CursorKeys):
         made = self.cursor.breakpoints.toggle(stop(place))
         self.breaks += 1
         never = "" if made is None or made.hits.can_hit() else ": nothing was made there, so it never stops"
-        self.say(f"breakpoint {made.number} at {place}{never}" if made else f"no breakpoint at {place}")
+        self.say(f"breakpoint {made.number} at {place}{never}" if made else f"no breakpoint at {place} any more")
 
     def action_explain(self) -> None:
         """Why the selected node is as it is."""
@@ -206,6 +208,14 @@ class LookKeys(CursorKeys):
     def action_restart(self) -> None:
         """Run the program again, where there is one."""
         self.run_command(Command("restart"))
+
+    def action_page(self, pages: int) -> None:
+        """Scroll the focused panel by a page; in the tape select the node there."""
+        panel = self.focused
+        if isinstance(panel, Tape):
+            panel.action_page(pages)
+        elif isinstance(panel, ScrollView):
+            (panel.scroll_page_up if pages < 0 else panel.scroll_page_down)(animate=False)
 
     def action_detail(self) -> None:
         """Numbers in full, or short."""

@@ -43,8 +43,8 @@ class PromptKeys(LookKeys):
         signs = (("act.command", ":"), ("find.ask", "/"))
         return {key: partial(self.action_prompt, sign) for id, sign in signs for key in keys[id]}
 
-    def action_prompt(self, sign: str, text: str = "") -> None:
-        """Open the command line or the search."""
+    def action_prompt(self, sign: str, text: str = "", offered: str = "") -> None:
+        """Open the command line or the search, with a text and one behind it that typing replaces."""
         self._pause()
         self.remark = ""
         if self.panels.too_small:
@@ -52,7 +52,19 @@ class PromptKeys(LookKeys):
         self.query_one(KeysRow).display = False
         prompt = self.query_one(Prompt)
         prompt.completer.complete = partial(completions, self.session) if sign != "/" else lambda _: []
-        prompt.ask(sign, text)
+        prompt.ask(sign, text, offered)
+
+    def action_prompt_about(self, text: str) -> None:
+        """Ask for an expression; the selected node is offered as one."""
+        self.action_prompt(":", text, self.session.subject)
+
+    def action_edit_break(self) -> None:
+        """Ask for the condition of the breakpoint at the selected node, or for another breakpoint."""
+        here = self.cursor.breakpoints.of_node(self.selected)
+        if here:
+            self.action_prompt(":", f"condition {here[0].number} {self._condition(here[0].number)}")
+        else:
+            self.action_prompt(":", "break ", self.session.subject)
 
     def action_export(self) -> None:
         """Ask where to write a picture of this moment, with a name that would do."""

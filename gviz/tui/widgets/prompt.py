@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.suggester import Suggester
 from textual.widgets import Input, Label
+from textual.widgets.input import Selection
 
 from gviz.tui.messages import Typed
 
@@ -48,21 +49,23 @@ class Prompt(Horizontal):
         """The sign and the line."""
         yield Label(":", id="sign", markup=False)
         yield Input(compact=True, select_on_focus=False, suggester=self.completer)
+        yield Label("Enter does it, Esc leaves ", id="ways", markup=False)
 
-    def ask(self, sign: str, text: str = "") -> None:
-        """Open the prompt with some text already typed."""
+    def ask(self, sign: str, text: str = "", offered: str = "") -> None:
+        """Open the prompt with some text already typed, and some more that the next letter replaces."""
         self._tried = []
         self._sign, self._at = sign, 0
-        self.query_one(Label).update(sign)
+        self.query_one("#sign", Label).update(sign)
         entry = self.query_one(Input)
-        entry.value = text
-        entry.cursor_position = len(text)
+        entry.value = text + offered
+        entry.selection = Selection(len(text), len(entry.value))
         self.display = True
         self.screen.set_focus(entry)  # at once: the next keys may already be on their way
 
     def insert(self, text: str) -> None:
         """Type for somebody whose keys went elsewhere."""
-        self.query_one(Input).insert_text_at_cursor(text)
+        entry = self.query_one(Input)
+        entry.replace(text, *sorted(entry.selection))
 
     def early(self, key: str) -> bool:
         """Do what a key does here that went elsewhere; whether it is one of ours."""

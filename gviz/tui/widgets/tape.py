@@ -34,8 +34,8 @@ class Tape(Lines):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "screen.neighbour(-1)", show=False),
         Binding("down", "screen.neighbour(1)", show=False),
-        Binding("pageup,ctrl+b", "page(-1)", show=False),
-        Binding("pagedown,ctrl+f", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
         Binding("home", "screen.edge(0)", show=False),
         Binding("end", "screen.edge(-1)", show=False),
     ]
