@@ -152,7 +152,7 @@ def test_a_program_without_a_loop_has_graphs_and_no_iterations():
     assert (iteration_called(apart), iteration_called(again)) == ("graph", "iteration")
     row = plain(status(apart, apart.at(len(apart)), "x.py", Arrival(1, 1, ""), 120, UNICODE))
     assert "graph 2/2" in row
-    assert [text for text, _, _ in pass_rows(apart, 1)][0].startswith("graph 1")
+    assert next(text for text, _, _ in pass_rows(apart, 1)).startswith("graph 1")
 
 
 def test_the_status_row_names_the_program_without_its_folders():
