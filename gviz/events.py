@@ -80,7 +80,8 @@ class NodeCreated(Event, frozen=True):
     last repeats for a list argument; ``(0, 0)`` holds the place of one whose origin is not known (a graph found late).
     `attrs` are the non-tensor arguments by name, so that the op can be run again.
     `untracked` is empty for an op that autograd tracks, else why it does not: ``no_grad``, ``detach``, ``data``,
-    ``dtype`` (its result cannot have a gradient), ``inputs`` (no input requires grad). `stack` is the user's call
+    ``dtype`` (its result cannot have a gradient), ``numbers`` (it takes no more than numbers, as ``torch.tensor`` of a
+    list does), ``inputs`` (no input requires grad). `stack` is the user's call
     stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs
     of gradients), else (0, 0). A Python number that became a constant has the attribute ``number``; a tensor that is
     some leaf's ``.grad`` has ``grad_of``, that leaf.
@@ -219,7 +220,10 @@ class GradCaptured(Event, frozen=True):
 
 
 class GradSet(Event, frozen=True):
-    """A ``.grad`` was changed outside a pass: `how` is ``none``, ``zero``, ``assigned`` or ``in place``."""
+    """A ``.grad`` was changed outside a pass: `how` is ``none``, ``zero``, ``assigned`` or ``in place``.
+
+    `stack` is where the program did it; 0 for one that was there before it was recorded.
+    """
 
     changes = ("grad",)
 
@@ -227,6 +231,7 @@ class GradSet(Event, frozen=True):
     output_nr: Count
     how: str
     value: Value | None
+    stack: Count = 0
 
 
 class SavedFreed(Event, frozen=True):

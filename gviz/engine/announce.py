@@ -167,7 +167,7 @@ def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | N
         channel.say(StorageWritten(storage.number, node, written._counter[0], value))
         for owner in storage.owners():
             if owner is not told and owner._grad is not None:
-                grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero")
+                grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero", channel.stack())
 
 
 def computed(channel: Channel, tensor: Tensor) -> None:
@@ -200,10 +200,10 @@ def requires_grad_set(channel: Channel, tensor: Tensor) -> None:
         channel.say(RequiresGradSet(mark.node, tensor._requires_grad))
 
 
-def grad_set(channel: Channel, tensor: Tensor, how: str) -> None:
-    """A ``.grad`` was changed outside a pass."""
+def grad_set(channel: Channel, tensor: Tensor, how: str, stack: int = 0) -> None:
+    """A ``.grad`` was changed outside a pass, or was there before it was announced: then there is no `stack`."""
     value = None if tensor._grad is None else channel.value(tensor._grad._array)
-    channel.say(GradSet(seen(channel, tensor).node, tensor._output_nr, how, value))
+    channel.say(GradSet(seen(channel, tensor).node, tensor._output_nr, how, value, stack))
 
 
 def _announced(channel: Channel, node: Node) -> bool:

@@ -162,7 +162,7 @@ class Tensor(Conversions, Displayed):
                 announce.seen(channel, value)  # while it is known whose ``.grad`` it was before
         self._set_grad(value)
         if channel is not None:
-            announce.grad_set(channel, self, "none" if value is None else "assigned")
+            announce.grad_set(channel, self, "none" if value is None else "assigned", channel.stack())
 
     @grad.deleter
     def grad(self) -> None:

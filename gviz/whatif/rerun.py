@@ -77,8 +77,9 @@ class Rerun:
                     self._enter(event)
             case e.BackwardStarted():
                 self._passes.run(n, event)
-            case e.GradSet(node=node, output_nr=nr, how=how, value=value):
-                self._set_grad(node, self.output(node, nr, n), how, value)
+            case e.GradSet(node=node, output_nr=nr, how=how, value=value, stack=stack):
+                with self.told.at(stack):
+                    self._set_grad(node, self.output(node, nr, n), how, value)
             case e.RequiresGradSet(node=node, requires_grad=flag):
                 if (tensor := self.output(node, 0, n)) is not None:
                     tensor.requires_grad_(flag) if tensor.grad_fn is None else tensor.detach_()

@@ -42,6 +42,8 @@ class Retelling:
                 self.made.append(event)
             case e.BackwardStarted():
                 event = msgspec.structs.replace(event, stack=self._place[0])
+            case e.GradSet() if event.stack:
+                event = msgspec.structs.replace(event, stack=self._place[0])
         self.log.append(event)
 
     @contextmanager

@@ -53,7 +53,7 @@ def grad_changed(session: Session, written: torch.Tensor) -> None:
         if mark is not None and grad is not None:
             mark.told = session.value(grad)
             how = "zero" if _is_zero(mark.told) else "in place"
-            session.channel.say(GradSet(mark.node, owner.output_nr, how, mark.told))
+            session.channel.say(GradSet(mark.node, owner.output_nr, how, mark.told, session.channel.stack()))
 
 
 def _is_zero(value: Value) -> bool:
@@ -77,7 +77,7 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
         value = session.value(leaf.grad)
         if value != mark.told:
             mark.told = value
-            session.channel.say(GradSet(mark.node, 0, "in place", value))
+            session.channel.say(GradSet(mark.node, 0, "in place", value, session.channel.stack()))
 
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
