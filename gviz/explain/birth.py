@@ -4,38 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal, TypeVar
 
-from gviz.events import GradAccumulated
-from gviz.explain.arithmetic import computation
+from gviz.events import GradAccumulated, GradSet
+from gviz.explain.arithmetic import Operand, computation
+from gviz.explain.bad_number_fixes import fix
 from gviz.explain.contributions import arrived, sent_by
 from gviz.explain.finding import Finding
+from gviz.explain.grad_writes import bad_beside
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.substitute import word
+from gviz.explain.trouble import line_text
 from gviz.explain.writes import is_unseen, step_of
 from gviz.numbers import bad_text, short
-from gviz.plain_text import shown
+from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment
-from gviz.trace.state import Contribution, OutputState
+from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-
-_SMALL = "add a small number first: sqrt(x + 1e-8)"
-_FIXES = {
-    "sqrt": _SMALL,
-    "rsqrt": _SMALL,
-    "norm": "add a small number to what it is taken of: its gradient is not defined at 0",
-    "std": "add a small number to the variance: its gradient is not defined where nothing varies",
-    "div": "keep what is divided by away from 0: x / (y + 1e-8)",
-    "reciprocal": "keep what is divided by away from 0: 1 / (x + 1e-8)",
-    "log": "keep its input above 0: log(x.clamp(min=1e-8)), or log_softmax, log1p, binary_cross_entropy_with_logits",
-    "exp": "keep its input small: subtract the maximum first, or use softmax, logsumexp",
-    "pow": "keep its base above 0, or add a small number to it",
-    "acos": "clamp its input to a little less than 1",
-    "asin": "clamp its input to a little less than 1",
-}
-"""By operation: what to write where it makes a nan or inf."""
-
 
 T = TypeVar("T")
 
@@ -51,7 +38,8 @@ def followed(timeline: Timeline, place: Place) -> Finding:
         found = _value(timeline, node, n) if aspect == "value" else _gradient(timeline, node, n)
         way.append(place)
         if isinstance(found, Finding):
-            return replace(found, parts=(*found.parts, *_became(timeline, way, found), *_spread(timeline, way)))
+            way_there = (*_became(timeline, way, found), *_carried(timeline, way), *_spread(timeline, way))
+            return replace(found, parts=(*found.parts, *way_there))
         place = found
 
 
@@ -99,8 +87,8 @@ def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Fi
     by = f"by {shown(step.kind)}{made_at(frames)}" if step is not None else "in place"
     text = f"{_what(value)} born when {label(timeline, node)} was updated {by}"
     parts = _before(node, output) if output is not None else ()
-    fix = "a smaller learning rate, or clip_grad_norm_ before the step" if step is not None else ""
-    return Finding("nan-born", text, seq, node, parts, fix, frames[0] if frames else None)
+    smaller = "a smaller learning rate, or clip_grad_norm_ before the step" if step is not None else ""
+    return Finding("nan-born", text, seq, node, parts, smaller, frames[0] if frames else None)
 
 
 def _before(node: int, output: OutputState) -> tuple[Finding, ...]:
@@ -140,6 +128,9 @@ def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | P
     before = _output(timeline.at(n - 1), node) if seq else None
     if before is not None and bad_text(before.grad) and isinstance(timeline.event(seq), GradAccumulated):
         return "grad", node, n - 1
+    beside = bad_beside(timeline, seq) if isinstance(timeline.event(seq), GradSet) else None
+    if beside is not None:
+        return "grad", *beside
     return Finding("nan-born", f"the .grad of {label(timeline, node)} got it from outside the pass", seq, node)
 
 
@@ -151,8 +142,21 @@ def _worst(held: Iterable[tuple[T, Value | None]]) -> T | None:
 
 def _bad_operand(timeline: Timeline, node: int, besides: int = 0) -> int:
     """The input of a node whose value was bad when it was used; 0 if none was."""
-    operands = computation(timeline, node).operands
-    return _worst((o.node, o.value) for o in operands if o.node and o.node != besides) or 0
+    known = _known_operands(timeline, node)
+    return _worst((o.node, o.value) for o in known if o.node and o.node != besides) or 0
+
+
+def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
+    """The inputs of a node; for one whose value was not recorded, as within a call that makes several, its own."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        for operand in computation(timeline, waiting.pop()).operands:
+            value = operand.value
+            if value is not None and (value.data, value.stats, value.blob) != (None, None, None):
+                yield operand
+            elif operand.node not in seen and operand.node:
+                seen.add(operand.node)
+                waiting.append(operand.node)
 
 
 def _made_bad(timeline: Timeline, node: int) -> bool:
@@ -164,7 +168,7 @@ def _born(timeline: Timeline, node: int) -> Finding:
     made = info.created.outputs[0].value if info.created.outputs else None
     how = computation(timeline, node).text or f"it is {info.created.kind} data"
     text = f"{_what(made)} born in {label(timeline, node)}{made_at(info.frames)}: {how}"
-    return Finding("nan-born", text, info.born, node, fix=_fix(info.op.name), at=innermost(info))
+    return Finding("nan-born", text, info.born, node, fix=_fix(timeline, info, made), at=innermost(info))
 
 
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
@@ -180,7 +184,7 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
         part.seq,
         part.source,
         _inputs(timeline, part.source),
-        _fix(info.op.name),
+        _fix(timeline, info, part.value),
         innermost(info),
     )
 
@@ -198,9 +202,8 @@ def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
     return (Finding("computed", f"forward it was {how.text}", how.event, node),) if how.text else ()
 
 
-def _fix(op: str) -> str:
-    """What is usually written instead, by the operation in which it was born."""
-    return _FIXES.get(op.rstrip("_"), "look at the numbers that go in, and keep them away from where it is not defined")
+def _fix(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
+    return fix(info, made, (operand.value for operand in computation(timeline, info.node).operands))
 
 
 def _became(timeline: Timeline, way: list[Place], born: Finding) -> tuple[Finding, ...]:
@@ -234,6 +237,17 @@ def _at(timeline: Timeline, place: Place) -> Value | None:
         return output.value if output is not None else None
     part = _bad_part(output)
     return part.value if part is not None else output.grad
+
+
+def _carried(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
+    """The line that carried a bad number from one ``.grad`` to others, as clipping by the norm of all does."""
+    for (aspect, node, n), (_, source, _) in pairwise(way):
+        write = timeline.event(n)
+        if aspect == "grad" and source != node and isinstance(write, GradSet) and bad_beside(timeline, n):
+            frames = timeline.stack(write.stack)
+            line = line_text(timeline, frames[0] if frames else None).strip()
+            text = f"from the .grad of {label(timeline, source)} to that of others{made_at(frames)}: {line}"
+            yield Finding("carried", clipped(text, 120), n, node, at=frames[0] if frames else None)
 
 
 def _spread(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:

@@ -97,8 +97,8 @@ def findings(timeline: Timeline, progress: Callable[[str], object] = lambda name
 
 def _of_leaves(survey: Survey) -> Iterator[Finding]:
     """Why leaves got no gradient from any pass, or zero from the last."""
-    if not survey.passes:
-        return
+    if all(event.inputs for _, event in survey.passes):
+        return  # there is none, or each was asked for some gradients only
     timeline, end = survey.timeline, survey.timeline.at(survey.end)
     last = {event.node: (seq, event) for seq, event in survey.accumulated}
     alive = survey.alive(survey.passes[-1][0])
@@ -113,18 +113,25 @@ def _of_leaves(survey: Survey) -> Iterator[Finding]:
         elsewhere = bool(survey.optimized) and node not in survey.optimized
         if not (looked_at and elsewhere):  # else it follows another model, as the target of one that learns
             yield replace(found, suspected=found.suspected or elsewhere or looked_at)
+    if survey.passes[-1][1].pass_nr in _failed(survey):
+        return  # of a program that got no further, one zero says little
     for node in [node for node in leaves if node in last and is_zero(last[node][1].part)][:MOST_ASKED]:
         yield why(timeline, timeline.at(last[node][0]), node, "grad")
 
 
 def _before_failed_passes(survey: Survey) -> set[int]:
     """The nodes that a pass which ended with an error would have reached, or may have."""
-    ended = (event for _, event in survey.select(BackwardFinished))
-    failed = {event.pass_nr for event in ended if isinstance(event, BackwardFinished) and event.error}
+    failed = _failed(survey)
     if survey.passes[-1][1].pass_nr in failed:
         return set(survey.nodes)
     roots = {node for _, event in survey.passes if event.pass_nr in failed for node, _ in event.roots}
     return {*roots, *ancestors(survey.timeline, *roots)}
+
+
+def _failed(survey: Survey) -> set[int]:
+    """The passes that ended with an error."""
+    ended = (event for _, event in survey.select(BackwardFinished))
+    return {event.pass_nr for event in ended if isinstance(event, BackwardFinished) and event.error}
 
 
 def _only_looked_at(found: Finding) -> bool:

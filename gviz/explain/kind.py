@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.events import GradFlowed
@@ -39,6 +39,11 @@ class Question:
         """The first output of the node, which is there for every topic but ``unborn``."""
         assert self.state is not None
         return self.state.outputs[0]
+
+    def at(self, n: int) -> Question:
+        """The same question about another moment."""
+        moment = self.timeline.at(n)
+        return replace(self, moment=moment, state=moment.state(self.node))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ UNTRACKED = {
     "detach": ("detach cuts the graph here", "not tracked: detach"),
     "data": (".data cuts the graph here", "not tracked: .data"),
     "dtype": ("its dtype cannot have a gradient", "not tracked: dtype"),
+    "numbers": ("it takes the numbers, and leaves their history behind", "not tracked: numbers only"),
     "inputs": ("no input requires a gradient", "no input needs grad"),
 }
 """Why autograd does not track an op: what follows "not tracked", and all of it in brief."""

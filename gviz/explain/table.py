@@ -18,6 +18,7 @@ from gviz.explain.findings import (
     leaf_in_place,
     lifetimes,
     never_stepped,
+    not_added,
     not_cleared,
     not_kept,
     partly_detached,
@@ -30,6 +31,7 @@ from gviz.explain.findings import (
     unchanged,
     untracked_loss,
     value,
+    written_grad,
     zero,
 )
 from gviz.explain.kind import Kind
@@ -59,8 +61,8 @@ KINDS: tuple[Kind, ...] = (
     cut.CUT,
     cut.UNUSED,
     cut.NOT_REACHED,
-    gradient.NOT_ADDED,
-    gradient.ASSIGNED,
+    not_added.NOT_ADDED,
+    written_grad.ASSIGNED,
     zero.DEAD_UNITS,
     zero.SATURATED,
     zero.CLAMPED,

@@ -33,6 +33,20 @@ ANSWERS = {
     ),
     "graph_kept": ("warning", "graphs-kept", ["4 graphs are alive at once", "losses.append(loss.item())"]),
     "loss_function_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
+    "clipped_never_cleared": ("error", "not-cleared", ["still held the gradient from backward pass 1", "zero_grad()"]),
+    "numbers_of_losses": ("error", "untracked-loss", ["backward was called on", "torch.stack(...)"]),
+    "masked_row": (
+        "error",
+        "nan-born",
+        ["Masked_fill", "it became nan in", "Softmax", "leave one element of each row"],
+    ),
+    "zero_start": ("warning", "masked", ["the gradient of #1 w is zero", "out at", "small random numbers"]),
+    "leaf_without_a_name": (
+        "warning",
+        "not-a-leaf",
+        ["no name holds it", "its gradient was [2 4]", "requires_grad last"],
+    ),
+    "made_of_items": ("warning", "not-reached", ["is new data without a history", "torch.stack"]),
     "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
 }
 """By program: how grave, which kind of finding, and what its words must say."""

@@ -59,8 +59,8 @@ def test_after_a_pass_that_failed_the_shares_are_those_that_are_there(engine):
 def test_what_the_program_sets_is_no_sum(engine):
     timeline = recorded("updates", "twice", engine)
     found = at(timeline, len(timeline))
-    assert found.text == "the .grad of #1 x was set by the program: 0"
-    assert [part.text for part in found.parts] == ["before that, #1 x: .grad is 14"]
+    assert found.text == "#1 x: .grad is 0: backward made it 14, and then it was set to zero at twice.py:14"
+    assert [part.text for part in found.parts] == ["x.grad.zero_()", "before that it was 14, from backward"]
 
 
 def test_how_far_two_numbers_agree_is_said_in_numbers_alone(engine):

@@ -168,7 +168,7 @@ def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str
         return "inputs"
     if not torch.is_grad_enabled():
         return "no_grad"
-    return "dtype" if not (result.is_floating_point() or result.is_complex()) else "no_grad"
+    return "dtype" if not (result.is_floating_point() or result.is_complex()) else "numbers"
 
 
 def _is_silent(frame: Any) -> str:

@@ -81,10 +81,10 @@ def _ways(survey: Survey, *, smallest: bool) -> Iterator[list[Step]]:
     for leaves in sizes.values():
         by_size = sorted(leaves, key=lambda leaf: leaves[leaf][0], reverse=not smallest)
         ways = (way_to(survey.timeline, node, seq, size) for node in by_size for size, seq in [leaves[node]])
-        yield from islice((way for way in ways if not _cancels(way)), 1)
+        yield from islice((way for way in ways if not cancels(way)), 1)
 
 
-def _cancels(way: list[Step]) -> bool:
+def cancels(way: list[Step]) -> bool:
     """Whether the last operation has summed nearly all away: a bias before a normalization moves nothing."""
     return len(way) > 2 and way[-2].size < CANCELLED * way[-3].size
 
@@ -111,7 +111,7 @@ def way_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys
 def died_out(timeline: Timeline, way: list[Step]) -> Finding | None:
     """That nearly all was lost on a way; as a suspicion that a row of squashing functions let through too little."""
     lost = way[way.index(max(way, key=lambda step: step.size)) :]
-    if _cancels(way):
+    if cancels(way):
         return None
     if lost[-1].size < VANISHED * lost[0].size:
         return _finding(timeline, lost, "vanishing")

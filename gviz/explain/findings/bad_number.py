@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gviz.events import BackwardStarted, GradAccumulated, GradFlowed
+from gviz.explain.bad_number_fixes import MASKING
 from gviz.explain.birth import Place, followed
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
@@ -71,9 +72,7 @@ def _is_a_mask(timeline: Timeline, node: int) -> bool:
     """Whether an infinity was put there on purpose: as a constant, or as what hides a part of attention scores."""
     info = timeline.info(node)
     value = info.created.outputs[0].value if info.created.outputs else None
-    return "nan" not in bad_text(value) and (
-        info.created.kind != "op" or info.op.name.rstrip("_") in {"masked_fill", "where", "fill", "triu", "tril"}
-    )
+    return "nan" not in bad_text(value) and (info.created.kind != "op" or info.op.name.rstrip("_") in MASKING)
 
 
 BORN = Kind("nan-born", "error", "where a nan or inf was made in forward", ("bad value", "sent"), bad_value, find=found)

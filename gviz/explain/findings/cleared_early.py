@@ -9,6 +9,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import label, made_at
 from gviz.explain.survey import Survey
+from gviz.trace.timeline import Timeline
 
 
 def found(survey: Survey) -> Iterator[Finding]:
@@ -43,10 +44,15 @@ def _finding(
     text = f"the step{made_at(frames)} has nothing to go by: the .grad of {name} was cleared before it"
     parts = (
         Finding("accumulated", f"backward had brought the .grad of {name} here", filled[node], node),
-        Finding("cleared", "it was cleared here, and no backward came after", cleared, node),
+        Finding("cleared", f"it was cleared{_at(timeline, cleared)}, and no backward came after", cleared, node),
     )
     fix = "zero_grad() before backward(), or after step()"
     return Finding("cleared-early", text, seq, node, parts, fix, frames[0] if frames else None)
+
+
+def _at(timeline: Timeline, cleared: int) -> str:
+    event = timeline.event(cleared)
+    return (made_at(timeline.stack(event.stack)) if isinstance(event, GradSet) else "") or " here"
 
 
 CLEARED_EARLY = Kind("cleared-early", "error", "gradients that were cleared before a step could use them", find=found)

@@ -9,10 +9,11 @@ from dataclasses import replace
 from gviz.events import BackwardStarted
 from gviz.explain.finding import Finding
 from gviz.explain.findings.passes import passes_before
-from gviz.explain.findings.tracked import CUT_FIXES
+from gviz.explain.findings.tracked import cut_fix
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
 from gviz.explain.silent_uses import cuts_after
+from gviz.explain.trouble import line_text
 from gviz.explain.ways import ancestors
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -59,15 +60,28 @@ def unused(asked: Question) -> Finding:
 def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     """It was used, but what was made of it did not lead to the loss."""
     used = Finding("elsewhere", f"it was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
-    roots = [asked.timeline.info(node) for node, _ in _pass_of(asked)[1].roots if node]
-    fresh = next((root for root in roots if root.created.kind == "leaf"), None)
+    fresh = _fresh(asked, last)
     if fresh is None:
         fix = "call backward() on a result of that"
         return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
     new = f"{label_at(asked.timeline, fresh.node)} is new data without a history: requires_grad does not give it one"
-    fix = "call backward() on what was computed, not on a tensor(...) made of its number"
+    fix = "make the loss of what was computed, with torch.stack, not of a torch.tensor(...) of its numbers"
     parts = (Finding("copied", new, fresh.born, fresh.node, at=innermost(fresh)), used)
     return Finding("not-reached", text, fresh.born, asked.node, parts, fix, innermost(fresh))
+
+
+def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
+    """The leaf at which a way back from the loss ends, if it was made of data since the node was used."""
+    roots = [node for node, _ in _pass_of(asked)[1].roots if node]
+    for node in (*roots, *ancestors(asked.timeline, *roots)):
+        info = asked.timeline.info(node)
+        if (
+            info.created.kind == "leaf"
+            and info.born > last.born
+            and "tensor(" in line_text(asked.timeline, innermost(info))
+        ):
+            return info
+    return None
 
 
 def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
@@ -106,7 +120,7 @@ def _ends(asked: Question, node: int) -> Iterator[Finding]:
     """The untracked operations at which the ways forward from a node leave the graph."""
     for info in cuts_after(asked.timeline, node, range(asked.moment.n + 1)):
         text = f"cut at {label(asked.timeline, info.node)}{made_at(info.frames)}: {why_untracked(info.created)}"
-        fix = CUT_FIXES.get(info.created.untracked, "")
+        fix = cut_fix(asked.timeline, info)
         yield Finding("cut", text, info.born, info.node, fix=fix, at=innermost(info))
 
 

@@ -14,6 +14,8 @@ from gviz.explain.survey import Survey
 from gviz.numbers import grad
 from gviz.trace.timeline import Timeline
 
+_CLEARED = {"none", "zero"}
+
 
 @dataclass(slots=True)
 class _Leaf:
@@ -34,14 +36,21 @@ def found(survey: Survey) -> Iterator[Finding]:
             case GradAccumulated(node=node, value=value) if node in survey.nodes:
                 _fill(leaves[node], seq, summed=value is not None)
                 holders |= {out.storage: node for out in survey.nodes[node].created.outputs} if value is None else {}
-            case GradSet(node=node):
+            case GradSet(node=node, how=how) if how in _CLEARED or _is_used(leaves[node]):
                 leaves.pop(node, None)
+            case GradSet():
+                pass  # scaled or clipped, before its step
             case _:
                 for node, leaf in [(node, leaves[node]) for node in _updated(event, holders) if node in leaves]:
                     if leaf.added and node not in told:
                         told.add(node)
                         yield _finding(survey.timeline, leaf)
                     leaf.used = seq
+
+
+def _is_used(leaf: _Leaf) -> bool:
+    """Whether a step came after the last that was added: whoever changes it now knows that it is still there."""
+    return leaf.used > max(leaf.filled, leaf.added)
 
 
 def _fill(leaf: _Leaf, seq: int, *, summed: bool) -> None:

@@ -18,6 +18,8 @@ from gviz.plain_text import clipped, shown
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
+_LAST = "requires_grad last, on the result: torch.randn(3).double().requires_grad_()"
+
 
 def not_kept(asked: Question) -> Finding | None:
     """A result keeps no gradient, but the recording has it."""
@@ -28,6 +30,11 @@ def not_kept(asked: Question) -> Finding | None:
     value = asked.output.incoming
     was = (Finding("incoming", f"its gradient was {grad(value)}", _arrived(asked), asked.node),) if value else ()
     leaf = _leaf_of_this_name(timeline, info)
+    nameless = _nameless_leaf(timeline, info)
+    if leaf is None and nameless is not None:
+        of = f"the leaf is {label_at(timeline, nameless.node)}, and no name holds it: this is what was made of it"
+        parts = (Finding("leaf", of, nameless.born, nameless.node, at=innermost(nameless)), *was)
+        return Finding("not-a-leaf", text, info.born, asked.node, parts, _LAST, innermost(info))
     if leaf is None and value is None and passes_before(asked):
         return None  # keeping it would not help: none has come here
     if leaf is None:
@@ -36,6 +43,15 @@ def not_kept(asked: Question) -> Finding | None:
     lost = f"the name {shown(info.name)} meant the leaf {label_at(timeline, leaf.node)} before"
     parts = (Finding("rebound", lost, leaf.born, leaf.node, at=innermost(leaf)), *was)
     return Finding("rebound", text, info.born, asked.node, parts, _fix(timeline, info), innermost(info))
+
+
+def _nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
+    """The leaf that the same line made first: ``torch.randn(3, requires_grad=True).double()``."""
+    sources = [timeline.info(node) for node, _ in info.created.inputs if node]
+    nameless = [one for one in sources if one.created.kind == "leaf" and one.created.requires_grad and not one.name]
+    at = innermost(info)
+    lines = ((one, innermost(one)) for one in nameless if at is not None and len(sources) == 1)
+    return next((one for one, made in lines if made and at and (made.path, made.line) == (at.path, at.line)), None)
 
 
 def _fix(timeline: Timeline, info: NodeInfo) -> str:

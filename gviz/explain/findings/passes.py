@@ -28,9 +28,10 @@ def cleared(asked: Question) -> Finding | None:
         return None
     if any(start > last and not started.inputs for start, started in passes_before(asked)):
         return None
-    text = f"the .grad of {label(timeline, asked.node)} was set to None by event {last}"
+    frames = timeline.stack(event.stack)
+    text = f"the .grad of {label(timeline, asked.node)} was set to None{made_at(frames) or f' by event {last}'}"
     fix = "read it before zero_grad() or .grad = None"
-    return Finding("cleared", text, last, asked.node, fix=fix, at=innermost(asked.info))
+    return Finding("cleared", text, last, asked.node, fix=fix, at=frames[0] if frames else innermost(asked.info))
 
 
 def no_pass(asked: Question) -> Finding | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gviz.events import GradAccumulated, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.along import died_out, way_to
+from gviz.explain.findings.along import Step, cancels, died_out, way_to
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label
 from gviz.explain.survey import Survey
@@ -39,7 +39,9 @@ def found(survey: Survey) -> Iterator[Finding]:
         one.steps += 1
     for node, one in known.items():
         if one.steps and not one.moved:
-            yield _finding(survey, node, one)
+            way = way_to(survey.timeline, node, one.filled, one.gradient)
+            if not cancels(way):  # a bias before a normalization can do nothing
+                yield _finding(survey, node, one, way)
 
 
 def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, int]]:
@@ -69,12 +71,12 @@ def _numbers(value: Value | None) -> tuple[object, ...] | None:
     return None if value is None else (value.data, value.stats, value.blob)
 
 
-def _finding(survey: Survey, node: int, one: _Parameter) -> Finding:
+def _finding(survey: Survey, node: int, one: _Parameter, way: list[Step]) -> Finding:
     timeline = survey.timeline
     often, have = (f"{one.steps} steps", "have") if one.steps > 1 else ("a step", "has")
     text = f"{often} of the optimizer {have} left {label(timeline, node)} as it was"
     text += "" if one.exact else ", as far as its statistics tell"
-    died = died_out(timeline, way_to(timeline, node, one.filled, one.gradient))
+    died = died_out(timeline, way)
     size = Finding("gradient", f"its gradient was |g| {number(one.gradient)}", one.filled, node)
     part = replace(died, fix="") if died is not None else size
     fix = died.fix if died is not None else "a larger learning rate: it is 0, or so small that the change rounds away"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 
+from gviz.events import GradCaptured
 from gviz.explain.finding import Finding
-from gviz.explain.findings.tracked import CUT_FIXES
+from gviz.explain.findings.tracked import CREATE_GRAPH, STACK, cut_fix
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, label_at, why_untracked
-from gviz.explain.trouble import Trouble
+from gviz.explain.trouble import Trouble, line_text
 from gviz.explain.ways import ancestors
+from gviz.plain_text import clipped
 from gviz.trace.timeline import Timeline
 
 PATTERN = r"does not require grad and does not have a grad_fn"
 _LOOKED_AT = 1000
-_LOSING = {"no_grad", "detach", "data", "dtype"}
+_FIX = "requires_grad=True on what it is made from; data that went through numpy or .item() has no history"
+_LOSING = {"no_grad", "detach", "data", "dtype", "numbers"}
 
 
 def explain(trouble: Trouble) -> Finding | None:
@@ -27,22 +31,40 @@ def explain(trouble: Trouble) -> Finding | None:
     text = f"backward was called on {name}, which no tracked operation made: there is no way back from it"
     lost = _lost_at(timeline, root) if root else 0
     if not lost:
-        fix = "requires_grad=True on what it is made from; data that went through numpy or .item() has no history"
-        why = Finding(
-            "no-input-requires", "nothing that it was made from requires a gradient", timeline.born(root), root
-        )
-        return Finding("untracked-loss", text, trouble.seq, root, (why,), fix, trouble.at)
+        said = "nothing that it was made from requires a gradient"
+        none = Finding("no-input-requires", said, timeline.born(root), root)
+        why, fix = (_new_data(timeline, root) if root else None) or (none, _FIX)
+        return Finding("untracked-loss", text, trouble.seq, root, (why,), fix, why.at or trouble.at)
     info = timeline.info(lost)
     reason = f"tracking was lost first at {label_at(timeline, lost)}: {why_untracked(info.created)}"
     part = Finding("cut", reason, info.born, lost, at=innermost(info))
     return Finding("untracked-loss", text, trouble.seq, root, (part,), _fix(timeline, lost), innermost(info))
 
 
+def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
+    """The data on the way to the root that was made of results: of a gradient that was taken, or of their numbers."""
+    for node in (root, *ancestors(timeline, root)):
+        info = timeline.info(node)
+        line = line_text(timeline, innermost(info)).strip()
+        value = info.created.outputs[0].value if info.created.outputs else None
+        if info.created.kind != "constant" or value is None:
+            continue
+        taken = any(
+            getattr(event, "value", None) == value for _, event in timeline.select((GradCaptured,), 1, info.born)
+        )
+        if taken or re.search(r"\b(as_)?tensor\(\s*[A-Za-z_[]", line):
+            data = "what autograd.grad gave" if taken else f"new data to autograd: {clipped(line, 80)}"
+            text = f"{label_at(timeline, node)} has no history: it is {data}"
+            part = Finding("copied", text, info.born, node, at=innermost(info))
+            return part, CREATE_GRAPH if taken else STACK
+    return None
+
+
 def _fix(timeline: Timeline, lost: int) -> str:
     info = timeline.info(lost)
     if info.op.name.startswith(("argmax", "argmin")):
         return "indices have no gradient: make the loss of the scores themselves, with softmax or cross_entropy"
-    return CUT_FIXES.get(info.created.untracked, "")
+    return cut_fix(timeline, info)
 
 
 def _root(trouble: Trouble) -> int:

@@ -33,6 +33,12 @@ class _Reason:
     fix: str
 
 
+_UNKNOWN = _Reason("masked", "makes zero of what arrives", "look at the numbers that it multiplies by")
+_ADDED_UP = _Reason(
+    "cancelled", "adds up to zero what arrives at its elements", "nothing, if it does so in some passes only"
+)
+
+
 def zero(asked: Question) -> Finding | None:
     """Back over contributions that are zero to the rule that made the first of something that was not."""
     output = asked.output
@@ -53,7 +59,7 @@ def _followed(timeline: Timeline, asked: Question, output: OutputState) -> Findi
     while part.source:
         got = arrived(timeline, part)
         if got is not None and not is_zero(got):
-            return _made_zero(timeline, asked, part)
+            return _made_zero(timeline, asked, part, got.size)
         state = timeline.at(part.seq).state(part.source)
         above = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
         if not above:
@@ -63,13 +69,16 @@ def _followed(timeline: Timeline, asked: Question, output: OutputState) -> Findi
     return Finding("masked", text, part.seq, asked.node, at=innermost(asked.info))
 
 
-def _made_zero(timeline: Timeline, asked: Question, part: Contribution) -> Finding:
+def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_size: int) -> Finding:
     """The rule that turned a gradient into zero: because of where its input lies, or of what it multiplies by."""
     info = timeline.info(part.source)
     culprit = _zero_operand(timeline, info, part.slot)
     if culprit is not None:
         info = _origin(timeline, culprit)
-    reason = _of_zeros(info) if culprit is not None and info.created.kind != "op" else _reason(timeline, info)
+    dead = info.op.name.rstrip("_") in _DEAD
+    reason = _of_zeros(info) if culprit is not None and not dead else _reason(timeline, info)
+    if reason is _UNKNOWN and part.value.size < arrived_size:
+        reason = _ADDED_UP
     share = _inactive(info)
     text = f"the gradient of {label(timeline, asked.node)} is zero: {label_at(timeline, info.node)} {reason.says}"
     numbers = (Number("share of zeros in its result", share, info.born),) if share is not None else ()
@@ -90,10 +99,13 @@ def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | N
 
 
 def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
-    """What a tensor is a view of."""
-    while info.created.outputs[0].view_of and info.created.inputs and info.created.inputs[0][0]:
-        info = timeline.info(info.created.inputs[0][0])
-    return info
+    """What brought the zeros of a tensor in: what it is a view of, or made from zeros with, as far back as it goes."""
+    while True:
+        zeros = (operand.node for operand in computation(timeline, info.node).operands if is_zero(operand.value))
+        before = next((node for node in zeros if node), 0)
+        if not before or info.op.name.rstrip("_") in _DEAD:
+            return info
+        info = timeline.info(before)
 
 
 def _of_zeros(info: NodeInfo) -> _Reason:
@@ -129,7 +141,7 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
         return _Reason("masked", "is constant between its steps", "a smooth function, or a straight-through estimate")
     if op in _CHOOSING:
         return _Reason("masked", "chose other elements, and these get nothing", "check the mask or the index")
-    return _Reason("masked", "makes zero of what arrives", "look at the numbers that it multiplies by")
+    return _UNKNOWN
 
 
 def _is_one_hot(timeline: Timeline, info: NodeInfo) -> bool:

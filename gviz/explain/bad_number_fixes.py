@@ -1,0 +1,56 @@
+"""What is usually written instead where an operation makes a nan or inf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gviz.numbers import bad_text
+from gviz.trace.state import NodeInfo
+from gviz.values import Value
+
+_SMALL = "add a small number first: sqrt(x + 1e-8)"
+_FIXES = {
+    "sqrt": _SMALL,
+    "rsqrt": _SMALL,
+    "norm": "add a small number to what it is taken of: its gradient is not defined at 0",
+    "std": "add a small number to the variance: its gradient is not defined where nothing varies",
+    "div": "keep what is divided by away from 0: x / (y + 1e-8)",
+    "reciprocal": "keep what is divided by away from 0: 1 / (x + 1e-8)",
+    "log": "keep its input above 0: log(x.clamp(min=1e-8)), or log_softmax, log1p, binary_cross_entropy_with_logits",
+    "exp": "keep its input small: subtract the maximum first, or use softmax, logsumexp",
+    "pow": "keep its base above 0, or add a small number to it",
+    "acos": "clamp its input to a little less than 1",
+    "asin": "clamp its input to a little less than 1",
+}
+"""By operation: what to write where it makes a nan or inf."""
+
+_AT_ZERO = _FIXES.keys() - {"exp", "pow"}
+"""Operations that are infinite at some input, however small all numbers are."""
+
+MASKING = {"masked_fill", "where", "fill", "triu", "tril"}
+"""Operations that put an infinity somewhere on purpose, to hide a part of attention scores."""
+
+_MASKED = (
+    "leave one element of each row unmasked: softmax of a row of -inf is 0 / 0; or fill with a large negative number"
+)
+_DATA = "it came with the data: look there for what is missing, with torch.isfinite(x).all(), before it is used"
+_OTHER = "look at the numbers that go in, and keep them away from where it is not defined"
+
+
+def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) -> str:
+    """What to write instead of an operation that has made a bad value of these operands."""
+    op = info.op.name.rstrip("_")
+    if info.created.kind != "op":
+        return _DATA
+    if op in MASKING:
+        return _MASKED
+    at_zero = op in _AT_ZERO or (op == "pow" and any(map(_has_zero, operands)))
+    if made is None or "nan" in bad_text(made) or at_zero or op == "exp":
+        return _FIXES.get(op, _OTHER)
+    smaller = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
+    return f"its result is too large for {made.dtype}: {smaller}"
+
+
+def _has_zero(value: Value | None) -> bool:
+    stats = value.statistics() if value is not None else None
+    return stats is not None and bool(stats.zero)
