@@ -75,21 +75,17 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
-    """Raise `GvizError` if no trace may be written at `path`: over a file that is not a trace not even by force."""
+    """Raise `GvizError` if no trace may be written at `path`: over a file that is not a trace not even by force.
+
+    Nor may one over a trace that somebody is writing.
+    """
+    from gviz.trace.file.lock import refuse_locked
     from gviz.trace.file.places import refuse_other_file
 
     _refuse_place(path, program)
     refuse_other_file(path)
     _refuse_existing(path, force=force, hint=AS_OPTION)
-
-
-def identity(path: Path) -> tuple[int, ...]:
-    """What changes when a file is replaced or written; empty if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+    refuse_locked(path)
 
 
 def _refuse_place(path: Path, source: Path | None) -> None:

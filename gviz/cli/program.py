@@ -18,7 +18,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.program import pytorch_only
 from gviz.program.order import WHOLE, Engine, Keeping, Order
-from gviz.trace.file import places
+from gviz.trace.file import lock, places
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -98,9 +98,8 @@ def record_program(program: Program) -> Recorded:
     if program.output is not None:
         outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
     trace = program.output or places.new_trace(program.argv[0])
-    before = outputs.identity(trace)
-    code = run_recorded(order(program, trace), program.argv)
-    if code and outputs.identity(trace) == before:
+    process, code = run_recorded(order(program, trace), program.argv)
+    if code and lock.writer_of(trace) != process:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has said why

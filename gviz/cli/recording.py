@@ -17,8 +17,8 @@ from gviz.trace.file.places import trace_size
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def run_recorded(order: Order, argv: Sequence[str]) -> int:
-    """Run a program to its end while its trace is written; give its exit code as a shell would."""
+def run_recorded(order: Order, argv: Sequence[str]) -> tuple[int, int]:
+    """Run a program to its end while its trace is written; give its process, and its exit code as a shell would."""
     if sys.stderr.isatty():
         streams.say(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded")
     with _signals_passed_on() as pass_to:
@@ -28,7 +28,7 @@ def run_recorded(order: Order, argv: Sequence[str]) -> int:
     if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
         end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed"
         streams.say(f"the program was {end}; its last moments may be missing")
-    return 128 - code if code < 0 else code
+    return process.pid, 128 - code if code < 0 else code
 
 
 @contextmanager

@@ -126,7 +126,7 @@ def test_a_signal_that_comes_while_the_program_starts_ends_it(tmp_path, monkeypa
 
     Popen = subprocess.Popen
     monkeypatch.setattr(recording.subprocess, "Popen", interrupted)
-    assert recording.run_recorded(Order(str(tmp_path / "t.gviz")), ["program.py"]) == 128 + signal.SIGTERM
+    assert recording.run_recorded(Order(str(tmp_path / "t.gviz")), ["program.py"])[1] == 128 + signal.SIGTERM
 
 
 def test_a_signal_to_gviz_ends_the_program(tmp_path):

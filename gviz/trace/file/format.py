@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gviz.errors import GvizError
 from gviz.trace.codec import kind_rows
+from gviz.trace.file.lock import Lock
 
 FORMAT = 2
 """Counts up when a reader of the old format would misread a new file; `schema.sql` keeps the history."""
@@ -41,22 +42,24 @@ class NoRoom(GvizError):
     """There is no room for the file of a trace."""
 
 
-def created(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
-    """A new trace without events. Raises GvizError if there is a file already, or none can be made."""
+def created(path: Path, about: Mapping[str, str]) -> tuple[sqlite3.Connection, Lock]:
+    """A new trace without events, for one writer. GvizError if there is a file already, or none can be made."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except FileExistsError:
         raise GvizError(f"{path} already exists", hint="choose another name, or allow it to be replaced") from None
     except OSError as trouble:
         raise GvizError(f"{path} cannot be written: {trouble.strerror}") from trouble
+    lock = Lock(path)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         _prepare(connection, about)
     except sqlite3.Error as trouble:
         connection.close()
+        lock.close()
         kind = NoRoom if _is_full(trouble) else GvizError
         raise kind(f"{path} cannot be written: {in_words(trouble)}") from trouble
-    return connection
+    return connection, lock
 
 
 def fold(path: Path) -> None:

@@ -9,6 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from gviz.errors import GvizError
+from gviz.trace.file.lock import Lock, is_locked
 
 _ID_AT = 68
 """Where the header of an SQLite file says whose it is."""
@@ -41,6 +42,14 @@ def remove_trace(path: Path) -> None:
             part.unlink(missing_ok=True)
         except OSError as trouble:
             raise GvizError(f"{part} cannot be removed", why=trouble.strerror or "") from trouble
+
+
+def make_way(path: Path) -> None:
+    """Remove a trace so that a new one takes its place; GvizError if somebody is writing it."""
+    if path.exists():
+        lock = Lock(path)
+        remove_trace(path)
+        lock.close()
 
 
 def refuse_other_file(path: Path) -> None:
@@ -85,9 +94,11 @@ def traces() -> Path:
 
 
 def _is_being_written(path: Path) -> bool:
-    """Whether somebody has an unfinished trace open, by SQLite's lock, which no process outlives."""
+    """Whether somebody writes a trace, or has an unfinished one open: by locks, which no process outlives."""
     import sqlite3
 
+    if is_locked(path):
+        return True
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)) as connection:
             connection.execute("PRAGMA journal_mode = DELETE").fetchall()

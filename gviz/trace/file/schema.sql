@@ -17,7 +17,8 @@
 --      was there when the part began, in the place of all that was dropped
 
 CREATE TABLE meta (     -- what is known about the recording as a whole
-    key TEXT PRIMARY KEY,   -- gviz, framework, python, argv (JSON), started, finished (absent if the program was killed)
+    key TEXT PRIMARY KEY,   -- gviz, framework, python, argv (JSON), process (its number), started,
+                            -- finished (absent if the program was killed)
     value TEXT NOT NULL     -- as text; times are ISO 8601 in UTC
 );
 

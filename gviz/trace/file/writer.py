@@ -27,7 +27,6 @@ from gviz.trace.file.failing_node import failing_node
 from gviz.trace.file.request import Request
 from gviz.trace.file.ring import Ring
 from gviz.trace.file.shortening import shorten
-from gviz.trace.file.witness import Witness
 from gviz.trace.nonfinite import first_nonfinite, first_place
 
 FLUSH_SECONDS = 0.05
@@ -71,9 +70,8 @@ class TraceWriter:
         self._count = 0
         self._first_bad = 0
         started = _clock()
-        self._connection = file_format.created(self.path, about)
+        self._connection, self._lock = file_format.created(self.path, about)
         self._chunks = Chunks(self._connection)
-        self._witness = Witness()
         self._events = EventTable(self._connection, self._chunks, started)
         self._ring = Ring(self._connection, bounds, self._events.put_at) if bounds else None
         self._checkpointed = time.monotonic()
@@ -135,6 +133,7 @@ class TraceWriter:
         Closing the connection here would fold and delete the parent's write-ahead log, so it is leaked on purpose.
         """
         _open_writers.discard(self)
+        self._lock.close()
         self.dead = self._ended = True
         self._pending.clear()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
@@ -193,9 +192,9 @@ class TraceWriter:
     def _let_go(self) -> None:
         """Close the file, and let everybody go on."""
         self.dead = True
-        if self._witness.is_open:
-            self._witness.close()
+        if self._lock.is_open:
             self._connection.close()
+            self._lock.close()
         else:  # its numbers may be the program's own files by now
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         _open_writers.discard(self)
@@ -215,7 +214,7 @@ class TraceWriter:
     def _write_or_give_up(self) -> None:
         try:
             if self._pending and not self.dead:
-                self._witness.refuse_closed()
+                self._lock.refuse_closed()
                 self._write()
         except Exception as trouble:  # whatever it is, the program goes on
             self._give_up(trouble)

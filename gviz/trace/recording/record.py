@@ -21,7 +21,7 @@ from gviz.events import Failed, Marked
 from gviz.trace.file import format as file_format
 from gviz.trace.file import shortening
 from gviz.trace.file.ending import Ending
-from gviz.trace.file.places import new_trace, refuse_other_file, remove_trace
+from gviz.trace.file.places import make_way, new_trace, refuse_other_file
 from gviz.trace.file.writer import TraceWriter, utc_now
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
@@ -64,7 +64,7 @@ class Recording(Displayed):
         global latest
         emit.refuse_second()  # before there is a file, or is none any more
         if self._replaces:
-            remove_trace(self.path)
+            make_way(self.path)
         kept, limit = self._kept, emit.limit_of(self._kept.keep, self._kept.limit)
         writer = self._writer = TraceWriter(
             self.path, about=_about(self.framework), on_trouble=self._detached, bounds=kept.bounds, limit=limit,
@@ -300,5 +300,6 @@ def _about(framework: str) -> dict[str, str]:
         "framework": framework,
         "python": platform.python_version(),
         "argv": json.dumps(sys.argv),
+        "process": str(os.getpid()),
         "started": utc_now(),
     }
