@@ -20,6 +20,7 @@ from gviz.tui.config import Config
 from gviz.tui.cursor import start_of
 from gviz.tui.echo import with_echo
 from gviz.tui.glyphs import glyphs
+from gviz.tui.lines import STYLES
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.screens.palette import Palette
 from gviz.tui.terminal import is_there
@@ -44,6 +45,8 @@ class ScreenApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
     COMMANDS = App.COMMANDS | {Palette}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES}
+    """The styles of text, kept once for all panels: each would else have all of them worked out for itself."""
 
     def __init__(self, start: DebuggerScreen, *, ascii: bool, theme: str | None) -> None:
         if not os.environ.get("NO_COLOR", "set"):

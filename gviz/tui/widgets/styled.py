@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from gviz.tui.arrangement import TABS, numbered
 from gviz.tui.glyphs import UNICODE, Glyphs
-from gviz.tui.lines import STYLES, Line, style_and_event
+from gviz.tui.lines import Line, style_and_event
 from gviz.tui.messages import Seek
 from gviz.tui.widgets.painted_rows import PaintedRows, View
 
@@ -24,7 +24,6 @@ from gviz.tui.widgets.painted_rows import PaintedRows, View
 class Styled(Widget):
     """A widget that draws lines: it knows the cells of each style under the present theme."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES}
     glyphs: Glyphs = UNICODE
 
     def __init__(self, *, id: str, classes: str = "") -> None:
@@ -55,7 +54,7 @@ class Styled(Widget):
             style_name, event = style_and_event(name)
             style = self.rich_style
             if style_name:
-                style += self.get_component_rich_style(f"line--{style_name}", partial=True)
+                style += self.app.get_component_styles(f"line--{style_name}").partial_rich_style
             if event:
                 style += Style(meta={"event": event})
             self._palette[name] = style
