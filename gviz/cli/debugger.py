@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gviz.cli.settings import GlobalOptions
 from gviz.tui import terminal
 from gviz.tui.echo import unechoed
+from gviz.tui.lasting import lasting
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
@@ -30,10 +31,11 @@ def debug(
     The rest is as for `open_debugger`.
     """
     with unechoed(plain=bool(terminal.why_plain(asked=settings.plain))):
-        from gviz.trace.file.reader import open_trace
-        from gviz.trace.timeline import Timeline
-        from gviz.tui.opening import open_debugger
-        from gviz.words.moments import event_at
+        with lasting():
+            from gviz.trace.file.reader import open_trace
+            from gviz.trace.timeline import Timeline
+            from gviz.tui.opening import open_debugger
+            from gviz.words.moments import event_at
 
         with open_trace(trace) as log:
             timeline = Timeline(log)

@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gviz.tui.lasting import lasting
+
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
     from gviz.trace.timeline import Timeline
@@ -23,7 +25,8 @@ def debug(
     opening: Sequence[str] = (),
 ) -> None:
     """Open the terminal debugger over a timeline; see `gviz.tui.app.debug`."""
-    from gviz.tui.app import debug as open_debugger  # textual takes 0.19 s to import
+    with lasting():
+        from gviz.tui.app import debug as open_debugger  # textual takes 0.19 s to import
 
     open_debugger(timeline, title=title, at=at, ascii=ascii, theme=theme, lesson=lesson, opening=opening)
 
@@ -43,11 +46,12 @@ def debug_live(
     The commands of `opening` set up what is wanted before the program begins, with `first` as its first wish; those of
     `commands` are carried out one after the other, each when the program stands still.
     """
-    from gviz.tui.app import ScreenApp, run
-    from gviz.tui.config import read
-    from gviz.tui.glyphs import glyphs
-    from gviz.tui.live import code_of
-    from gviz.tui.screens.live import LiveScreen
+    with lasting():
+        from gviz.tui.app import ScreenApp, run
+        from gviz.tui.config import read
+        from gviz.tui.glyphs import glyphs
+        from gviz.tui.live import code_of
+        from gviz.tui.screens.live import LiveScreen
 
     own = read()
     columns, rows = shutil.get_terminal_size()
@@ -72,10 +76,11 @@ def debug_live(
 
 def teach(timeline: Timeline, *, title: str, ascii: bool = False, theme: str | None = None) -> None:
     """The guided lesson over a recording; see `gviz.tui.tutor`."""
-    from gviz.tui.app import ScreenApp, run
-    from gviz.tui.config import read
-    from gviz.tui.glyphs import glyphs
-    from gviz.tui.screens.tutor import TutorScreen
+    with lasting():
+        from gviz.tui.app import ScreenApp, run
+        from gviz.tui.config import read
+        from gviz.tui.glyphs import glyphs
+        from gviz.tui.screens.tutor import TutorScreen
 
     own = read()
     screen = TutorScreen(timeline, title, 1, glyphs(ascii=ascii), config=own)
