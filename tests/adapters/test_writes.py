@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gviz.adapters.wanted import Wanted
 from gviz.events import GradSet, Named, NodeCreated, StorageWritten, Warned
 from gviz.trace.storage import value_after
-from tests.adapters.recorded import events_of, of_kind
+from tests.adapters.recorded import events_of, named, of_kind
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -382,3 +382,14 @@ def test_writes_that_inference_mode_does_not_count(write):
             return x.contiguous()
 
     assert written(events_of(program)) == [[2.0, 2.0]]
+
+
+def test_the_transpositions_of_two_weights_in_one_memory_are_told_apart():
+    flat, x = torch.arange(8.0), torch.ones(1, 2)
+    weights = [torch.nn.Parameter(part.view(2, 2)) for part in flat.split(4)]
+    log = events_of(lambda: [torch.nn.functional.linear(torch.nn.functional.linear(x, w), w) for w in weights])
+    shown = [event.outputs[0] for event in of_kind(log, NodeCreated) if named(log).get(event.node) == "TBackward0"]
+    assert [output.value.array().tolist() for output in shown] == [
+        weight.t().tolist() for weight in weights for _ in range(2)
+    ]  # fmt: skip
+    assert [output.offset for output in shown] == [0, 0, 4, 4]

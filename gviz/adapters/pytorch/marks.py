@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import torch
 
 from gviz.emit import Channel, Seen
+from gviz.events import Output
 from gviz.values import Value
 
 Grads = tuple[torch.Tensor | None, ...]
@@ -102,11 +103,11 @@ class _Memory(_Known):
 
     Recorded outputs never change their memory: `moved` are the tensors that lie here since ``x.data = v`` and are known
     under the number of where they lay before. PyTorch keeps the Python object of a memory for as long as it is used.
-    `transposed` is the value that the transposition of a leaf had, with the leaf's version, until somebody writes here.
+    `transposed` is what the transposition of the last leaf here gave, until somebody writes here.
     """
 
     __slots__ = ("moved", "number", "owners", "transposed")
-    transposed: tuple[int, Value] | None
+    transposed: Output | None
     moved: tuple[Moved, ...]
     number: int
     owners: tuple[weakref.ref[torch.Tensor], ...]
@@ -195,14 +196,15 @@ class Marks:
         memory = self._memory(tensor)
         return self.channel.next_storage() if memory is None else memory.number
 
-    def transposed(self, leaf: torch.Tensor, version: int, look: Callable[[], Value]) -> Value:
-        """The value of the transposition of a leaf, looked at once between two writes."""
+    def transposed(self, leaf: torch.Tensor, node: int, version: int, look: Callable[[], Output]) -> Output:
+        """What the transposition of a leaf, which is that node, gives: looked at once between two writes."""
         memory = self._memory(leaf)
-        if memory is None:
-            return look()
-        if memory.transposed is None or memory.transposed[0] != version:
-            memory.transposed = version, look()
-        return memory.transposed[1]
+        known = None if memory is None else memory.transposed
+        if known is None or known.version != version or known.view_of != node:
+            known = look()
+            if memory is not None:
+                memory.transposed = known
+        return known
 
     def written(self, tensor: torch.Tensor) -> tuple[int, tuple[Moved, ...]]:
         """The number of a memory that was written to, and the tensors there that are known to lie elsewhere."""
@@ -233,7 +235,7 @@ class Marks:
             if known in memory.moved:
                 memory.moved = tuple(it for it in memory.moved if it is not known)
             elif memory() is not None:
-                memory.number = self.channel.next_storage()
+                memory.number, memory.transposed = self.channel.next_storage(), None
                 self._part(memory)
             after.moved = (*[it for it in after.moved if it.tensor() is not None], known)
             return known

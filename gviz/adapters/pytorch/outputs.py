@@ -76,15 +76,15 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
     end = node.next_functions[0][0]
     if not is_accumulator(end) or not has_numbers(leaf := end.variable):
         return None
+    version, origin = version_of(leaf), inputs[0][0]
 
-    def look() -> Value:
+    def look() -> Output:
         with without_modes():
-            return session.value(leaf.detach().t())
+            value = session.value(leaf.detach().t())
+        storage, strides = session.marks.storage(leaf), leaf.stride()[::-1]
+        return Output(value, storage, version, origin, int(leaf.storage_offset()), strides)
 
-    version = version_of(leaf)
-    value = session.marks.transposed(leaf, version, look)
-    storage = session.marks.storage(leaf)
-    return Output(value, storage, version, inputs[0][0], int(leaf.storage_offset()), leaf.stride()[::-1])
+    return session.marks.transposed(leaf, origin, version, look)
 
 
 def _unseen(session: Session, made: Any) -> Output:
