@@ -19,19 +19,29 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
     names = operations.argument_names(function, len(args)) if len(args) > 1 or kwargs else ()
     for place, value in enumerate(args):
         name = names[place] if place < len(names) else ""
-        if isinstance(value, (int, float)) and _is_operand(called, place, len(args)):
+        if isinstance(value, torch.Tensor) or (
+            isinstance(value, (int, float)) and _is_operand(called, place, len(args))
+        ):
             given.append((name, value))
-        elif tensors := _tensors_of(value):
-            given.extend((name, tensor) for tensor in tensors)
         else:
-            attrs.append((name or f"argument{place}", plain(value)))
+            _sort(name or f"argument{place}", name, value, given, attrs)
     for name, value in kwargs.items():
-        if tensors := _tensors_of(value):
-            given.extend((name, tensor) for tensor in tensors)
-        elif name not in ("_stacklevel",):
-            attrs.append((name, plain(value)))
-    no_gradient = [Untracked(*it) for it in given if not (isinstance(it[1], torch.Tensor) and it[1].requires_grad)]
+        if name != "_stacklevel":
+            _sort(name, name, value, given, attrs)
+    no_gradient = [
+        Untracked(name, operand) for name, operand in given
+        if not (isinstance(operand, torch.Tensor) and operand.requires_grad)
+    ]  # fmt: skip
     return Call(called, [operand for _, operand in given], tuple(attrs), in_place, no_gradient)
+
+
+def _sort(shown: str, name: str, value: Any, given: list[tuple[str, Operand]], attrs: list[tuple[str, Any]]) -> None:
+    """Take an argument for the tensors that it is or holds, else for plain data."""
+    tensors = _tensors_of(value)
+    if tensors:
+        given += [(name, tensor) for tensor in tensors]
+    else:
+        attrs.append((shown, plain(value)))
 
 
 _WITH_NUMBERS = {"add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder"}

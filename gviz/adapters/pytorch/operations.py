@@ -110,6 +110,7 @@ def as_given(operation: Operation, inputs: int, further: tuple[str, ...]) -> Ope
     return replace(operation, slots=(*operation.slots[:own], *further), rules=operation.rules[:own])
 
 
+@cache
 def called(function: Callable[..., Any]) -> str:
     """What a user calls a function: ``add`` for ``Tensor.__radd__``."""
     name = getattr(function, "__name__", type(function).__name__)

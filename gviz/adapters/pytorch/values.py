@@ -136,7 +136,7 @@ def has_numbers(tensor: torch.Tensor) -> bool:
     kind = tensor.__class__
     if kind is not torch.Tensor and kind is not torch.nn.Parameter and not _is_plain(kind):
         return False
-    return not is_transformed(tensor)
+    return not (is_wrapped(tensor) or is_batch(tensor))
 
 
 def is_transformed(tensor: torch.Tensor) -> bool:
