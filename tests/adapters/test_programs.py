@@ -434,3 +434,13 @@ def test_a_parameter_of_no_module_has_the_line_and_the_name_it_was_made_with(tmp
     info = timeline.info(node)
     assert (info.name, info.frames[0].line) == ("gain", line)
     assert nn.Parameter.__new__ is makes
+
+
+def test_a_pass_begins_at_an_edge_of_the_graph():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        torch.autograd.backward(torch.autograd.graph.get_gradient_edge((w * 3).sum()))
+        assert w.grad.tolist() == [3, 3]
+
+    (started,) = of_kind(events_of(program), BackwardStarted)
+    assert [seed.array().tolist() for seed in started.seeds] == [1.0]

@@ -12,9 +12,9 @@ from gviz.adapters.pytorch.calls import Listening
 from gviz.adapters.pytorch.created import NO_CALL
 from gviz.adapters.pytorch.graph import border, edge_of, visit
 from gviz.adapters.pytorch.outputs import is_accumulator
-from gviz.adapters.pytorch.private import without_modes, without_overrides
+from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, clock
-from gviz.adapters.pytorch.values import has_numbers
+from gviz.adapters.pytorch.values import unseen
 from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
 
@@ -79,10 +79,12 @@ def _start(
         current.needed = _leading_to(roots, {node for node, _ in wanted}, session)
     values = []
     for root, edge, seed in zip(roots, edges, seeds, strict=True):
-        with without_modes() if has_numbers(root) else nullcontext():
-            given = torch.ones_like(root) if seed is None and isinstance(root, torch.Tensor) else seed
+        given = seed
+        if seed is None:
+            with unseen(root):
+                given = torch.ones_like(root)
         values.append(session.value(given))
-        del root, edge
+        del root, edge, given
     stack = channel.stack()
     started = BackwardStarted(
         current.number, tuple(edges), tuple(values), retain_graph, create_graph, tuple(wanted), stack

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from ctypes import c_int, c_ssize_t, c_void_p, py_object, pythonapi, string_at
 from itertools import takewhile
 from math import sqrt
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gviz.adapters.pytorch.private import has_symbols, is_batch, is_wrapped, without_modes
+from gviz.adapters.pytorch.private import count_dispatch_modes, has_symbols, is_batch, is_wrapped, without_modes
 from gviz.emit import Channel
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Value, statistics
 
@@ -33,13 +34,13 @@ class Capture:
 
     def __init__(self, channel: Channel, not_seen: Callable[[str], None]) -> None:
         self._not_seen = not_seen
-        self._nothing = channel.keep == "none"
+        self.keeps_numbers = channel.keep != "none"
         self._limit = channel.handed_over
         self._kept = channel.limit
 
     def __call__(self, tensor: torch.Tensor) -> Value:
         """Its value now. Wrappers, meta, sparse, nested and quantized tensors have shape and dtype alone."""
-        if self._nothing or not has_numbers(tensor):
+        if not self.keeps_numbers or not has_numbers(tensor):
             if is_transformed(tensor):
                 self._not_seen("transform")
             return Value(name_of(tensor.dtype), sizes(tensor))
@@ -63,7 +64,7 @@ class Capture:
     def number(self, number: float, dtype: torch.dtype) -> Value:
         """The value of a Python number as a tensor of a floating dtype."""
         name = name_of(dtype)
-        if self._nothing or name not in NUMPY_DTYPES:
+        if not self.keeps_numbers or name not in NUMPY_DTYPES:
             with without_modes():
                 return self(torch.tensor(number, dtype=dtype))
         with np.errstate(over="ignore"):
@@ -137,6 +138,14 @@ def has_numbers(tensor: torch.Tensor) -> bool:
     if kind is not torch.Tensor and kind is not torch.nn.Parameter and not _is_plain(kind):
         return False
     return not (is_wrapped(tensor) or is_batch(tensor))
+
+
+def unseen(*tensors: torch.Tensor) -> AbstractContextManager[object]:
+    """A context in which no dispatch mode of the program sees what is computed with tensors that have numbers."""
+    return without_modes() if count_dispatch_modes() and all(map(has_numbers, tensors)) else _AS_IT_IS
+
+
+_AS_IT_IS = nullcontext()
 
 
 def is_transformed(tensor: torch.Tensor) -> bool:

@@ -7,16 +7,15 @@ the thread that PyTorch's engine uses, hold no lock while they speak, and give n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
 
 from gviz.adapters.pytorch.marks import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
-from gviz.adapters.pytorch.private import is_batch, without_modes, without_overrides
+from gviz.adapters.pytorch.private import is_batch, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
-from gviz.adapters.pytorch.values import has_numbers
+from gviz.adapters.pytorch.values import unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
 from gviz.values import Value
 
@@ -189,16 +188,16 @@ def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Va
     """The sum so far, None for the first contribution; kept where more are to come, as the engine keeps its own."""
     before = current.sums.get(place)
     if before is not None:
-        with without_modes() if has_numbers(before) and has_numbers(grad) else nullcontext():
+        with unseen(before, grad):
             if before.layout is grad.layout and before.dtype is grad.dtype and not before.is_inference():
-                before.add_(grad.detach())
+                before.add_(grad.detach() if grad.requires_grad else grad)
             else:
                 before = current.sums[place] = before + grad.detach()
         return session.value(before)
-    if place in current.arrived:  # a part that is not known: its consumer was never announced, or it has no numbers
+    if place in current.arrived:  # no number of the part is known: it has none, none is kept, nobody said who gave it
         return Value(str(grad.dtype).removeprefix("torch."), tuple(grad.shape))
-    if not is_batch(grad):
-        with without_modes() if has_numbers(grad) else nullcontext():
+    if session.value.keeps_numbers and not is_batch(grad):
+        with unseen(grad):
             current.sums[place] = grad.detach().clone()
     return None
 
