@@ -49,11 +49,14 @@ def sentence(timeline: Timeline, n: int) -> str:
     return f"event {n}{phase}{who}: {happening(timeline, moment).rstrip('.')}."
 
 
+_STARTING = "the program starts and imports what it needs (PyTorch takes seconds): no tensor is made yet"
+
+
 def happening(timeline: Timeline, moment: Moment) -> str:
     """What the event of the moment says, without the full stop."""
     event = moment.event
     if event is None:
-        return "nothing has happened yet"
+        return _STARTING if timeline.growing and not len(timeline) else "nothing has happened yet"
     return _graph(timeline, moment, event) or _gradient(timeline, moment, event) or _program(timeline, event)
 
 

@@ -24,6 +24,7 @@ from gviz.tui.commands.table import BY_NAME
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
+from gviz.where import stop
 
 REFRESH_SECONDS = 0.05
 QUIET_SECONDS = 0.5
@@ -107,6 +108,7 @@ class Live:
             raise GvizError("the program is running", hint="ctrl+c pauses it", exit_code=2)
         mode, name = BY_NAME[command.name].runs, command.name
         assert mode is not None, name  # else it does not take the command
+        mode = self._until(command.argument) if name == "until" else mode
         wish = Wish(mode, count=max(command.count, 1))
         if mode == "to":
             node = self.cursor.node_at(command.argument)
@@ -120,6 +122,13 @@ class Live:
             wish = Wish(mode, count=wish.count, closed=self._folds.closed)
         one_by_one = mode not in ("step", "next")
         self._send(Errand(name, self.cursor.position, wish, max(command.count, 1) if one_by_one else 1))
+
+    def _until(self, place: str) -> Mode:
+        """To a place by a breakpoint that stops once, as ``advance`` of gdb; without one to the end of the pass."""
+        if not place:
+            return "finish"
+        self.cursor.breakpoints.add(stop(place), once=True)
+        return "continue"
 
     def run_out(self) -> None:
         """Let the program run to its end."""

@@ -1,7 +1,9 @@
 from stories import demo, failed, hostile
 
 from gviz.explain.failure import diagnosis
-from gviz.explain.happening import sentence
+from gviz.explain.happening import happening, sentence
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 
 
 def test_one_sentence_for_every_event():
@@ -32,3 +34,10 @@ def test_hostile_text_stays_text():
     timeline = hostile()
     for n in range(len(timeline) + 1):
         assert sentence(timeline, n).isprintable()
+
+
+def test_a_program_that_has_made_nothing_yet_is_starting():
+    timeline = Timeline(MemoryLog([]))
+    assert happening(timeline, timeline.at(0)) == "nothing has happened yet"
+    timeline.growing = True
+    assert "no tensor is made yet" in happening(timeline, timeline.at(0))

@@ -54,6 +54,13 @@ def test_breakpoints_hold_it_again_and_again_and_in_the_next_run(tmp_path):
     assert code == 0
 
 
+def test_until_lets_the_program_run_to_a_place_and_leaves_no_breakpoint(tmp_path):
+    _, out, _ = live(tmp_path, commands="until program.py:6\nuntil\nuntil program.py:6\ninfo break\nquit\n")
+    nodes = [node for node in re.findall(r"event \d+, \w+, node (#\d+ \w+ = Mul|#1 x)", out) if node != "#1 x"]
+    assert nodes == ["#2 y = Mul", "#3 y = Mul"]
+    assert "there are no breakpoints" in out
+
+
 def test_on_error_and_pauses_of_the_command_line(tmp_path):
     failing = PROGRAM.replace("name = ", "y.backward()\nname = ")
     code, out, _ = live(tmp_path, "--on", "error", program=failing)

@@ -59,9 +59,9 @@ class Running:
         return "".join(text for text, _ in self.screen.query_one(StatusRow).line(120))
 
 
-def debugged(scenario, tmp_path, *, loops=False, screen=LiveScreen, **options):
+def debugged(scenario, tmp_path, *, text=PROGRAM, loops=False, screen=LiveScreen, **options):
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM.format(loops=loops))
+    program.write_text(text.format(loops=loops))
 
     async def run():
         launch = Launcher(Program((str(program),), output=tmp_path / "trace.gviz"))
@@ -94,6 +94,33 @@ def test_steps_at_the_live_end_let_the_program_run(tmp_path):
         await running.until(lambda: "A answers: name?" in running.status)
 
     debugged(scenario, tmp_path)
+
+
+def test_a_program_that_begins_with_data_says_how_to_get_on(tmp_path):
+    async def scenario(running):
+        await running.stands_at(1)
+        assert running.screen.remark.startswith("data comes first: }")
+        await running.press(*":until program.py:5", "enter")
+        await running.stands_at(4)
+        assert not running.screen.remark
+        assert not running.live.cursor.breakpoints.listed
+
+    debugged(scenario, tmp_path, text=PROGRAM.replace("x = torch", "d = torch.tensor(1.0)\nx = torch"))
+
+
+def test_a_key_that_has_to_wait_is_answered(tmp_path):
+    async def scenario(running):
+        await running.stands_at(1)
+        assert not running.screen.remark
+        await running.press("c")
+        await running.until(lambda: running.live.timeline.printed(len(running.live.timeline)))
+        await running.press("n")
+        assert "waits until the program stands still" in running.screen.remark
+        await running.press("ctrl+c")
+        await running.until(lambda: not running.live.running)
+        assert not running.screen.remark
+
+    debugged(scenario, tmp_path, loops=True)
 
 
 def test_keys_typed_ahead_are_carried_out_one_after_the_other(tmp_path):

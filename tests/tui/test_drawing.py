@@ -57,6 +57,12 @@ def test_the_node_panel_answers_five_questions_in_their_order():
     ]
 
 
+def test_of_a_long_heading_what_autograd_calls_it_is_cut_not_the_node():
+    assert panel(demo(), 21, 5, width=31)[0] == "loss = Add  #5     AddBackward0"
+    assert panel(demo(), 21, 5, width=24)[0] == "loss = Add  #5 AddBackw…"
+    assert panel(demo(), 21, 5, width=12)[0].rstrip() == "loss = Add…"
+
+
 def test_a_leaf_keeps_its_grad_until_the_pass_accumulates():
     assert ".grad   None" in panel(demo(), 23, 1)
     assert "grad in -14  (2 of 2)" in panel(demo(), 23, 1)

@@ -133,7 +133,7 @@ _TIME = (
          _moves(navigation.reverse_phase, "phase", backward=True), repeats=True),
     Spec("until", ("unt", "advance"), "[PLACE]",
          "forward to a place, as break takes it; without one to the end of the pass",
-         _cursor(Cursor.until), repeats=True),
+         _cursor(Cursor.until), repeats=True, runs="continue"),
     Spec("to", ("t",), "[PLACE]", "to the next event of a node, of the selected one without PLACE",
          _cursor(Cursor.to), repeats=True, runs="to"),
     Spec("reverse-to", ("rt",), "[PLACE]", "to the event before of a node",

@@ -18,7 +18,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.beside import differences, shares_beside
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import TIED, Line, Span, cells, columns, labelled, line, link, wrapped
+from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, wrapped
 from gviz.values import Value
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ def _nothing(subject: Subject) -> Iterator[Line]:
     yield from wrapped(line((text, "muted")), subject.width)
 
 
+_WORTH_CUTTING = 5
+"""Cells in which the beginning of a word still says something."""
+
+
 def _header(subject: Subject) -> Line:
     info = as_at(subject.info, subject.state)
     if info.created.kind == "op":
@@ -92,7 +96,9 @@ def _header(subject: Subject) -> Line:
     else:
         right = info.created.kind if info.name else ""
     left = line((clipped(called(info), 60), "title"), (f"  #{info.node}", "muted"))
-    return columns(left, line((right, "muted")), subject.width, subject.glyphs.cut)
+    room = max(subject.width - cells(left) - 1, 0)
+    called_so = cut(line((right, "muted")), room, subject.glyphs.cut) if room >= _WORTH_CUTTING else ()
+    return columns(left, called_so, subject.width, subject.glyphs.cut)
 
 
 def _drawn(subject: Subject, question: str, fact: Fact) -> Iterator[Line]:

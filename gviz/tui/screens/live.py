@@ -19,14 +19,16 @@ from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.keymaps import Keys
+from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
 from gviz.tui.language.parsing import parse
 from gviz.tui.live import Launch, Live, kept
 from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.session import program_name
 from gviz.tui.widgets.output import OutputPanel
 
 TICK_SECONDS = 0.2
+WAITS = "that waits until the program stands still; ctrl+c pauses it"
 
 
 def room_for(nodes: int) -> int:
@@ -109,6 +111,7 @@ class LiveScreen(DebuggerScreen):
             super().perform(command)
         elif self.live.running:
             self._queue.append(command)
+            self.say(WAITS)
         else:
             self._set_out(command)
 
@@ -131,7 +134,10 @@ class LiveScreen(DebuggerScreen):
         self._tick(follow=False)
         if stop.reason.startswith("breakpoint") and self.remark == self._opened_with:
             self.remark = ""  # that nothing fits its place yet
+        if self.remark == WAITS:
+            self.remark = ""
         self.show_arrival(stop)
+        self._say_what_is_first(stop)
         self.reader.take(stop)
         if isinstance(report, Ended):
             self.say(report.words)
@@ -140,6 +146,15 @@ class LiveScreen(DebuggerScreen):
             self._attempt(self.go_on)
         while self._queue and not self.live.running:
             self.run_command(self._queue.popleft())
+
+    def _say_what_is_first(self, stop: Arrival) -> None:
+        """A program that begins with its data may have a long way to its model: say how to get there, once."""
+        if self.remark or stop.start or self.length != 1 or len(self.cursor.breakpoints.listed) or self._queue:
+            return
+        made = self.timeline.info(self.timeline.nodes[0]).created
+        if made.kind == "constant":
+            key, file = first(self.session.keys, "time.phase"), program_name(self.program).partition(" ")[0]
+            self.say(f"data comes first: {key} runs on to backward(), :until {file}:LINE to a line of yours")
 
     def action_pause_program(self) -> None:
         """Hold the program where it is."""
