@@ -33,9 +33,9 @@ class Methods:
 
 def text() -> str:
     """The stub as it should be."""
-    members = [name for name in vars(Methods) if offers(name) and (name not in vars(object) or name.startswith("__"))]
-    own = sorted(n for n in members if n not in ("__module__", "__doc__", "__slots__", "__firstlineno__"))
-    return _HEAD + "".join(_member(name, vars(Methods)[name]) for name in own)
+    members = {name: value for name, value in vars(Methods).items() if callable(value) or isinstance(value, property)}
+    own = sorted(name for name in members if offers(name) and (name not in vars(object) or name.startswith("__")))
+    return _HEAD + "".join(_member(name, members[name]) for name in own)
 
 
 def _member(name: str, value: object) -> str:
