@@ -1,5 +1,7 @@
 """Dtypes: what comes of two, what converts to what, what is refused; against PyTorch."""
 
+import importlib
+
 import pytest
 from twin import compare
 
@@ -98,7 +100,6 @@ torch.device("cuda:01")
 torch.device("cuda:1", 1)
 torch.device(type="cpu")
 torch.device(type="cpu", index=0)
-torch.device(0)
 torch.device(None)
 torch.device(1.5)
 torch.device()
@@ -299,6 +300,14 @@ torch.is_warn_always_enabled()
 @pytest.mark.parametrize("group", EXPRESSIONS)
 def test_expressions_as_pytorch(group):
     compare("\n".join(f"attempt(lambda: {line})" for line in EXPRESSIONS[group].split("\n") if line))
+
+
+@pytest.mark.torch
+def test_a_number_alone_is_a_gpu():
+    with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+        torch.device(0)
+    if importlib.import_module("torch").version.cuda is None:  # else it is one whether it is there or not
+        compare("attempt(lambda: torch.device(0))")
 
 
 @pytest.mark.torch
