@@ -92,6 +92,7 @@ print(torch.autograd.gradcheck(torch.sin, torch.ones(3).double().requires_grad_(
     "compile": """
 import warnings
 warnings.simplefilter("error")
+warnings.filterwarnings("ignore", "Guards may run slower")  # PyTorch's own, with Python 3.13.0
 compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 for _ in range(2):
