@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.programs import gviz_here
 
 from gviz.cli.lessons import find
 from gviz.events import GradAccumulated, GradSet
@@ -19,18 +20,22 @@ ROOT = Path(__file__).parents[2]
 AVERAGED = """
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
+
+# iteration 1: added up by hand
 w = torch.ones(2, requires_grad=True)
-optimizer = torch.optim.SGD([w], lr=0.1)
-if MODE == "by hand":
-    (w * (dist.get_rank() + 1)).sum().backward()
-    dist.all_reduce(w.grad)
-else:
-    model = torch.nn.Linear(2, 1)
-    torch.nn.init.ones_(model.weight)
-    model = torch.nn.parallel.DistributedDataParallel(model)
-    model(torch.full((1, 2), dist.get_rank() + 1.0)).sum().backward()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-optimizer.step()
+(w * (dist.get_rank() + 1)).sum().backward()
+dist.all_reduce(w.grad)
+torch.optim.SGD([w], lr=0.1).step()
+
+# iterations 2 and 3: averaged by PyTorch
+model = torch.nn.Linear(2, 1)
+torch.nn.init.ones_(model.weight)
+model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in (torch.full((1, 2), dist.get_rank() + 1.0), torch.ones(1, 2)):
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
 dist.destroy_process_group()
 """
 
@@ -45,34 +50,34 @@ def on_two_ranks(folder, script):
 
 
 def opened(folder):
-    command = [sys.executable, "-m", "gviz", "open", "--plain", "-c", "quit", "runs"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True).stdout
+    return gviz_here("open", "--plain", "-c", "quit", "runs", cwd=folder)[1]
 
 
-@pytest.mark.parametrize(("mode", "together"), [("by hand", 3.0), ("for us", 1.5)])
-def test_what_other_ranks_do_to_a_gradient_is_told(tmp_path, mode, together):
-    (tmp_path / "train.py").write_text(AVERAGED.replace("MODE", repr(mode)))
-    done = on_two_ranks(tmp_path, "train.py")
+@pytest.fixture(scope="module")
+def averaged(tmp_path_factory):
+    """A folder with the traces of two ranks that bring their gradients together: it takes a while."""
+    folder = tmp_path_factory.mktemp("averaged")
+    (folder / "train.py").write_text(AVERAGED)
+    done = on_two_ranks(folder, "train.py")
     assert "open it with: gviz open runs\n" in done.stderr
+    return folder
+
+
+@pytest.mark.parametrize(("shape", "together"), [((2,), 3.0), ((1, 2), 1.5)], ids=["by hand", "for us"])
+def test_what_other_ranks_do_to_a_gradient_is_told(averaged, shape, together):
     for rank in (0, 1):
-        with open_trace(tmp_path / "runs" / f"rank{rank}.gviz") as log:
+        with open_trace(averaged / "runs" / f"rank{rank}.gviz") as log:
             events = [log.event(seq) for seq in range(1, len(log) + 1)]
-        own = next(e for e in events if isinstance(e, GradAccumulated) and e.part.shape in ((2,), (1, 2)))
+        own = next(e for e in events if isinstance(e, GradAccumulated) and e.part.shape == shape)
         told = [e.value.array() for e in events if isinstance(e, GradSet) and e.node == own.node and e.value]
         np.testing.assert_array_equal(own.part.array().ravel(), [rank + 1.0, rank + 1.0])
-        np.testing.assert_array_equal(told[-1].ravel(), [together, together])
-    assert "iteration 1: rank1.gviz agrees with rank0.gviz" in opened(tmp_path)
+        np.testing.assert_array_equal(told[0].ravel(), [together, together])
 
 
-def test_averaged_gradients_agree_although_they_are_cleared_afterwards(tmp_path):
-    again = "optimizer.step()\noptimizer.zero_grad()\nmodel(torch.ones(1, 2)).sum().backward()\noptimizer.step()"
-    steps = AVERAGED.replace("optimizer.step()", again)
-    (tmp_path / "train.py").write_text(steps.replace("MODE", repr("for us")))
-    on_two_ranks(tmp_path, "train.py")
-    out = opened(tmp_path)
-    assert "iteration 1: rank1.gviz agrees with rank0.gviz" in out
-    assert "iteration 2: rank1.gviz agrees with rank0.gviz" in out
+def test_gradients_brought_together_agree_although_they_are_cleared_afterwards(averaged):
+    out = opened(averaged)
+    for iteration in (1, 2, 3):
+        assert f"iteration {iteration}: rank1.gviz agrees with rank0.gviz" in out
 
 
 def test_the_lesson_of_two_ranks(tmp_path):

@@ -197,13 +197,13 @@ async def test_up_and_down_are_the_keys_u_and_d_and_the_panel_follows():
     assert "outermost" in screen.remark
 
 
-async def test_load_asks_on_the_screen(tmp_path):
-    path = tmp_path / "s.session"
-    path.write_text("break x if value > 2\nbreak b\n")
+async def test_load_asks_on_the_screen(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.session").write_text("break x if value > 2\nbreak b\n")
     for key, count in (("y", 2), ("n", 0), ("escape", 0)):
         app = app_of(demo())
         async with app.run_test(size=(80, 24)) as pilot:
-            await pilot.press(":", *"load ", *str(path), "enter")
+            await pilot.press(":", *"load s.session", "enter")
             await pilot.pause()
             assert isinstance(app.screen, QuestionScreen)
             await pilot.press(key)
