@@ -30,8 +30,9 @@ class Batches:
 
     def refresh(self) -> int:
         """Notice what was written meanwhile, and give the new number of events."""
-        sql = "SELECT first, last FROM batch WHERE first > ?1 OR ?1 = 0 ORDER BY first"
-        for first, last in self._connection.rows(sql, (self.base + self.count,)):
+        seen = self.base + self.count
+        sql = "SELECT first, last FROM batch WHERE first > ? OR ? = 0 ORDER BY first"  # Python 3.12 warns of ?1
+        for first, last in self._connection.rows(sql, (seen, seen)):
             if not self._firsts and isinstance(first, int) and first > 0:
                 self.base = first - 1
             expected = self.base + self.count + 1
