@@ -46,7 +46,8 @@ ANSWERS = {
         "not-a-leaf",
         ["no name holds it", "its gradient was [2 4]", "requires_grad last"],
     ),
-    "made_of_items": ("warning", "not-reached", ["is new data without a history", "torch.stack"]),
+    "item_on_the_way": ("warning", "not-reached", ["#1 w got no gradient", "is new data without a history", ".item()"]),
+    "made_of_items": ("warning", "not-reached", ["is new data without a history", "pass on numbers only"]),
     "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
 }
 """By program: how grave, which kind of finding, and what its words must say."""

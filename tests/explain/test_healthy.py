@@ -12,6 +12,8 @@ MISTAKES_SHOWN = {
     "08_in_place": {"changed-in-place"},
     "11_nan_in_backward": {"nan-born-backward"},
     "12_vanishing_gradients": {"vanishing"},
+    "19_forgotten_zero_grad": {"not-cleared"},
+    "20_cut_in_the_wrong_place": {"cut", "not-reached"},
 }
 """The mistakes that a lesson shows on purpose."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -20,6 +21,13 @@ from gviz.trace.timeline import Timeline
 
 MOST_CUTS = 5
 _COPIES_LOOKED_AT = 20
+_MAKES = {
+    "leaf": re.compile(r"tensor\("),
+    "constant": re.compile(r"\.(item|tolist|numpy)\(|\bfloat\("),
+}
+"""By what came up on the way to a loss: what the line says that has made it of the numbers of a result."""
+
+_OF_NUMBERS = "compute the loss with tensors all the way: .item(), numpy and torch.tensor(...) pass on numbers only"
 _NEAR = 200
 """Parameters of one model are made within so many nodes."""
 
@@ -64,31 +72,26 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     if fresh is None:
         fix = "call backward() on a result of that"
         return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
-    new = f"{label_at(asked.timeline, fresh.node)} is new data without a history: requires_grad does not give it one"
-    fix = "make the loss of what was computed, with torch.stack, not of a torch.tensor(...) of its numbers"
+    asks = ": requires_grad does not give it one" if fresh.created.kind == "leaf" else ""
+    new = f"{label_at(asked.timeline, fresh.node)} is new data without a history{asks}"
     parts = (Finding("copied", new, fresh.born, fresh.node, at=innermost(fresh)), used)
-    return Finding("not-reached", text, fresh.born, asked.node, parts, fix, innermost(fresh))
+    return Finding("not-reached", text, fresh.born, asked.node, parts, _OF_NUMBERS, innermost(fresh))
 
 
 def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
-    """The leaf at which a way back from the loss ends, if it was made of data since the node was used."""
-    roots = [node for node, _ in _pass_of(asked)[1].roots if node]
-    for node in (*roots, *ancestors(asked.timeline, *roots)):
-        info = asked.timeline.info(node)
-        if (
-            info.created.kind == "leaf"
-            and info.born > last.born
-            and "tensor(" in line_text(asked.timeline, innermost(info))
-        ):
-            return info
-    return None
+    """What a way back from the loss ends at that was made of numbers since the node was used."""
+    timeline, roots = asked.timeline, [node for node, _ in _pass_of(asked)[1].roots if node]
+    later = (info for node in (*roots, *ancestors(timeline, *roots)) if (info := timeline.info(node)).born > last.born)
+    ends = (info for info in later if info.created.kind in _MAKES)
+    return next((one for one in ends if _MAKES[one.created.kind].search(line_text(timeline, innermost(one)))), None)
 
 
 def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
-    """The pass that could have reached a node: of a result the first after it, of a leaf the last."""
-    passes = passes_before(asked)
-    later = (one for one in passes if one[0] > asked.info.born and asked.info.created.kind == "op")
-    return next(later, passes[-1])
+    """The pass that could have reached a node: of a result the first after it, of a leaf that after its last use."""
+    passes, uses = passes_before(asked), asked.timeline.users(asked.node)
+    seqs = [asked.timeline.born(use) for use in uses if asked.timeline.born(use) <= asked.moment.n]
+    since = asked.info.born if asked.info.created.kind == "op" else max(seqs, default=asked.moment.n)
+    return next((one for one in passes if one[0] > since), passes[-1])
 
 
 def _like(asked: Question) -> tuple[int, int] | None:
