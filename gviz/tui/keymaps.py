@@ -80,6 +80,7 @@ ACTS: tuple[Act, ...] = (
     Act("act.command", "colon", "prompt(':')", "command line"),
     Act("act.menu", "M", "menu", "what can be done with the selected node"),
     Act("act.copy", "y", "copy_value", "copy the value of the node"),
+    Act("act.script", "Y", "copy_script", "copy a script of PyTorch that makes the node again, and its gradients"),
     Act("act.export", "x", "export", "export a picture"),
     Act("act.python", "exclamation_mark", "do('python')", "a Python shell with the numbers of this moment"),
     Act("act.edit", "ctrl+e", "do('edit')", "the source line in $EDITOR"),

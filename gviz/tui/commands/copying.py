@@ -1,4 +1,4 @@
-"""The command that copies a number, as Python writes it, or the line that tells of a node."""
+"""The command that copies a number, as Python writes it, the line that tells of a node, or the script that makes it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from gviz.tui.session import Session
 from gviz.values import Value
 from gviz.words.expressions import evaluated
 
-OF_NODE = ("value", "grad", "node")
+OF_NODE = ("value", "grad", "node", "script")
 """What can be copied of the selected node by a word."""
 
 
 def copy(session: Session, text: str) -> FrontEnd:
-    """``copy [value|grad|node|EXPR]``."""
+    """``copy [value|grad|node|script|EXPR]``."""
     text = text.strip() or "value"
     if text == "node":
         return FrontEnd("copy", _line_of(session, _selected(session)))
+    if text == "script":
+        from gviz.whatif.script import script  # with the engine: imported where it is asked for
+
+        return FrontEnd("copy", script(session.timeline, session.cursor.position, _selected(session)))
     if text in ("value", "grad"):
         return FrontEnd("copy", _as_python(_numbers(session, text), f"the {text}"))
     asker, position = session.cursor.asker, session.cursor.position

@@ -242,7 +242,8 @@ _WHAT_IF = (
 
 _OTHER = (
     Spec("copy", ("y",), "[EXPR]",
-         "copy a number as Python writes it: value, grad (of the selected node), x.grad * 2; or node, its line",
+         "copy a number as Python writes it: value, grad (of the selected node), x.grad * 2; or node, its line; or "
+         "script, PyTorch that makes it again",
          _looks(copying.copy)),
     Spec("python", ("!", "interact"), "", "a Python shell with the numbers of this moment, which it cannot change",
          _looks(outside.python)),

@@ -191,6 +191,10 @@ class LookKeys(CursorKeys):
         """Copy the value of the selected node."""
         self.run_command(Command("copy", 1, "value"))
 
+    def action_copy_script(self) -> None:
+        """Copy a script that makes the selected node again."""
+        self.run_command(Command("copy", 1, "script"))
+
     def action_do(self, name: str) -> None:
         """Carry out a command that needs nothing but its name."""
         self.run_command(Command(name))
