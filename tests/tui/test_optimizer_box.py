@@ -1,7 +1,7 @@
 """What an optimizer computes in its step is one box and one step of `next`, until somebody opens it."""
 
 import pytest
-from driving import transcript
+from driving import app_of, transcript
 from recording import events_of
 
 import gviz.engine as torch
@@ -13,6 +13,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import glyphs
 from gviz.tui.widgets.drawings import Drawings
+from gviz.tui.widgets.graph import GraphCanvas
 
 STEPS = 3
 
@@ -84,3 +85,15 @@ def test_a_picture_leaves_the_step_out_as_before(timeline):
     shape = structure(timeline, timeline.iterations[0])
     assert not inner(timeline, 0) & {node for place in shape.places for node in place.nodes}
     assert OPTIMIZER not in {place.title for place in shape.places}
+
+
+async def test_the_box_of_a_step_that_is_over_is_drawn_when_something_else_is_selected(timeline):
+    app = app_of(timeline, at=len(timeline))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        graph = app.screen.query_one(GraphCanvas)
+        box = next(place for place in graph.drawing.shape.places if place.group is not None)
+        graph.scroll_to(y=graph.drawing.canvas.layout.places[box.key].y, animate=False, force=True, immediate=True)
+        await pilot.pause()
+        rows = [graph.render_line(y).text for y in range(graph.size.height)]
+    assert any("optimizer step Adam" in row for row in rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from rich.segment import Segment
 from rich.style import Style
@@ -10,13 +10,13 @@ from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 
+from gviz.render.boxes.room import Role
 from gviz.render.cells.moments import Moments
 from gviz.render.layout import PlacedBox
 from gviz.tui.widgets.panned import Panned
 
 STYLES = (
-    "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient",
-    "leaf", "parameter", "chip", "constant", "op", "root",
+    "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient", *get_args(Role),
 )  # fmt: skip
 AHEAD = 8
 """So many rows around those in view are dressed with them."""
