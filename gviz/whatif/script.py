@@ -34,7 +34,7 @@ MOST_ELEMENTS = 20_000
 """So many numbers a script holds at most."""
 
 _HEAD = '''\
-"""{what}, written by gviz from its recording. It needs PyTorch, or gviz alone."""
+"""{what}, again: written by gviz, for PyTorch or gviz alone."""
 
 from math import inf, nan
 
@@ -81,8 +81,11 @@ def script(timeline: Timeline, n: int, node: int) -> str:
     for one in passes:
         writing.backward(one, [info for info in infos if not _is_run(info)])
     writing.compare(node, passes)
-    title = f"{writing.names[node]} of a recorded program"
-    return _HEAD.format(what=title[:1].upper() + title[1:]) + "\n".join(writing.lines) + "\n"
+    return (
+        _HEAD.format(what=f"What a recorded program computed for {writing.names[node]}")
+        + "\n".join(writing.lines)
+        + "\n"
+    )
 
 
 def _is_run(info: NodeInfo) -> bool:

@@ -97,7 +97,8 @@ def _play(screen: DebuggerScreen, text: str) -> None:
 def _copy(screen: DebuggerScreen, text: str) -> None:
     """To the clipboard, by the escape sequence that most terminals take; nothing tells whether this one did."""
     screen.app.copy_to_clipboard(text)
-    screen.say(f"copied {clipped(text, 60)}")
+    lines = text.count("\n")
+    screen.say(f"copied {lines} lines" if lines > 1 else f"copied {clipped(text, 60)}")
 
 
 SPEEDS = {"1x": 1, "2x": 2, "4x": 4, "8x": 8}
