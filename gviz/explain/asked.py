@@ -8,7 +8,6 @@ from gviz.errors import GvizError
 from gviz.explain.check import check
 from gviz.explain.finding import Finding
 from gviz.explain.findings.lifetimes import alive
-from gviz.explain.survey import Survey
 from gviz.explain.trouble import Trouble, trouble_at, troubles
 from gviz.explain.why import why, why_failed
 from gviz.trace.timeline import Timeline
@@ -25,7 +24,7 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     """
     moment = names.timeline.at(n)
     if text.strip() == "alive":
-        return alive(Survey(names.timeline), moment)
+        return alive(names.timeline, moment)
     if text.strip() == "error":
         return why_failed(_last_error(names.timeline, n))
     trouble = trouble_at(names.timeline, n) if n and not text.strip() else None

@@ -124,11 +124,10 @@ def test_every_program_has_an_answer():
 
 def test_which_graphs_are_alive():
     timeline = recorded("bugs", "graph_kept")
-    survey = Survey(timeline)
-    last_pass = survey.passes[-1][0]
-    found = alive(survey, timeline.at(last_pass))
+    last_pass = Survey(timeline).passes[-1][0]
+    found = alive(timeline, timeline.at(last_pass))
     assert found.text == f"4 graphs are alive at event {last_pass}"
     assert [part.numbers[0].value for part in found.parts] == [2, 2, 2, 2]
     assert [part.numbers[2].value for part in found.parts] == [0, 0, 0, 1]  # only the last was not gone through
     assert "held by #9 loss = Sum at graph_kept.py:8" in found.parts[-1].text
-    assert alive(survey, timeline.at(0)).text == "no graph is alive"
+    assert alive(timeline, timeline.at(0)).text == "no graph is alive"
