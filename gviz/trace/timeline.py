@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property, lru_cache
 from math import inf
 from time import monotonic
 from typing import Any, TypeVar
@@ -13,18 +12,15 @@ import numpy as np
 
 from gviz import events as e
 from gviz.display import Played
-from gviz.site import Frame
-from gviz.trace.claims import Claims
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.index.columns import Index, nodes_of_keys
 from gviz.trace.index.kept import restored
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
-from gviz.trace.log import Columns, Dropped, EventLog, damaged, expect
+from gviz.trace.log import Columns, Dropped, EventLog, expect
 from gviz.trace.moment import Moment
-from gviz.trace.names import Names
-from gviz.trace.outline import Outline
-from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo, Origins
+from gviz.trace.roster import Roster
+from gviz.trace.state import Iteration, NodeInfo
 from gviz.values import Array, Value
 
 _KEPT_ANSWERS = 1 << 15
@@ -33,7 +29,7 @@ _KEPT_MOMENTS = 64
 A = TypeVar("A")
 
 
-class Timeline(Outline, Played):
+class Timeline(Roster, Played):
     """Answers about every moment ``0 <= n <= len`` of a log (0: before anything), by search; cheap in any order.
 
     The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a
@@ -57,10 +53,6 @@ class Timeline(Outline, Played):
         if self._index.first_bad is not None:
             self._searched, self._first_bad = self._index.count, self._index.first_bad
         self.refresh(seconds)
-
-    def __contains__(self, node: object) -> bool:
-        """Whether there is a node of this number."""
-        return isinstance(node, int) and self._index.lists["created"].last(node, len(self)) > 0
 
     @property
     def behind(self) -> int:
@@ -122,10 +114,6 @@ class Timeline(Outline, Played):
         """The nodes that nothing referred to any more at moment `n`."""
         return frozenset(self._index.lists["freed"].keys_between(1, n + 1).tolist())
 
-    def op(self, number: int) -> e.OpSeen:
-        """An operation by its number."""
-        return self._log.ops.get(number, UNKNOWN_OP)
-
     def at(self, n: int) -> Moment:
         """The moment right after event `n`, ``0 <= n <= len``."""
         return self._moments(n)
@@ -153,21 +141,6 @@ class Timeline(Outline, Played):
             return self._context_at(n - 1)[2] if event.error else 0
         return subject(event)[0] if event is not None else 0
 
-    @cached_property
-    def nodes(self) -> Sequence[int]:
-        """All nodes, in the order of their creation."""
-        nodes: list[int] = self._index.lists["created"].whole().keys[np.argsort(self._births, kind="stable")].tolist()
-        return nodes
-
-    def place_of(self, node: int) -> int:
-        """Where a node stands in `nodes`, from 0; -1 if there is no such node. Threads do not number in this order."""
-        return self._places.get(node, -1)
-
-    @property
-    def last_naming(self) -> int:
-        """The event that named a node last, 0 if none has: names may come later than their nodes."""
-        return self._index.lists["kind"].last(KIND_NUMBERS[e.Named], len(self))
-
     def info(self, node: int) -> NodeInfo:
         """What never changes about a node; GvizError if the log does not know it."""
         return self.once(Timeline._info, node)
@@ -182,32 +155,6 @@ class Timeline(Outline, Played):
         answer: A = self._answers[key]
         return answer
 
-    def created(self, nodes: Sequence[int]) -> Iterator[tuple[int, e.NodeCreated]]:
-        """How nodes were made, but for those that the log does not know; much cheaper than one `info` after another."""
-        run = self._index.lists["created"].whole()
-        known = nodes if len(run.keys) else ()
-        at = np.minimum(run.keys.searchsorted(known), len(run.keys) - 1)
-        found = run.keys[at] == known
-        births = run.seqs[run.starts[at[found]]].tolist()
-        self._log.prefetch(births)
-        for node, born in zip(np.asarray(known)[found].tolist(), births, strict=True):
-            yield node, expect(self._events, born, e.NodeCreated)
-
-    @cached_property
-    def origins(self) -> Origins:
-        """How the `nodes` were made, as far as the index says it: much cheaper than the events that made them."""
-        table = self._index.tables["origins"]
-        return Origins(*table[1:, table[0].searchsorted(np.sort(self._births))])
-
-    def possible_name(self, stack: int) -> str:
-        """What a node that was made at a stack is called, or nothing, where it is not one of those `named`."""
-        return self._claims.possible(stack)
-
-    @cached_property
-    def named(self) -> frozenset[int]:
-        """The nodes to which the program itself has given names."""
-        return frozenset(self._index.lists["named"].whole().keys.tolist())
-
     def held(self, node: int, output_nr: int, n: int) -> Value | None:
         """What an output's memory holds at moment `n`, None if it is not born; cheaper than its whole state."""
         born = self.born(node)
@@ -215,7 +162,7 @@ class Timeline(Outline, Played):
 
     def _info(self, node: int) -> NodeInfo:
         created = self._created(node)
-        born = self._index.lists["created"].last(node, len(self))
+        born = self.born(node)
         return NodeInfo(
             node=node,
             born=born,
@@ -227,35 +174,13 @@ class Timeline(Outline, Played):
             iteration=self.iteration_at(born).index,
         )
 
-    def born(self, node: int) -> int:
-        """The event that made a node, 0 if there is none."""
-        return self._index.lists["created"].last(node, len(self))
-
-    @cached_property
-    def made_from(self) -> Mapping[int, Sequence[int]]:
-        """By node: the nodes that it has as inputs, as often as it uses them; those with no known input are left out.
-
-        For questions that follow long ways; the first call takes in all nodes.
-        """
-        return _grouped(*self._index.tables["edges"][1:3].tolist())
-
-    @cached_property
-    def made_into(self) -> Mapping[int, Sequence[int]]:
-        """By node: the nodes that have it as an input, as often as they use it."""
-        return _grouped(*self._index.tables["edges"][2:0:-1].tolist())
-
-    def users(self, node: int) -> tuple[int, ...]:
-        """The nodes that have an output of this one as an input, in the order of their creation."""
-        rows = self._index.lists["edges_to"].of_key(node).astype(np.int64) - 1
-        return tuple(dict.fromkeys(self._index.tables["edges"][1, rows].tolist()))
-
     def events_of(self, node: int) -> Sequence[int]:
         """The events that concern a node, writes to the memory it lives in included."""
         return self.once(Timeline._events_of, node)
 
     def _events_of(self, node: int) -> Sequence[int]:
         own = self._index.lists["node"].of_key(node).tolist()
-        born = self._index.lists["created"].last(node, len(self))
+        born = self.born(node)
         outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()
         written = self._index.lists["written"]
         writes = (written.between(storage, born, len(self) + 1) for storage in {out.storage for out in outputs} - {0})
@@ -278,68 +203,6 @@ class Timeline(Outline, Played):
         there = (created.keys[rows] == nodes) & (births <= end)
         return tuple(nodes[there][np.argsort(births[there], kind="stable")].tolist())
 
-    def source(self, path: str) -> str | None:
-        """The text of a source file as it was when the program ran, if it was kept."""
-        return self._log.sources.get(path)
-
-    @property
-    def sources(self) -> Mapping[str, str | None]:
-        """The texts of all source files that something was made in, by path."""
-        return self._log.sources
-
-    def stack(self, number: int) -> tuple[Frame, ...]:
-        """A call stack of the program, innermost frame first."""
-        return self._log.stacks.get(number, ())
-
     def array(self, value: Value) -> Array | None:
         """All elements of a value, or None if they were not stored."""
         return self._log.array(value)
-
-    @cached_property
-    def _births(self) -> Array:
-        """The events that made the nodes, in the order of the nodes' numbers."""
-        run = self._index.lists["created"].whole()
-        return run.seqs[run.starts[:-1]]
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return {node: place for place, node in enumerate(self.nodes)}
-
-    def _given_name(self, node: int) -> str:
-        """The name that the program itself gave."""
-        named = self._index.lists["named"].last(node, len(self))
-        return expect(self._log, named, e.Named).name if named else ""
-
-    @cached_property
-    def _names(self) -> Names:
-        return Names(
-            self._places,
-            self.origins,
-            self._created,
-            self._given_name,
-            self._claims,
-            op=lambda number: self.op(number).name,
-            module=cache(self._scope_name),
-            goes_on=bool(self.open_from),
-        )
-
-    @cached_property
-    def _claims(self) -> Claims:
-        return Claims(self._log.stacks, self._log.sources)
-
-    def _created(self, node: int) -> e.NodeCreated:
-        born = self._index.lists["created"].last(node, len(self))
-        if not born:
-            raise damaged(f"there is no node {node}")
-        return expect(self._events, born, e.NodeCreated)
-
-    def _scope_name(self, scope: int) -> str:
-        call = self.call(scope)
-        return call.name if call is not None else ""
-
-
-def _grouped(keys: list[int], entries: list[int]) -> Mapping[int, Sequence[int]]:
-    found: defaultdict[int, list[int]] = defaultdict(list)
-    for key, entry in zip(keys, entries, strict=True):
-        found[key].append(entry)
-    return dict(found)
