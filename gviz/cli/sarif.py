@@ -6,33 +6,47 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from gviz.explain.check import Checked
 from gviz.explain.finding import Finding, lines, whole
+from gviz.explain.kind import Kind
 from gviz.explain.table import findable
 from gviz.plain_text import shown
 from gviz.site import Frame
 from gviz.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {"error": "error", "warning": "warning", "suspicion": "note"}
+_LEVELS = {"error": "error", "warning": "warning", "suspicion": "note", "fact": "none"}
+
+
+_NOWHERE = {"physicalLocation": {"artifactLocation": {"uri": "unknown"}, "region": {"startLine": 1}}}
+"""The place of a finding that has none: code hosts refuse a result without a place, and the whole log with it."""
 
 
 def text(found: list[Checked]) -> str:
     """One SARIF log with one run; paths are relative to the working directory where they are below it."""
-    rules = [{"id": kind.name, "shortDescription": {"text": kind.meaning}} for kind in findable()]
+    rules = [_rule(kind) for kind in findable()]
     driver = {"name": "gviz", "version": __version__, "rules": rules}
     run = {"tool": {"driver": driver}, "results": [_result(one) for one in found], "columnKind": "unicodeCodePoints"}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
 
 
+def _rule(kind: Kind) -> dict[str, Any]:
+    said = {"text": kind.meaning}
+    level = {"level": _LEVELS[kind.severity]}
+    return {"id": kind.name, "shortDescription": said, "fullDescription": said, "help": said,
+            "defaultConfiguration": level}  # fmt: skip
+
+
 def _result(one: Checked) -> dict[str, Any]:
     finding = one.finding
+    at = finding.at or next((part.at for part in _placed(finding)), None)
     result: dict[str, Any] = {
         "ruleId": finding.kind,
         "level": _LEVELS[one.level],
         "message": {"text": "\n".join(said for _, said, _ in lines(finding))},
-        "locations": [_location(finding.at)] if finding.at is not None else [],
+        "locations": [_location(at)] if at is not None else [_NOWHERE],
     }
     related = [
         {"message": {"text": part.text}, **_location(part.at)} for part in _placed(finding) if part.at is not None
@@ -54,5 +68,5 @@ def _uri(path: str) -> str:
     here = Path.cwd()
     whole = Path(shown(path))
     if whole.is_absolute() and whole.is_relative_to(here):
-        return whole.relative_to(here).as_posix()
-    return whole.as_uri() if whole.is_absolute() else whole.as_posix()
+        return quote(whole.relative_to(here).as_posix())
+    return whole.as_uri() if whole.is_absolute() else quote(whole.as_posix())

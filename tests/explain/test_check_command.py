@@ -11,7 +11,11 @@ import gviz as library
 from gviz.cli.commands.check import how_to_open
 from gviz.cli.main import run_command
 from gviz.cli.program import Program
+from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
+from gviz.explain.check import Checked
+from gviz.explain.finding import Finding
+from gviz.site import Frame
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"
 
@@ -88,6 +92,21 @@ def test_sarif_points_at_lines(trace, capsys, monkeypatch):
     assert result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 5
     assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     assert result["level"] == "warning"
+
+
+def test_sarif_is_what_code_hosts_take(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    at = Frame(str(tmp_path / "my models" / "net.py"), "f", 7, 7, 0, 3)
+    found = [Checked(Finding("failed", "it failed"), "error"), Checked(Finding("failed", "there", at=at), "suspicion")]
+    (run,) = json.loads(sarif(found))["runs"]
+    places = [one["locations"][0]["physicalLocation"] for one in run["results"]]
+    assert [place["artifactLocation"]["uri"] for place in places] == ["unknown", "my%20models/net.py"]
+    assert [place["region"]["startLine"] for place in places] == [1, 7]
+    assert [one["level"] for one in run["results"]] == ["error", "note"]
+    for rule in run["tool"]["driver"]["rules"]:
+        assert rule["id"]
+        assert all(rule[part]["text"] for part in ("shortDescription", "fullDescription", "help"))
+        assert rule["defaultConfiguration"]["level"] in {"error", "warning"}
 
 
 def test_the_kinds_are_listed(capsys):
