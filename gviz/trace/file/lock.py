@@ -37,8 +37,9 @@ class Lock:
             raise GvizError("the program closed files that it had not opened, the trace among them (os.closerange?)")
 
     def close(self) -> None:
-        """Let another one write."""
-        os.close(self._file)
+        """Let another one write; what the program has closed may be a file of its own by now."""
+        if self.is_open:
+            os.close(self._file)
 
     def _is_at(self, path: Path) -> bool:
         """Whether nobody has put another file in its place before it was locked."""
