@@ -57,15 +57,9 @@ def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
 
 def tape_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """Every node in order of creation, as it is at one moment."""
-    from gviz.tui.drawing import tape
-    from gviz.tui.glyphs import glyphs, wants_ascii
-    from gviz.tui.lines import plain
+    from gviz.tui.printed import tape_rows
 
-    moment, marks = timeline.at(n), glyphs(ascii=wants_ascii())
-    columns = tape.columns_for(_width(), max(timeline.nodes, default=0))
-    yield plain(tape.heading(columns)).rstrip()
-    for each in timeline.nodes:
-        yield plain(tape.row(timeline, moment, each, moment.state(each), columns, marks)).rstrip()
+    return tape_rows(timeline, n, _width())
 
 
 def events_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
@@ -88,12 +82,9 @@ def node_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 
 def node_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """The node panel of the debugger."""
-    from gviz.tui.drawing.node import Subject, node_lines
-    from gviz.tui.glyphs import glyphs, wants_ascii
-    from gviz.tui.lines import plain
+    from gviz.tui.printed import node_panel
 
-    subject = Subject(timeline, timeline.at(n), node, _width(), glyphs(ascii=wants_ascii()), full=True)
-    return (plain(line).rstrip() for line in node_lines(subject))
+    return node_panel(timeline, n, node, _width())
 
 
 DATA: dict[str, Data] = {"stats": stats_data, "tape": tape_data, "events": events_data, "node": node_data}
