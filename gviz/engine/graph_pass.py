@@ -16,7 +16,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import anomaly, messages
-from gviz.engine.accumulation import accumulate, adds_in_place
+from gviz.engine.accumulation import AtLeaf, accumulate, adds_in_place, nothing_yet
 from gviz.engine.announce_pass import PassReport
 from gviz.engine.broadcasting import conformed
 from gviz.engine.hooks import Extras
@@ -136,7 +136,7 @@ class Pass:
 
     def _start(self) -> None:
         for (node, output_nr), seed in zip(self.roots, self.seeds, strict=True):
-            grads = self._arrived.setdefault(node, [None] * len(node.outputs))
+            grads = self._arrived.setdefault(node, nothing_yet(node))
             grads[output_nr] = seed if grads[output_nr] is None else grads[output_nr] + seed
         for node in dict.fromkeys([node for node, _ in self.roots]):
             if self._waiting[node] == 0:
@@ -157,7 +157,7 @@ class Pass:
                 node = leaves.popleft() if leaves else heappop(ready)[1]
                 if watched:
                     anomaly.evaluated.node = node
-                grads = arrived.pop(node, None) or [None] * len(node.outputs)
+                grads = arrived.pop(node, None) or nothing_yet(node)
                 if not (every_node or self._is_needed(node, grads)):
                     continue
                 if node.extras is not None:
@@ -208,15 +208,16 @@ class Pass:
                     part = conformed(part, node, slot, edge)
                 there = arrived.get(target)
                 if there is None:
-                    there = arrived[target] = [None] * len(target.outputs)
+                    is_leaf = target.__class__ is AccumulateGrad
+                    there = arrived[target] = AtLeaf() if is_leaf else [None] * len(target.outputs)
                 before = there[output_nr]
                 if before is None:
                     total = None
                     there[output_nr] = part
                 else:
                     total = there[output_nr] = before + part
-                    if target.__class__ is AccumulateGrad and (len(there) > 1 or adds_in_place(before, parts)):
-                        there.append(None)  # see `accumulate`
+                    if there.__class__ is AtLeaf and (there.written or adds_in_place(before, parts)):
+                        there.written += 1
                 if report is not None:
                     report.flowed(number, slot, edge, part, total)
             left = waiting[target] - 1

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gviz.engine import messages
+from gviz.engine.accumulation import AtLeaf, times_written
 from gviz.engine.hooks import Extras, Registered, Values, hook_name
 from gviz.engine.node import AccumulateGrad, Grad, Node
 from gviz.engine.tensor import Tensor, new_tensor
@@ -39,7 +40,7 @@ def run_tensor_hooks(
             if report is not None:
                 changed = given is not None or _version(value) != before
                 report.hook_ran(node, output_nr, "tensor", hook, value if changed else None)
-        _put(node, grads, output_nr, value, create_graph)
+        _put(grads, output_nr, value, create_graph)
     if extras.retained:
         _retain(node, extras, grads, report)
 
@@ -56,7 +57,7 @@ def run_prehooks(
         if report is not None:
             report.node_hook_ran(node, "pre", hook, values if replaced else ())
     for output_nr, value in enumerate(values):
-        _put(node, grads, output_nr, value, create_graph)
+        _put(grads, output_nr, value, create_graph)
 
 
 def run_posthooks(
@@ -116,15 +117,15 @@ def shown(node: Node, grads: Sequence[Grad | None], output_nr: int) -> Tensor | 
         return None
     value = as_tensor(grad)
     if node.__class__ is AccumulateGrad and value is not grad:
-        value._counter[0] = len(grads) - 1
+        value._counter[0] = times_written(grads)
     return value
 
 
-def _put(node: Node, grads: list[Grad | None], output_nr: int, value: Tensor | None, create_graph: bool) -> None:
+def _put(grads: list[Grad | None], output_nr: int, value: Tensor | None, create_graph: bool) -> None:
     """Put back what hooks saw or gave."""
     grads[output_nr] = _plain(value, create_graph)
-    if node.__class__ is AccumulateGrad and not create_graph:
-        grads[1:] = [None] * _version(value)
+    if isinstance(grads, AtLeaf) and not create_graph:
+        grads.written = _version(value)
 
 
 def _version(value: Tensor | None) -> int:
