@@ -64,6 +64,7 @@ class Live:
         self._grow(growing=True)
         self.running = False
         """Whether the program runs, as far as its reports were heard: the session may know of later ones."""
+        self._pausing = False
         self._errand = Errand("start", 0, Wish("run"))
         self._rates: deque[tuple[float, int]] = deque()
         self._last_output = (0.0, b"")
@@ -134,11 +135,16 @@ class Live:
         """Let the program run to its end."""
         self._send(Errand("run", self.cursor.position, Wish("run")))
 
+    def pause(self) -> None:
+        """Ask the program to stand still, which it does once a call into a library has come back."""
+        self._pausing = True
+        self.session.pause()
+
     def heard(self, report: Report) -> Arrival | None:
         """Take in what the program reports; where time stands still again, or None if it does not."""
         match report:
             case Held():
-                self.running = False
+                self.running = self._pausing = False
                 self.timeline.refresh()
                 return self._held(report)
             case Ended():
@@ -164,6 +170,8 @@ class Live:
             self._rates.popleft()
         (since, before), quiet = self._rates[0], now - self._last_output[0]
         rate = (count - before) / (now - since) if now > since else 0.0
+        if self._pausing:
+            return f"pausing when its call returns, {count:,} events"
         question = self._last_output[1].decode("utf-8", "replace").rpartition("\n")[2].strip()
         if question and quiet > QUIET_SECONDS and not rate:
             return f"A answers: {clipped(question, 30)}"

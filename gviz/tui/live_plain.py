@@ -160,7 +160,7 @@ class _Conversation:
                 self.live.session.hang_up()
                 continue
             except KeyboardInterrupt:
-                self.live.session.pause()
+                self.live.pause()
                 continue
             if isinstance(report, Written):
                 yield from self._lines(report.data)

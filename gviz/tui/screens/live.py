@@ -162,7 +162,7 @@ class LiveScreen(DebuggerScreen):
         self._pause()
         self._queue.clear()
         if self.live.running:
-            self.live.session.pause()
+            self.live.pause()
         elif searching:
             return
         else:

@@ -1,0 +1,32 @@
+"""What the debugger says while the program has been asked to stand still, and does not yet."""
+
+from stories import demo
+
+from gviz.live.protocol import Held
+from gviz.tui.cursor import Cursor
+from gviz.tui.glyphs import UNICODE
+from gviz.tui.live import Live
+from gviz.tui.session import Session
+
+
+class Busy:
+    """A program in the middle of a long call."""
+
+    state = "running"
+    pauses = 0
+
+    def pause(self):
+        self.pauses += 1
+
+
+def test_a_pause_that_has_to_wait_says_so_until_the_program_stands():
+    program = Busy()
+    live = Live(program, Session(Cursor(demo(), 0), UNICODE))
+    live.running = True
+    assert "pausing" not in live.progress()
+    live.pause()
+    assert program.pauses == 1
+    assert "pausing when its call returns" in live.progress()
+    assert live.heard(Held("pause", number=1)).reason == "paused"
+    live.running = True
+    assert "pausing" not in live.progress()
