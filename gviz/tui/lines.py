@@ -7,7 +7,7 @@ A style is a name (``value``, ``grad``, ``muted`` …), never a colour; themes k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
@@ -84,8 +84,8 @@ def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
     """The line broken at blanks into rows of at most `width` cells, the rows after the first indented."""
     row: list[Span] = []
     used, start = 0, 0
-    for word, style in _words(spans):
-        if used + cell_len(word.rstrip()) > width and used > start:
+    for word, style, needed in _needing(tuple(_words(spans)), width - indent):
+        if used + needed > width and used > start:
             yield _stripped(row)
             row, used, start = [(" " * indent, "")], indent, indent
             word = word.lstrip()
@@ -128,6 +128,20 @@ def _words(spans: Line) -> Iterator[Span]:
                 yield text[start:at], style
                 start = at
         yield text[start:], style
+
+
+def _needing(words: Sequence[Span], room: int) -> Iterator[tuple[str, str, int]]:
+    """Each word with the cells that have to be left for it: with what follows it without a blank, if a row holds both.
+
+    So a comma stays with the link before it.
+    """
+    found: list[tuple[str, str, int]] = []
+    joined = 0
+    for word, style in reversed(words):
+        own = cell_len(word.rstrip())
+        joined = own if word[-1:].isspace() else own + joined
+        found.append((word, style, joined if joined <= room else own))
+    return reversed(found)
 
 
 def _pieces(word: str, first: int, rest: int) -> list[str]:

@@ -261,6 +261,15 @@ def test_lines_wrap_and_cut_by_cells():
     assert all(cells(row) <= 5 for row in wrapped(line("x" * 23), 5))
 
 
+@pytest.mark.parametrize("width", range(8, 30))
+def test_a_comma_stays_with_the_link_before_it(width):
+    spans = line("it was ", ("demo.py:4", "key@3"), ", but ", ("x", "value"), "(y) is (", ("#1", "key"), ")")
+    rows = [plain(row) for row in wrapped(spans, width)]
+    assert all(len(row) <= width for row in rows)
+    assert " ".join(rows).replace("- ", "-") == plain(spans) or width < 10
+    assert not any(row.startswith((",", ")")) for row in rows) or width < 10
+
+
 @pytest.mark.parametrize(
     ("size", "name"),
     [((39, 24), "tiny"), ((80, 9), "tiny"), ((40, 10), "single"), ((59, 40), "single"), ((80, 24), "narrow"),
