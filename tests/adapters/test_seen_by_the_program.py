@@ -73,6 +73,14 @@ model(x).sum().backward()
 warnings.simplefilter("ignore")
 h.grad
 """,
+    "a warning in compiled code": """
+import sys, warnings
+sys.stderr = sys.stdout
+def warned(a):
+    warnings.warn("computed")
+    return a.sin().sum()
+print(torch.compile(warned, backend="aot_eager")(x).item().hex())
+""",
     "export": """
 for strict in (False, True):
     print(torch.export.export(model, (x,), strict=strict).graph_module.code)

@@ -32,6 +32,8 @@ def put_in(leaving: ExitStack) -> None:
     def counted(message: Any, category: Any = None, stacklevel: int = 1, *more: Any, **options: Any) -> None:
         warn(message, category, 1 + _up(sys._getframe(1), stacklevel), *more, **options)
 
+    vars(counted)["_torchdynamo_disable"] = True  # to Dynamo as closed as what it stands for, which is written in C
+
     def show(message: Warning | str, category: type[Warning], filename: str, *where: Any, **more: Any) -> None:
         caller = _caller() if filename.startswith(_HERE) else None
         if caller is None:
