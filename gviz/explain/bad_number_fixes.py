@@ -34,16 +34,19 @@ _MASKED = (
     "leave one element of each row unmasked: softmax of a row of -inf is 0 / 0; or fill with a large negative number"
 )
 _DATA = "it came with the data: look there for what is missing, with torch.isfinite(x).all(), before it is used"
+_OF_ONE = "one number has no spread: take it over a dim with more elements, or with unbiased=False"
 _OTHER = "look at the numbers that go in, and keep them away from where it is not defined"
 
 
 def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) -> str:
     """What to write instead of an operation that has made a bad value of these operands."""
-    op = info.op.name.rstrip("_")
+    op, operands = info.op.name.rstrip("_"), list(operands)
     if info.created.kind != "op":
         return _DATA
     if op in MASKING:
         return _MASKED
+    if op in ("std", "var") and made is not None and [value.size for value in operands[:1] if value] == [made.size]:
+        return _OF_ONE
     at_zero = op in _AT_ZERO or (op == "pow" and any(map(_has_zero, operands)))
     if made is None or "nan" in bad_text(made) or at_zero or op == "exp":
         return _FIXES.get(op, _OTHER)

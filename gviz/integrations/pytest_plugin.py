@@ -117,7 +117,9 @@ class TestRecording:
     def _fail(self, tensor: Any, aspect: Aspect, what: str) -> None:
         __tracebackhide__ = True
         found = self._why(tensor, aspect)
-        self.explanation = "\n".join(map(str, [found] if found is not None else _wrong(self._timeline())))
+        unseen = [_unseen(tensor)] if aspect == "grad" and tensor.grad is None else []
+        told = [found] if found is not None else [*unseen, *_wrong(self._timeline())]
+        self.explanation = "\n".join(map(str, told))
         pytest.fail(f"a tensor of shape {tuple(tensor.shape)} {what}", pytrace=True)
 
     def _why(self, tensor: Any, aspect: Aspect) -> Finding | None:
@@ -162,6 +164,12 @@ def pytest_runtest_makereport(
         trace = [f"trace: {recording.path}"]
         report.sections.append(("gviz", "\n".join([recording.explanation or "nothing to explain", *drawn, *trace])))
     return report
+
+
+def _unseen(tensor: Any) -> str:
+    """Why a tensor that the recording does not know has no gradient."""
+    wants = "" if tensor.requires_grad else "it does not require a gradient, and "
+    return f"{wants}no recorded operation has used it: use it in what the loss is made from"
 
 
 def _wrong(timeline: Timeline) -> list[Finding]:

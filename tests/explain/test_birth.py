@@ -3,11 +3,14 @@
 import pytest
 from explain.programs import HERE, line_of, recorded
 
+import gviz.engine as torch
 from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.finding import whole
 from gviz.explain.why import why
 from gviz.numbers import bad_text
+from gviz.trace import load
+from gviz.trace.recording.record import record
 
 ENGINES = pytest.mark.parametrize("engine", ["builtin", "torch"])
 
@@ -68,3 +71,21 @@ def test_a_value_that_a_step_has_changed_names_the_optimizer():
     written = found.parts[0]
     assert written.text.startswith("then a step of SGD at a_plain_step.py:6 wrote to its memory: [0.8 1.6]")
     assert written.at.line == line_of(HERE / "updates" / "a_plain_step.py")
+
+
+@pytest.mark.filterwarnings("ignore:std")
+@pytest.mark.parametrize(
+    ("operation", "numbers", "says"),
+    [
+        (lambda x: x**2, [1e20, 2.0], "its result is too large for float32"),
+        (lambda x: x**-1.0, [0.0, 2.0], "keep its base above 0"),
+        (lambda x: x * x, [1e30, 2.0], "its result is too large for float32"),
+        (lambda x: 1 / x, [0.0, 2.0], "keep what is divided by away from 0"),
+        (lambda x: x.reshape(2, 1).std(1), [1.0, 2.0], "one number has no spread"),
+        (lambda x: x * 2, [float("nan"), 2.0], "it came with the data"),
+    ],
+)
+def test_the_advice_is_about_what_happened(operation, numbers, says, tmp_path):
+    with record(tmp_path / "run.gviz"):
+        operation(torch.tensor(numbers, requires_grad=True)).sum().backward()
+    assert says in answers(load(tmp_path / "run.gviz"), None)[0].fix

@@ -40,6 +40,13 @@ def test_error(gviz_recording):
     loss.backward()
 
 
+BEFORE = torch.tensor([1.0], requires_grad=True)
+
+
+def test_unused(gviz_recording):
+    gviz_recording.assert_grad(BEFORE)
+
+
 class Wrong(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -197,6 +204,7 @@ def failed(tmp_path_factory):
         ("test_nan", ["holds a nan", "born in the backward rule of", "Sqrt at test_it.py:16"]),
         ("test_anything_bad", ["the inf was born in", "Exp at test_it.py:22"]),
         ("test_error", ["released by the first backward() at test_it.py:29", "retain_graph=True"]),
+        ("test_unused", ["a tensor of shape (1,) has no gradient", "no recorded operation has used it"]),
         ("test_gradcheck", ["not what finite differences say", "Jacobian mismatch"]),
     ],
 )
