@@ -130,7 +130,7 @@ def iteration_called(timeline: Timeline) -> str:
 
 
 def _run_again(timeline: Timeline, end: int) -> bool:
-    """Whether one of the first iterations ran a place of the one before."""
+    """Whether one of the first iterations ran a place of the one before, or no place is known."""
     seen: set[int] = set()
     before: set[Frame] = set()
     for iteration in timeline.iterations[:_COMPARED]:
@@ -141,7 +141,7 @@ def _run_again(timeline: Timeline, end: int) -> bool:
             return True
         seen |= {*new}
         before = places
-    return False
+    return not before
 
 
 def label_at(timeline: Timeline, node: int) -> str:
