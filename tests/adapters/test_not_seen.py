@@ -36,7 +36,7 @@ def compiled():
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        (lambda: functional.cross_entropy(leaf(), torch.tensor([0, 1])), "made several graph nodes"),
+        (lambda: functional.cross_entropy(leaf(), torch.tensor([0, 1])), "of several operations"),
         (transformed, "within a torch.func transform"),
         (batched, "or a batch of gradients"),
         (compiled, "a compiled region is one node"),

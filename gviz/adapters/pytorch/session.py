@@ -28,7 +28,7 @@ def _is_traced_by_mode() -> bool:
 
 
 _NOT_SEEN = {
-    "composite": "values within a call of several operations (nn.RNNCell, a batched matmul); their shapes are recorded",
+    "composite": "values within a call (nn.RNNCell, matmul) or rule of several operations; their shapes are recorded",
     "transform": "tensors within a torch.func transform, or a batch of gradients, have no numbers of their own",
     "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
     "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
