@@ -95,6 +95,13 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return _of_data(self.dtype, self.shape, data)
 
 
+class Unordered(Value, frozen=True, array_like=True, gc=False):
+    """A value whose elements were handed over to be looked at once, as they lie in memory: in an order of their own."""
+
+    def array(self) -> None:
+        """Nothing: which element is where is not known."""
+
+
 @lru_cache(maxsize=1024)
 def _of_data(dtype: str, shape: tuple[int, ...], data: bytes) -> Stats:
     """The statistics of stored elements: a value is looked at again and again while somebody steps."""

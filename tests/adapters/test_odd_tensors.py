@@ -3,8 +3,10 @@
 import pytest
 
 from gviz.adapters.wanted import Wanted
-from gviz.events import Named, NodeCreated
+from gviz.emit import Channel
+from gviz.events import GradFlowed, Named, NodeCreated
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
+from gviz.values import statistics
 from tests.adapters.recorded import events_of, of_kind, operations
 
 torch = pytest.importorskip("torch")
@@ -80,3 +82,22 @@ def test_odd_tensors_are_written_to_and_given_other_memory(make):
         return x, y
 
     events_of(program)
+
+
+def test_what_is_left_to_the_listener_has_statistics_whatever_the_order_of_its_elements():
+    from gviz.adapters.pytorch.values import Capture
+
+    weight = torch.arange(12.0).reshape(3, 4)
+    capture = Capture(Channel(lambda event: None, limit=4, handed_over=1000), lambda what: None)
+    value = capture(weight.t())
+    assert value.shape == (4, 3)
+    assert value.array() is None
+    assert value.statistics() == statistics(weight.numpy())
+    assert capture(weight).array().tolist() == weight.tolist()
+
+
+def test_a_gradient_that_is_transposed_on_its_way_is_looked_at_once():
+    layer = torch.nn.Linear(30, 20)
+    flows = of_kind(events_of(lambda: layer(torch.randn(4, 30)).sum().backward(), handed_over=1 << 15), GradFlowed)
+    parts = {flow.part.shape: flow.part for flow in flows}
+    assert parts[20, 30].data is parts[30, 20].data

@@ -14,7 +14,7 @@ import torch
 
 from gviz.adapters.pytorch.private import count_dispatch_modes, has_symbols, is_batch, is_wrapped, without_modes
 from gviz.emit import Channel
-from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Value, statistics
+from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Unordered, Value, statistics
 
 _NAMES: dict[torch.dtype, str] = {}
 _BLOCK = 1 << 16
@@ -53,6 +53,10 @@ class Capture:
         """From now on leave nothing to the listener: a value that it shortens later is no longer equal to itself."""
         self._limit = self._kept
 
+    def keeps_elements(self, value: Value) -> bool:
+        """Whether the elements of a value will stay, rather than statistics of them alone."""
+        return value.data is not None and len(value.data) <= self._kept
+
     def memory(self, tensor: torch.Tensor) -> Value:
         """The value of all elements in the memory of a tensor, in a row."""
         if not has_numbers(tensor):  # it has no memory of its own
@@ -77,10 +81,13 @@ class Capture:
         name, shape = name_of(tensor.dtype), tuple(tensor.shape)
         if name not in ITEM_SIZES:
             return Value(name, shape)
-        if tensor.nbytes > self._limit:
+        size = tensor.nbytes
+        if size > self._limit:
             return Value(name, shape, None, _statistics(_elements(tensor, name)))
         if tensor.is_contiguous():
             return Value(name, shape, _bytes_of(tensor))
+        if size > self._kept and is_dense(tensor):  # the listener will keep statistics: to bring in order costs more
+            return Unordered(name, shape, _bytes_of(tensor))
         return Value(name, shape, _in_memory(tensor, name).tobytes())
 
 
@@ -90,7 +97,7 @@ _READ_ONLY = 0x100
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
-    """The elements of a contiguous tensor, read from its memory: no operation, which a profiler would list."""
+    """The elements of a tensor without gaps, read from its memory: no operation, which a profiler would list."""
     return string_at(_address(tensor), tensor.nbytes) if tensor.nbytes else b""
 
 
@@ -138,6 +145,13 @@ def has_numbers(tensor: torch.Tensor) -> bool:
     if kind is not torch.Tensor and kind is not torch.nn.Parameter and not _is_plain(kind):
         return False
     return not (is_wrapped(tensor) or is_batch(tensor))
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie without gaps, in a row or as a transposed matrix."""
+    if tensor.is_contiguous():
+        return True
+    return tensor.dim() == 2 and tensor.stride() == (1, tensor.shape[0])
 
 
 def unseen(*tensors: torch.Tensor) -> AbstractContextManager[object]:

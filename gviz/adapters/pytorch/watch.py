@@ -15,9 +15,9 @@ from gviz.adapters.pytorch.marks import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private import is_batch, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
-from gviz.adapters.pytorch.values import unseen
+from gviz.adapters.pytorch.values import is_dense, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
-from gviz.values import Value
+from gviz.values import Unordered, Value
 
 _Target = tuple[int, Mark, int]
 """Where one gradient of a rule goes: ``(slot, mark, output_nr)``."""
@@ -157,7 +157,7 @@ def _flow(
         return
     place, here = (mark.node, output_nr), address(grad)
     passed_on = step[1].get(here)
-    part = None if passed_on is None else _as_passed_on(step[2][passed_on], grads[passed_on], grad)
+    part = None if passed_on is None else _as_passed_on(session, step[2][passed_on], grads[passed_on], grad)
     if part is None:
         part = session.value(grad)
     total = _sum(session, current, place, grad) if mark.uses > 1 or place in current.arrived else None
@@ -165,7 +165,9 @@ def _flow(
     session.channel.say(GradFlowed(current.number, source, slot, mark.node, output_nr, part, total))
 
 
-def _as_passed_on(value: Value | None, grad: torch.Tensor | None, given: torch.Tensor) -> Value | None:
+def _as_passed_on(
+    session: Session, value: Value | None, grad: torch.Tensor | None, given: torch.Tensor
+) -> Value | None:
     """The value of a gradient that a rule passes on as it was, or under another shape; None for a new one.
 
     Both are alive now, so that the same address means the same numbers.
@@ -174,14 +176,10 @@ def _as_passed_on(value: Value | None, grad: torch.Tensor | None, given: torch.T
         return None
     if grad.shape == given.shape and grad.stride() == given.stride():
         return value
-    if value.data is None and grad.dtype == given.dtype and _is_dense(grad) and _is_dense(given):
-        return Value(value.dtype, tuple(given.shape), None, value.stats)
+    if grad.dtype == given.dtype and is_dense(grad) and is_dense(given) and not session.value.keeps_elements(value):
+        kind = Value if value.data is None else Unordered
+        return kind(value.dtype, tuple(given.shape), value.data, value.stats)
     return None
-
-
-def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie without gaps, in a row or as a transposed matrix."""
-    return tensor.is_contiguous() or (tensor.dim() == 2 and tensor.t().is_contiguous())
 
 
 def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Value | None:

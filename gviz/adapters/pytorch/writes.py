@@ -60,7 +60,8 @@ def _is_zero(value: Value) -> bool:
     numbers = value.array()
     if numbers is not None:
         return not numbers.any()
-    return value.stats is not None and value.stats.zero == value.size
+    stats = value.statistics()
+    return stats is not None and stats.zero == value.size
 
 
 def has_other_ranks() -> bool:

@@ -29,26 +29,27 @@ def shorten(events: Iterable[Event], limit: int) -> None:
 
     The statistics are put in before the elements are taken out, so that whoever looks meanwhile finds one of the two.
     """
-    long: defaultdict[str, dict[int, Value]] = defaultdict(dict)
+    long: defaultdict[str, defaultdict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
     for event in events:
         held = HELD_VALUES.get(event.__class__)
         for value in () if held is None else held(event):
             if value is not None and value.data is not None and len(value.data) > limit:
-                long[value.dtype][id(value)] = value  # one value may be in several events
-    for dtype, values in long.items():
-        for some in _blocks(values.values()):
-            for value, stats in zip(some, _statistics_of(dtype, some), strict=True):
-                force_setattr(value, "stats", stats)
-                force_setattr(value, "data", None)
+                long[value.dtype][id(value.data)].append(value)  # several may hold the same bytes
+    for dtype, holders in long.items():
+        for some in _blocks(holders.values()):
+            for same, stats in zip(some, _statistics_of(dtype, [same[0] for same in some]), strict=True):
+                for value in same:
+                    force_setattr(value, "stats", stats)
+                    force_setattr(value, "data", None)
 
 
-def _blocks(values: Iterable[Value]) -> Iterator[list[Value]]:
-    """Some values at a time, whose elements stay in the cache together."""
-    block: list[Value] = []
+def _blocks(holders: Iterable[list[Value]]) -> Iterator[list[list[Value]]]:
+    """Those who hold some bytes at a time, which stay in the cache together."""
+    block: list[list[Value]] = []
     length = 0
-    for value in values:
-        block.append(value)
-        length += len(value.data or b"")
+    for same in holders:
+        block.append(same)
+        length += len(same[0].data or b"")
         if length > _BLOCK:
             yield block
             block, length = [], 0
