@@ -70,6 +70,8 @@ class Chance:
 
     def _concerns(self, event: e.Event, node: int) -> bool:
         place = self.stop.place
+        if isinstance(event, e.BackwardStarted) and place is not None:
+            return place.calls(self._facts.stacks.get(event.stack, ()))
         if place is None or self._means(place, node):
             return True
         return isinstance(event, e.StorageWritten) and event.storage in self._memory(place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from gviz.events import BackwardStarted
 from gviz.trace.timeline import Timeline
 from gviz.where import Place, Possible
 
@@ -59,9 +60,16 @@ class Meant:
         fits = self._fits.get(node)
         return self._decided(node) if fits is None else fits
 
+    def begins(self, event: BackwardStarted) -> bool:
+        """Whether it is a line, and this pass was begun in it."""
+        return self._place.calls(self._timeline.stack(event.stack))
+
     def any(self) -> bool:
-        """Whether there is any node that is meant."""
-        return any(node in self for node in self._timeline.nodes)
+        """Whether there is any node that is meant, or a pass that was begun there."""
+        passes = self._timeline.select((BackwardStarted,), 1, len(self._timeline) + 1)
+        return any(node in self for node in self._timeline.nodes) or any(
+            isinstance(event, BackwardStarted) and self.begins(event) for _, event in passes
+        )
 
     def memory(self) -> dict[int, int]:
         """The storages that the nodes lie in, each with the event in which the first such node was made."""

@@ -107,13 +107,17 @@ class Hits:
         return rows.tolist(), columns.node[rows].tolist()
 
     def _concerning(self, meant: Meant, columns: Columns, wanted: Array, start: int) -> Array:
-        """Which of the wanted events are of nodes that are meant, or write to what such a node holds."""
+        """Which of the wanted events are of what is meant, or write to what such a node holds."""
         nodes = np.unique(columns.node[wanted]).tolist()
         fitting = np.isin(columns.node, [node for node in nodes if node in meant])
-        for row in np.flatnonzero(wanted & ~fitting & (columns.kind == KIND_NUMBERS[e.StorageWritten])).tolist():
+        begun = columns.kind == KIND_NUMBERS[e.BackwardStarted]
+        unknown = begun | (~fitting & (columns.kind == KIND_NUMBERS[e.StorageWritten]))
+        for row in np.flatnonzero(wanted & unknown).tolist():
             event = self._timeline.event(start + row)
             if isinstance(event, e.StorageWritten):
                 fitting[row] = meant.memory().get(event.storage, inf) < start + row
+            elif isinstance(event, e.BackwardStarted):
+                fitting[row] = meant.begins(event)
         return fitting
 
     def _read(self, start: int, rows: list[int], nodes: list[int]) -> Iterator[tuple[int, int, Event]]:

@@ -1,6 +1,6 @@
 """What users write to say where: places, kinds of events, conditions; and breakpoints made of them.
 
-#4            a node                 demo.py:4     what a line made
+#4            a node                 demo.py:4     what a line made, and a pass it began
 x, net.fc1    by name or module      net.*         by a pattern
 Mul           an operation           op:Mul        the same, where a name is in the way
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePath
@@ -47,6 +48,8 @@ EVENTS: dict[str, tuple[type[e.Event], ...]] = {
 
 AT_A_NODE = (e.NodeCreated, e.StepStarted, e.GradAccumulated)
 """A place alone means what its nodes do: they are made, their rule runs, they accumulate."""
+AT_A_LINE = (*AT_A_NODE, e.BackwardStarted)
+"""A line is also where ``backward()`` is called."""
 
 Aspect = Literal["value", "grad"]
 CHANGES: dict[Aspect, tuple[type[e.Event], ...]] = {
@@ -114,6 +117,10 @@ class Place:
             case "word":
                 return self.word in (info.name, info.scope) or self._names_op(info.op)
 
+    def calls(self, frames: Sequence[Frame]) -> bool:
+        """Whether it is the line in which a call was made, with the innermost of its frames first."""
+        return self.kind == "line" and bool(frames) and _covers(frames[0], self.word, self.number)
+
     def _names_op(self, op: e.OpSeen) -> bool:
         return self.word.lower() in (op.name.lower(), op.grad_fn.lower())
 
@@ -167,7 +174,9 @@ class Stop:
             return tuple(kind for kinds in CHANGES.values() for kind in kinds)
         if self.change is not None:
             return CHANGES[self.change]
-        return EVENTS[self.event] if self.event else AT_A_NODE
+        if self.event:
+            return EVENTS[self.event]
+        return AT_A_LINE if self.place is not None and self.place.kind == "line" else AT_A_NODE
 
 
 def place(text: str) -> Place:

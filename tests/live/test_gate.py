@@ -323,12 +323,15 @@ def computes_on_transposed_memory():
         w.sum().backward()
 
 
+LINE = computes_on_transposed_memory.__code__.co_firstlineno + 5
+
 REAL = {
     writes_through_a_view: ("on inplace y", "on inplace part", "on inplace y if value.max() > 3"),
     names_what_was_written_before: ("on inplace weight", "change weight", "on inplace weight if value.sum() > 5"),
     makes_nodes_of_gradients: ("w.grad", "change w.grad", "on accumulate w", "*.grad if value.sum() > 1"),
     writes_into_gradients: ("on inplace w.grad", "change w.grad", "on inplace if value.max() > 3"),
-    computes_on_transposed_memory: ("on inplace w", "change w", "on accumulate w if value[0][1] > 10"),
+    computes_on_transposed_memory: ("on inplace w", "change w", "on accumulate w if value[0][1] > 10",
+        f"test_gate.py:{LINE}"),
 }  # fmt: skip
 
 

@@ -34,6 +34,8 @@ def recorded(program):
         ("Mul", [5, 7, 17, 22]),
         ("Mul if value < -10", [7, 17]),
         ("demo.py:7", [9, 13]),
+        ("demo.py:9", [12]),
+        ("demo.py:9 if value > 0", []),
         ("on accumulate", [28, 31]),
         ("on accumulate w", [28]),
         ("on forward", [5, 7, 9]),
@@ -124,7 +126,9 @@ def test_what_is_not_there_is_no_reason_to_stop():
 
 def test_a_place_that_nothing_fits_can_never_hit():
     assert not Hits(demo(), stop("nosuch")).can_hit()
+    assert not Hits(demo(), stop("demo.py:8")).can_hit()
     assert Hits(demo(), stop("on nan")).can_hit()
+    assert Hits(demo(), stop("demo.py:9")).can_hit(), "a pass begins there"
 
 
 @pytest.mark.parametrize("text", ["y", "on accumulate", "change x.grad", "on backward if abs(grad) > 0"])
