@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
@@ -99,14 +100,13 @@ def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
 
 
 def paragraphs(text: str, width: int) -> Iterator[Line]:
-    """A text of somebody else, its paragraphs broken anew; one with indented lines keeps its lines."""
+    """A text of somebody else, its paragraphs broken anew; indented lines stay as they are."""
     for at, paragraph in enumerate(re.split(r"\n\s*\n", text.strip())):
         if at:
             yield ()
-        rows = paragraph.splitlines()
-        kept = any(row.startswith((" ", "\t")) for row in rows)
-        for row in rows if kept else [" ".join(rows)]:
-            yield from wrapped(line(shown(row)), width)
+        for indented, rows in groupby(paragraph.splitlines(), lambda row: row.startswith((" ", "\t"))):
+            for row in rows if indented else [" ".join(rows)]:
+                yield from wrapped(line(shown(row)), width)
 
 
 TIED = "\xa0"

@@ -87,11 +87,11 @@ def test_the_panel_in_full_gives_every_digit():
 
 def test_the_tape_tells_where_every_node_stands():
     assert tape_rows(demo(), 19) == [
-        "    1 x          leaf  3      (-6)   1 of 2",
-        "    2 w          leaf  -2     ·      waiting",
-        "    3 a = Mul    1 2   -6     4      1 += 3",
-        "►   4 b = Mul    1 3   -18    1      <- now",
-        "    5 loss = Add 4 3   -24    1      done",
+        "   1 x          leaf  3       (-6)   1 of 2",
+        "   2 w          leaf  -2      ·      waiting",
+        "   3 a = Mul    1 2   -6      4      1 += 3",
+        "►  4 b = Mul    1 3   -18     1      <- now",
+        "   5 loss = Add 4 3   -24     1      done",
     ]
     assert [row[-7:] for row in tape_rows(demo(), 1)[1:]] == ["pending"] * 4
 
@@ -373,3 +373,11 @@ def test_a_wide_tape_has_room_for_whole_titles():
     columns = tape.columns_for(78, 20, 26)
     assert columns.node == 27
     assert tape.columns_for(78, 20).node < 27
+
+
+@pytest.mark.parametrize("title", ["loss = Mean", "layer1.weight"])
+def test_a_narrow_tape_has_room_for_usual_titles_and_lengths(title):
+    columns = tape.columns_for(45, 99, len(title))
+    assert columns.node == len(title) + 1
+    assert min(columns.value, columns.grad) > len("|g| 2")
+    assert tape.columns_for(45, 99, 1).grad > columns.grad, "short titles leave room for numbers"

@@ -31,6 +31,17 @@ def test_the_box_is_always_seen_and_the_nearest_other_end_where_there_is_room(bo
         assert any(seen(VIEW, x, y, other) for other in others)
 
 
+@given(box=BOXES, around=st.lists(BOXES, max_size=5))
+def test_the_box_is_seen_whatever_is_around_it(box, around):
+    assert seen(VIEW, *scrolled_to(VIEW, box, [], [box, *around]), box)
+
+
+def test_no_box_is_cut_where_a_little_scrolling_shows_it_whole():
+    row = [Region(x, 40, 18, 4) for x in (0, 20, 40, 60)]
+    x, _ = scrolled_to(VIEW, row[2], [], row)
+    assert x in (20, 40), "in the middle both neighbours would be cut"
+
+
 @given(box=BOXES)
 def test_a_box_in_view_moves_nothing(box):
     view = Region(box.x, box.y, box.width + 4, box.height + 4)

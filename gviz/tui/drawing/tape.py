@@ -33,16 +33,20 @@ class Columns:
     note: int
 
 
+_NUMBER = 6
+"""Characters of a value or a gradient in a row, at least: ``|g| 2`` and a blank."""
+
+
 def columns_for(width: int, largest_node: int, longest_title: int = 0) -> Columns:
     """Divide a width among the columns; narrow ones lose the inputs first, and titles get the room they need."""
-    number = max(3, len(str(largest_node))) + 1
+    number = max(2, len(str(largest_node))) + 1
     room = max(width - 2 - number, 10)
     inputs = 0 if room < 34 else 6 if room < 60 else 9
     room -= inputs
-    node = min(max(room * 34 // 100, 4), 40)
-    if longest_title and room >= 60:
-        node = min(longest_title + 1, room * 45 // 100)
     note = min(max(room * 22 // 100, 8), 26) if room >= 30 else 0
+    node = min(max(room * 34 // 100, 4), 40)
+    if longest_title:
+        node = max(min(longest_title + 1, room * 45 // 100, room - note - 2 * _NUMBER), 5)
     value = (room - node - note + 1) // 2
     return Columns(number, node, inputs, value, room - node - note - value, note)
 

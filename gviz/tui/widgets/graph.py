@@ -146,7 +146,9 @@ class GraphCanvas(Painted, can_focus=True):
         target = event.node if isinstance(event, GradFlowed) and event.source == node else 0
         places = self.drawing.canvas.layout.places
         ends = [self._region(places[key]) for key in self.drawing.boxes(target)]
-        across, down = scrolled_to(self.view, self._region(place), ends)
+        near = range(place.y - self.view.height, place.bottom + self.view.height)
+        around = [self._region(each) for each in self.drawing.canvas.visible(near)[0]]
+        across, down = scrolled_to(self.view, self._region(place), ends, around)
         if across is not None or down is not None:
             self.scroll_to(x=across, y=down, animate=False, force=True, immediate=True)
 

@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from textual.geometry import Region
 
 from gviz.render.cells.moments import Moments
 from gviz.render.layout import PlacedBox
 
+Span = tuple[int, int]
 
-def scrolled_to(view: Region, box: Region, others: Iterable[Region]) -> tuple[int | None, int | None]:
-    """Where to scroll so that a box is in the middle, in a direction in which it is not wholly in view; None: stay.
 
-    The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both.
+def scrolled_to(
+    view: Region, box: Region, others: Iterable[Region], around: Sequence[Region] = ()
+) -> tuple[int | None, int | None]:
+    """Where to scroll so that a box is near the middle, in a direction in which it is not wholly in view; None: stay.
+
+    The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both, and as
+    few as possible of the boxes `around` are cut by the edges of the view.
     """
     near = min(others, key=lambda other: _distance(box, other), default=box)
     both = box.union(near)
     across = both if both.width <= view.width else box
     down = both if both.height <= view.height else box
-    return _scrolled(view.x, view.width, across.x, across.width), _scrolled(view.y, view.height, down.y, down.height)
+    y = _scrolled(view.y, view.height, down.y, down.bottom, [(each.y, each.bottom) for each in around])
+    top = view.y if y is None else y
+    beside = [(each.x, each.right) for each in around if each.y < top + view.height and each.bottom > top]
+    return _scrolled(view.x, view.width, across.x, across.right, beside), y
 
 
-def _scrolled(start: int, room: int, first: int, size: int) -> int | None:
-    return None if start <= first and first + size <= start + room else first - (room - size) // 2
+def _scrolled(start: int, room: int, first: int, end: int, around: Sequence[Span]) -> int | None:
+    if start <= first and end <= start + room:
+        return None
+    middle = first - (room - (end - first)) // 2
+    most = max((span[1] for span in around), default=middle + room) - room
+    choices = [middle, *(span[0] for span in around), *(span[1] - room for span in around)]
+    seen = [max(min(choice, most), 0) for choice in choices if end - room <= choice <= first]
+    return min(seen, key=lambda at: (_cuts(at, at + room, around), abs(at - middle)), default=middle)
+
+
+def _cuts(start: int, end: int, around: Sequence[Span]) -> int:
+    return sum(first < start < last or first < end < last for first, last in around)
 
 
 def _distance(box: Region, other: Region) -> int:
