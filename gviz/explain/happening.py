@@ -131,7 +131,7 @@ def _program(timeline: Timeline, event: Event) -> str:
 
 def _created(timeline: Timeline, event: NodeCreated) -> str:
     computed = computation(timeline, event.node)
-    made = computed.text or short(computed.result)
+    made = computed.text or ("without a value" if computed.result is None else short(computed.result))
     if event.kind != "op":
         needs = ", requires a gradient" if event.requires_grad else ""
         return f"{event.kind} {made}{needs}"
