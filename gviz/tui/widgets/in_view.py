@@ -35,8 +35,8 @@ def _scrolled(start: int, room: int, first: int, end: int, around: Sequence[Span
         return None
     middle = first - (room - (end - first)) // 2
     most = max((span[1] for span in around), default=middle + room) - room
-    choices = [middle, *(span[0] for span in around), *(span[1] - room for span in around)]
-    seen = [max(min(choice, most), 0) for choice in choices if end - room <= choice <= first]
+    whole = [at for span in around for at in (span[0], span[1] - room) if abs(at - middle) <= room // 4]
+    seen = [max(min(at, most), 0) for at in (middle, *whole) if end - room <= at <= first]
     return min(seen, key=lambda at: (_cuts(at, at + room, around), abs(at - middle)), default=middle)
 
 
