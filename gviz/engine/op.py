@@ -112,7 +112,7 @@ class Op:
 
     def _compile(self) -> None:
         """Work out from the rules' parameter names what is saved, and make the node class."""
-        named = [n for rule in self.rules for n in tuple(inspect.signature(rule.vjp).parameters)[1:]]
+        named = [name for rule in self.rules for name in rule.names]
         known = (*self.slots, *self.outputs)
         self.saved_names = tuple(name for name in known if name in named)
         self.saved_outputs = {

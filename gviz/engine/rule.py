@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -31,6 +30,15 @@ class Rule:
         """The inputs it is for."""
         return tuple(self.slot.split(", "))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What `vjp` asks for besides the incoming gradient."""
+        signature = getattr(self.vjp, "__signature__", None)
+        if signature is not None:
+            return tuple(signature.parameters)[1:]
+        code = self.vjp.__code__  # quicker than to ask for the signature: there are hundreds of rules
+        return code.co_varnames[1 : code.co_argcount]
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -49,7 +57,7 @@ class Call:
     __slots__ = ("attrs", "is_joint", "names", "needs", "pick", "texts", "vjp")
 
     def __init__(self, rule: Rule, saved_names: tuple[str, ...]) -> None:
-        self.names = names = tuple(inspect.signature(rule.vjp).parameters)[1:]
+        self.names = names = rule.names
         self.vjp = rule.vjp
         self.is_joint = len(rule.slots) > 1
         texts = rule.text.split("; ") if self.is_joint else [rule.text]

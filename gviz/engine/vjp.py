@@ -1,4 +1,4 @@
-"""How the rules of an op run in a backward step, worked out once for each op.
+"""How the rules of an op run in a backward step, worked out once for each op, when a node of it first runs.
 
 Most ops have one output and a rule for each of some inputs. For them a function is written out in which every rule is
 called with just what it names, as ``dataclasses`` writes out ``__init__``: the calls between the parts of a general way
@@ -38,6 +38,17 @@ def vjp_of(op: Op) -> Vjp:
     """The function that runs the op's rules for the inputs that a node has edges for."""
     if op.several or op.variadic or any(call is not None and call.is_joint for call in op.calls):
         return lambda node, grads, create_graph: _vjp(op, node, grads, create_graph)
+
+    def first(node: Node, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+        vjp = _written_out(op)
+        op.node_class.vjp = vjp  # type: ignore[assignment]  # there are hundreds of ops, a program uses some
+        return vjp(node, grads, create_graph)
+
+    return first
+
+
+def _written_out(op: Op) -> Vjp:
+    """The text for an op whose rules each give one gradient, compiled."""
     rules = {f"rule_{slot}": call.vjp for slot, call in enumerate(op.calls) if call is not None}
     parts = [_part(slot, call, op.saved_names) for slot, call in enumerate(op.calls)]
     saved = _SAVED if op.saved_names else ""
