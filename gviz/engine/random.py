@@ -6,9 +6,10 @@ Unless a program seeds it, every run starts from the same seed, so that recordin
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,12 +48,17 @@ class Generator:
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         self._seed = seed % 2**64
-        self.stream = np.random.Generator(np.random.PCG64(self._seed))
+        self.__dict__.pop("stream", None)
         return self
+
+    @cached_property
+    def stream(self) -> np.random.Generator:
+        """What numpy draws from, made at the first draw: a program without random numbers need not import them."""
+        return np.random.Generator(np.random.PCG64(self._seed))
 
     def seed(self) -> int:
         """Start a stream nobody can foresee; its seed."""
-        self.manual_seed(secrets.randbits(64))
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
         return self._seed
 
     def initial_seed(self) -> int:

@@ -79,8 +79,7 @@ def _summed(g: Array, sizes: Shape, padding: Padding, source: Source) -> Array:
 
 def _bordered(name: str, grad_fn: str, what: str, source: Source, dims: int) -> Op:
     """Padding of the last `dims` dimensions with elements of the tensor itself."""
-    padding = (1, 2, 1, 0, 0, 1)[: 2 * dims]
-    example = Example((normal(*(2, 2, 3, 4)[3 - dims :]),), {"padding": padding})
+    shape, padding = (2, 2, 3, 4)[3 - dims :], (1, 2, 1, 0, 0, 1)[: 2 * dims]
     back: Op = Op(
         f"{name}_backward(self, *, sizes, padding)",
         grad_fn=f"{grad_fn}BackwardBackward0",
@@ -88,9 +87,7 @@ def _bordered(name: str, grad_fn: str, what: str, source: Source, dims: int) -> 
         forward=lambda self, sizes, padding: _summed(self, sizes, padding, source),
         rules=(Rule("self", f"g with a border of {what}", lambda g, padding: op(g, padding=padding)),),
         public=False,
-        examples=lambda: [
-            Example((op.forward(example.tensors[0], padding),), {"sizes": example.tensors[0].shape, "padding": padding})
-        ],
+        examples=lambda: [Example((op.forward(normal(*shape), padding),), {"sizes": shape, "padding": padding})],
     )
     op: Op = Op(
         f"{name}(self, *, padding)",
@@ -105,7 +102,7 @@ def _bordered(name: str, grad_fn: str, what: str, source: Source, dims: int) -> 
             ),
         ),
         public=False,
-        examples=lambda: [example],
+        examples=lambda: [Example((normal(*shape),), {"padding": padding})],
     )
     return op
 
