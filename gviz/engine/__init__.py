@@ -8,18 +8,16 @@ from math import e as e
 from math import inf as inf
 from math import nan as nan
 from math import pi as pi
+from typing import TYPE_CHECKING
 
 from gviz.engine import accelerator as accelerator
 from gviz.engine import autograd as autograd
 from gviz.engine import backends as backends
-from gviz.engine import cuda as cuda
-from gviz.engine import jit as jit
 from gviz.engine import linalg as linalg
 from gviz.engine import mps as mps
 from gviz.engine import nn as nn
 from gviz.engine import optim as optim
 from gviz.engine import random as random
-from gviz.engine import utils as utils
 from gviz.engine import version as version
 from gviz.engine import xpu as xpu
 from gviz.engine.anomaly import *
@@ -41,13 +39,27 @@ from gviz.engine.promotion import *
 from gviz.engine.random import *
 from gviz.engine.ranges import *
 from gviz.engine.sampling import *
-from gviz.engine.serialization import *
 from gviz.engine.settings import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
 from gviz.engine.type_info import *
 from gviz.engine.version import __version__ as __version__
 
+if TYPE_CHECKING:
+    from gviz.engine import cuda as cuda
+    from gviz.engine import jit as jit
+    from gviz.engine import utils as utils
+    from gviz.engine.serialization import load as load
+    from gviz.engine.serialization import save as save
+
 newaxis = None
 
-__getattr__ = lookup_in(__name__)
+_ON_DEMAND = {
+    "cuda": "gviz.engine.cuda",
+    "jit": "gviz.engine.jit",
+    "utils": "gviz.engine.utils",
+    "load": "gviz.engine.serialization.load",
+    "save": "gviz.engine.serialization.save",
+}
+
+__getattr__ = lookup_in(__name__, _ON_DEMAND)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from types import FrameType
-from typing import NoReturn
+from pkgutil import resolve_name
+from types import FrameType, MappingProxyType
+from typing import Any
 
 
-def lookup_in(module: str) -> Callable[[str], NoReturn]:
-    """A module's ``__getattr__``, called for names it does not have."""
+def lookup_in(module: str, on_demand: Mapping[str, str] = MappingProxyType({})) -> Callable[[str], Any]:
+    """A module's ``__getattr__``, called for names it does not have; those `on_demand` it imports from their paths."""
     shaped = module.replace("gviz.engine", "torch")
 
-    def __getattr__(name: str) -> NoReturn:
+    def __getattr__(name: str) -> Any:
+        if name in on_demand:
+            return vars(sys.modules[module]).setdefault(name, resolve_name(on_demand[name]))
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        text = sentence(f"{shaped}.{name}", vars(sys.modules[module]))
+        text = sentence(f"{shaped}.{name}", {**vars(sys.modules[module]), **on_demand})
         if _is_import(sys._getframe(1)):
             raise ImportError(text, name=name)  # Python would replace an AttributeError by words of its own
         raise AttributeError(text, name=name)
