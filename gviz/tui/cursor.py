@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gviz.errors import GvizError
 from gviz.events import Marked
@@ -259,3 +260,18 @@ class Cursor:
         if isinstance(event, Marked):
             return f"mark {shown(event.name)}"
         return FIRST_BAD if reason == "continue" and position == self.timeline.first_bad() else reason
+
+
+def _edge(cursor: Cursor, which: int) -> Arrival:
+    """Select the first node of the tape (0), or the last (-1)."""
+    made = cursor.timeline.nodes
+    return cursor.select(int(made[which]) if len(made) else cursor.selected)
+
+
+SELECTIONS: Mapping[str, Callable[[Cursor, Any], Arrival]] = {
+    "neighbour": Cursor.neighbour,
+    "edge": _edge,
+    "relative": Cursor.relative,
+    "again": lambda cursor, backward: cursor.again(backward=backward),
+}
+"""The ways of keys to another node; the time does not move."""

@@ -262,11 +262,11 @@ async def test_space_plays_and_any_time_key_pauses():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("space")
-        assert app.screen._playing is not None
-        app.screen._play_on()
+        assert app.screen.player.plays
+        app.screen.player.play_on()
         assert app.screen.cursor.position >= 2  # its clock runs too
         await pilot.press("s")
-        assert app.screen._playing is None
+        assert not app.screen.player.plays
 
 
 async def test_q_leaves():

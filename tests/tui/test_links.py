@@ -5,6 +5,7 @@ from stories import demo
 
 from gviz.tui.lines import line, link
 from gviz.tui.screens.inspector import InspectorScreen
+from gviz.tui.screens.pages import show_sheet
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.tape import Tape
@@ -51,13 +52,13 @@ async def test_a_page_with_an_answer_leads_to_the_events_it_names():
     app = app_of(demo(), at=1)
     async with app.run_test(size=(120, 40)) as pilot:
         debugger = app.screen
-        debugger.show_sheet("Answer", lambda _: [line("made at ", ("event 7", link("key", 7)))])
+        show_sheet(debugger, "Answer", lambda _: [line("made at ", ("event 7", link("key", 7)))])
         await pilot.pause()
         await pilot.press("right", "enter")
         await pilot.pause()
         assert app.screen is debugger
         assert debugger.cursor.position == 7
-        debugger.show_sheet("Answer", lambda _: [line("nothing")])
+        show_sheet(debugger, "Answer", lambda _: [line("nothing")])
         await pilot.pause()
         await pilot.press("right", "enter")
         await pilot.pause()

@@ -43,7 +43,7 @@ async def test_what_waits_behind_a_search_is_carried_out_after_it(slow):
         app.screen.run_line("break y if value > 1e9")
         app.screen.reader.typed("watch x")
         app.screen.reader.typed("continue")
-        app.screen._attempt(app.screen.go_on)
+        app.screen.orders.attempt(app.screen.orders.go_on)
         assert app.screen.cursor.asker.watched == []
         while app.screen.busy:
             await pilot.pause()

@@ -25,11 +25,11 @@ _OFFERED = (
     (("time.next", "time.reverse-next"), "Node", "travel('next')"),
     (("time.continue", "time.reverse-continue"), "Run", "travel('continue')"),
     (("time.finish", "time.reverse-finish"), "Call", "travel('finish')"),
-    (("time.to", "time.reverse-to"), "Here", "travel_to(False)"),
+    (("time.to", "time.reverse-to"), "Here", "travel('to')"),
     (("view.next",), "View", "view"),
-    (("find.ask",), "Find", "prompt('/')"),
-    (("act.command",), "Cmd", "prompt(':')"),
-    (("act.help",), "Help", "help"),
+    (("find.ask",), "Find", "ask('find')"),
+    (("act.command",), "Cmd", "ask('command')"),
+    (("act.help",), "Help", "open('help')"),
     (("act.quit",), "Quit", "quit"),
 )
 _GIVE_WAY = ("Here", "View", "Find", "Call", "Run", "Cmd", "Node", "Step", "Quit")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 
-from gviz.tui.keymaps import ACTS, Keys, keys_of
+from gviz.tui.drawing.keys import offered
+from gviz.tui.keymaps import ACTS, Keys, first, keys_of
+from gviz.tui.widgets.rows import HappeningRow, KeysRow
 
 BINDINGS: list[BindingType] = [
     Binding(",".join(keys_of("default")[act.id]), act.action, act.says, show=False, id=act.id) for act in ACTS
@@ -15,3 +18,12 @@ def keymap(keys: Keys) -> dict[str, str]:
     """What is not as it is by default, in the form that Textual takes: a key it names is taken from every other act."""
     default = keys_of("default")
     return {id: ",".join(names) for id, names in keys.items() if names != default[id]}
+
+
+def follow_keymap(screen: Screen[None], keys: Keys) -> None:
+    """Let bindings and bottom row be those of a keymap."""
+    screen.app.set_keymap(keymap(keys))
+    row = screen.query_one(KeysRow)
+    row.offered = offered(keys)
+    row.refresh()
+    screen.query_one(HappeningRow).more = first(keys, "look.happened")

@@ -17,6 +17,8 @@ from gviz.tui.commands.looking import wrapped_lines
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Said
 from gviz.tui.language.parsing import spec_of
+from gviz.tui.screens import pages
+from gviz.tui.themes import named
 from gviz.tui.widgets.node import NodePanel
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def carry_out(screen: DebuggerScreen, command: Command) -> None:
         case Look():
             _look(screen, reply)
         case Asked(lines, question):
-            screen.ask(question, lines)
+            pages.ask(screen, question, lines)
         case Outside(run):
             _outside(screen, run)
         case FrontEnd(what, argument):
@@ -48,23 +50,23 @@ def say(screen: DebuggerScreen, lines: tuple[str, ...]) -> None:
     if len(lines) == 1 and cell_len(lines[0]) < screen.size.width:
         screen.say(lines[0])
     elif lines:
-        screen.show_sheet("Answer", partial(wrapped_lines, lines))
+        pages.show_sheet(screen, "Answer", partial(wrapped_lines, lines))
 
 
 def _look(screen: DebuggerScreen, look: Look) -> None:
     """Bring its panel to the front, or open a page."""
     if look.panel == "inspector":
         screen.show_arrival(screen.cursor.select(screen.cursor.selected))
-        screen.action_inspect()
+        pages.inspect(screen)
     elif look.panel in PANELS:
         screen.show_arrival(screen.cursor.select(screen.cursor.selected))
         screen.panels.bring(look.panel)
         if look.at_end:
             screen.query_one(NodePanel).scroll_end(animate=False)
     elif isinstance(look, Compared):
-        screen.show_compared(look)
+        pages.show_compared(screen, look)
     else:
-        screen.show_sheet(look.title, look.lines)
+        pages.show_sheet(screen, look.title, look.lines)
     screen.show_frame()
 
 
@@ -79,17 +81,32 @@ def _outside(screen: DebuggerScreen, run: Callable[[], str]) -> None:
     screen.say(said)
 
 
+def set_to(screen: DebuggerScreen, name: str, value: str) -> None:
+    """Let a setting take effect; GvizError for a theme that there is not."""
+    match name:
+        case "theme":
+            screen.app.theme = named(value, screen.app.available_themes)
+        case "keymap":
+            screen.follow_keymap()
+        case "motion":
+            screen.app.animation_level = "full" if value == "on" else "none"
+        case "ascii":
+            hint = "gviz --ascii, or GVIZ_ASCII=1"
+            raise GvizError("the characters are chosen at the start", hint=hint, exit_code=2)
+
+
 def _set(screen: DebuggerScreen, text: str) -> None:
     name, value = text.split(" ", 1)
-    screen.set_to(name, value)
+    set_to(screen, name, value)
     screen.say(f"{name} is {value}")
 
 
 def _play(screen: DebuggerScreen, text: str) -> None:
     if text in ("", *SPEEDS):
-        screen.play(SPEEDS.get(text, 0))
+        screen.pause()
+        screen.player.play(SPEEDS.get(text, 0))
     elif text == "stop":
-        screen.action_stop_playing()
+        screen.pause()
     else:
         raise GvizError(f"play cannot be {clipped(text, 20)}", hint="play, play 2x, play stop", exit_code=2)
 

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.reactive import reactive
+from textual.screen import Screen
 
-from gviz.errors import GvizError
+from gviz.render.boxes.fold import ALL, Filter
+from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands.looking import wrapped_lines
 from gviz.tui.config import Config
-from gviz.tui.cursor import ENDS, LIVE_END, Arrival, Cursor
+from gviz.tui.cursor import ENDS, LIVE_END, SELECTIONS, Arrival, Cursor
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.language.command import Command, Said
-from gviz.tui.language.parsing import spec_of
+from gviz.tui.keymaps import Keys
+from gviz.tui.language.command import Command
 from gviz.tui.language.reading import Reader
-from gviz.tui.lines import Line, line
-from gviz.tui.screens.ahead import KeysAhead
-from gviz.tui.screens.bindings import BINDINGS
-from gviz.tui.screens.carry_out import carry_out, say
+from gviz.tui.messages import LinePointed, NodePointed, RowActed, Seek, Typed
+from gviz.tui.screens import row_acts
+from gviz.tui.screens.bindings import BINDINGS, follow_keymap
+from gviz.tui.screens.carry_out import set_to
 from gviz.tui.screens.composing import composed
+from gviz.tui.screens.orders import Orders
+from gviz.tui.screens.pages import PAGES
 from gviz.tui.screens.panels import Panels
-from gviz.tui.screens.prompt_keys import PromptKeys
-from gviz.tui.screens.searching import Search
-from gviz.tui.screens.sheet import QuestionScreen
+from gviz.tui.screens.playing import Player
+from gviz.tui.screens.prompting import Prompting
+from gviz.tui.screens.toggling import toggle_line
+from gviz.tui.screens.views import LOOKS
 from gviz.tui.session import Session
-from gviz.tui.themes import named
+
+if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
+
+RIGHT = 3
+"""The right mouse button."""
 
 
-class DebuggerScreen(PromptKeys):
+class DebuggerScreen(Screen[None]):
     """Status, timeline, panels and keys over one recording."""
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
+    frame: reactive[int] = reactive(0, repaint=False)
+    full: reactive[bool] = reactive(False, repaint=False)
+    breaks: reactive[int] = reactive(0, repaint=False)
+    wanted: reactive[Filter] = reactive(ALL, repaint=False)
+    beside: reactive[Beside | None] = reactive(None, repaint=False)
+    remark: reactive[str] = reactive("", repaint=False)
     stop: reactive[Arrival] = reactive(Arrival(0, 0, ""), repaint=False)
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
@@ -64,9 +81,10 @@ class DebuggerScreen(PromptKeys):
         self.reader = Reader(self.session.cursor.breakpoints)
         self.program = title
         self.glyphs = glyphs
-        self.ahead = KeysAhead()
         self.panels = Panels(self)
-        self._search = Search(self)
+        self.prompting = Prompting(self)
+        self.player = Player(self)
+        self.orders = Orders(self)
 
     @property
     def cursor(self) -> Cursor:
@@ -84,7 +102,7 @@ class DebuggerScreen(PromptKeys):
         self.show_arrival(Arrival(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
         self.call_after_refresh(self.panels.fit)
         self.follow_keymap()
-        self.set_to("motion", self.session.settings.values["motion"])
+        set_to(self, "motion", self.session.settings.values["motion"])
         if self.timeline.dropped.events:
             self.say(self.timeline.dropped.words)
         for text in self._opening:
@@ -95,66 +113,26 @@ class DebuggerScreen(PromptKeys):
         self.panels.fit()
 
     def run_command(self, command: Command) -> None:
-        """Carry out a command of the prompt or a key; what cannot be done is said in the bottom row."""
-        self._attempt(partial(self._carry_on, command))
-
-    def _carry_on(self, command: Command) -> None:
-        self.perform(command)
-        self.go_on()
+        """Carry out a command of the prompt or a key."""
+        self.orders.run(command)
 
     def run_line(self, text: str) -> None:
         """Carry out what was typed, and what it leads to."""
-        self.reader.typed(text)
-        self._attempt(self.go_on)
-        if self.reader.sign == ">":
-            self.action_prompt(">")
-
-    def go_on(self) -> None:
-        """Carry out the lines that wait; raises GvizError at the first that cannot be."""
-        while (command := self.reader.next()) is not None:
-            if isinstance(command, Said):
-                say(self, command.lines)
-            else:
-                self.perform(command)
-            if self.busy:
-                return
+        self.orders.run_line(text)
 
     @property
     def busy(self) -> bool:
         """Whether lines that wait have to wait on."""
-        return self._search.goes_on
+        return self.orders.search.goes_on
 
     def perform(self, command: Command) -> None:
         """Carry out a command, or begin what has to be done before; raises GvizError where that cannot be done."""
-        self._search.cancel()
-        if not spec_of(command).searches or not self._search.begin(command):
-            carry_out(self, command)
+        self.orders.perform(command)
 
-    def found(self, command: Command) -> None:
-        """Carry out a command, and what waits behind it, once the search is over."""
-        self._attempt(partial(carry_out, self, command))
-        self._attempt(self.go_on)
-
-    def _pause(self) -> None:
-        super()._pause()
-        self._search.cancel()
-
-    def action_stop(self) -> None:
-        """Give up a search, stand still; else copy what is selected, or say how to leave."""
-        if self._playing is not None or self._search.goes_on:
-            self._pause()
-        elif self.get_selected_text():
-            self.action_copy_text()
-        else:
-            self.say("nothing runs that could be stopped; q leaves")
-
-    def _attempt(self, act: Callable[[], None]) -> None:
-        self.remark = ""
-        try:
-            act()
-        except GvizError as error:
-            self.reader.refused(error)
-            say(self, (error.what + (f" ({error.hint})" if error.hint else ""),))
+    def pause(self) -> None:
+        """Stand still, and give up a search."""
+        self.player.pause()
+        self.orders.search.cancel()
 
     def say(self, remark: str) -> None:
         """Say something in the bottom row until the next key."""
@@ -173,29 +151,19 @@ class DebuggerScreen(PromptKeys):
             self.selected = self.cursor.selected
         self.frame = self.session.frame_of(self.selected)
 
-    def set_to(self, name: str, value: str) -> None:
-        """Let a setting take effect; GvizError for a theme that there is not."""
-        match name:
-            case "theme":
-                self.app.theme = named(value, self.app.available_themes)
-            case "keymap":
-                self.follow_keymap()
-            case "motion":
-                self.app.animation_level = "full" if value == "on" else "none"
-            case "ascii":
-                hint = "gviz --ascii, or GVIZ_ASCII=1"
-                raise GvizError("the characters are chosen at the start", hint=hint, exit_code=2)
+    def follow_keymap(self) -> None:
+        """Let keys, bottom row and prompt be those of the keymap."""
+        keys = self.session.keys
+        follow_keymap(self, keys)
+        self.prompting.follow(keys, self.openers(keys))
 
-    def ask(self, question: str, lines: tuple[str, ...]) -> None:
-        """Show some lines and a question; y goes on, any other key does not."""
+    def openers(self, keys: Keys) -> Mapping[str, Callable[[], None]]:
+        """What asks for more keys, by its key, beside the prompt: nothing."""
+        return {}
 
-        def draw(width: int) -> list[Line]:
-            return [*wrapped_lines(lines, width), (), line((f"y: {question}   any other key: no", "key"))]
-
-        self.app.push_screen(QuestionScreen(question, draw, self.glyphs), self._answered)
-
-    def _answered(self, yes: bool | None) -> None:
-        self.run_line("y" if yes else "n")
+    def take_key(self, event: events.Key) -> None:
+        """Take a key that must not wait for the bindings."""
+        self.prompting.take_key(event)
 
     def show_arrival(self, stop: Arrival) -> None:
         """Let every panel follow the cursor."""
@@ -207,6 +175,68 @@ class DebuggerScreen(PromptKeys):
             self.say(f"{stop.reason}: {ENDS[stop.reason]}")
         if stop.said:
             self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
+
+    def action_travel(self, name: str) -> None:
+        """Move in time by a command."""
+        self.pause()
+        self.run_command(Command(name))
+
+    def action_do(self, name: str, argument: str = "") -> None:
+        """Carry out any other command."""
+        self.run_command(Command(name, 1, argument))
+
+    def action_ask(self, what: str) -> None:
+        """Open the prompt for one of `PROMPTS`."""
+        self.prompting.ask(what)
+
+    def action_await_letter(self, purpose: str) -> None:
+        """Let the next key name a bookmark."""
+        self.prompting.await_letter(purpose)
+
+    def action_open(self, page: str) -> None:
+        """Lay one of `PAGES` over the panels."""
+        PAGES[page](self)
+
+    def action_seek(self, position: int) -> None:
+        """To an event; -1 is the last."""
+        self.pause()
+        self._move(lambda: self.cursor.seek(len(self.timeline) if position < 0 else position))
+
+    def action_select(self, how: str, where: Any) -> None:
+        """Select a node by one of `SELECTIONS`."""
+        self._move(lambda: SELECTIONS[how](self.cursor, where))
+
+    def action_look(self, what: str) -> None:
+        """Change what is looked at by one of `LOOKS`."""
+        LOOKS[what](self)
+
+    def _move(self, move: Callable[[], Arrival]) -> None:
+        self.orders.attempt(lambda: self.show_arrival(move()))
+
+    def action_play(self) -> None:
+        """Step by itself until a key or the end."""
+        played = self.player.plays
+        self.pause()
+        if not played:
+            self.player.play()
+
+    def action_stop(self) -> None:
+        """Give up a search, stand still; else copy what is selected, or say how to leave."""
+        if self.player.plays or self.orders.search.goes_on:
+            self.pause()
+        elif self.get_selected_text():
+            self.action_copy_text()
+        else:
+            self.say("nothing runs that could be stopped; q leaves")
+
+    def action_detail(self) -> None:
+        """Numbers in full, or short."""
+        self.full = not self.full
+
+    async def action_suspend(self) -> None:
+        """Stop, until the shell says fg."""
+        self.say("in the background: fg comes back")
+        await self.run_action("app.suspend_process")
 
     def action_view(self) -> None:
         """Graph, tape, both."""
@@ -222,7 +252,7 @@ class DebuggerScreen(PromptKeys):
 
     def action_leave(self) -> None:
         """Undo, one after the other: the search, the remark, the zoom."""
-        if self._search.cancel():
+        if self.orders.search.cancel():
             return
         if self.remark:
             self.remark = ""
@@ -232,3 +262,34 @@ class DebuggerScreen(PromptKeys):
     def action_quit(self) -> None:
         """Leave."""
         self.app.exit()
+
+    def on_key(self, event: events.Key) -> None:
+        """Take keys that must not wait for the bindings."""
+        self.take_key(event)
+
+    def on_typed(self, message: Typed) -> None:
+        """A command or a search was typed, or the prompt was left."""
+        self.prompting.typed(message)
+
+    def on_click(self, event: events.Click) -> None:
+        """The right button opens the menu, after the click has selected what it points at."""
+        if event.button == RIGHT and not self.panels.too_small:
+            self.call_later(self.action_open, "menu")
+
+    def on_seek(self, message: Seek) -> None:
+        """Somebody pointed at an event."""
+        self.action_seek(message.position)
+
+    def on_node_pointed(self, message: NodePointed) -> None:
+        """Somebody pointed at a node."""
+        self._move(lambda: self.cursor.select(message.node))
+        if message.run:
+            self.action_travel("to")
+
+    def on_line_pointed(self, message: LinePointed) -> None:
+        """Somebody pointed at a line."""
+        toggle_line(self, message)
+
+    def on_row_acted(self, message: RowActed) -> None:
+        """Somebody wants something of a row of a list."""
+        row_acts.act(self, message)

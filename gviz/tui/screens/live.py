@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from queue import SimpleQueue
 from typing import ClassVar
 
@@ -118,7 +117,7 @@ class LiveScreen(DebuggerScreen):
     def _act(self, command: Command) -> None:
         then = carried_out(self.live, command.name, command.argument).then
         if then == "restart":
-            self.action_restart()
+            self._restart()
         elif then == "leave":
             self.app.exit()
 
@@ -143,7 +142,7 @@ class LiveScreen(DebuggerScreen):
             self.say(report.words)
             self._queue.clear()
         elif self.reader.waits:
-            self._attempt(self.go_on)
+            self.orders.attempt(self.orders.go_on)
         while self._queue and not self.live.running:
             self.run_command(self._queue.popleft())
 
@@ -158,8 +157,8 @@ class LiveScreen(DebuggerScreen):
 
     def action_pause_program(self) -> None:
         """Hold the program where it is."""
-        searching = self._search.goes_on
-        self._pause()
+        searching = self.orders.search.goes_on
+        self.pause()
         self._queue.clear()
         if self.live.running:
             self.live.pause()
@@ -168,7 +167,7 @@ class LiveScreen(DebuggerScreen):
         else:
             self.say("the program stands still already; q leaves")
 
-    def action_restart(self) -> None:
+    def _restart(self) -> None:
         """Run the program again, with the same breakpoints."""
         self.restarts = True
         self.app.exit()
@@ -176,7 +175,7 @@ class LiveScreen(DebuggerScreen):
     def action_quit(self) -> None:
         """Leave; ask what is to become of a program that has not ended."""
         if self.live.alive:
-            self.ahead.await_key(self._leave)
+            self.prompting.await_key(self._leave)
             self.say(
                 "not ended: s stops it, k keeps it running without the debugger (output to the trace), else cancels"
             )
@@ -193,10 +192,8 @@ class LiveScreen(DebuggerScreen):
             self.app.exit()
 
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
-        """What asks for more keys, by its key: to answer the program and to leave it, too."""
-        leaving = dict.fromkeys(keys["act.quit"], self.action_quit)
-        answering = dict.fromkeys(keys["live.answer"], partial(self.action_prompt, ":", "type "))
-        return {**leaving, **answering, **super().openers(keys)}
+        """What asks for more keys beside the prompt: to leave the program."""
+        return dict.fromkeys(keys["act.quit"], self.action_quit)
 
     def _report(self, report: Report) -> None:
         """From the threads of the session."""

@@ -90,6 +90,6 @@ class Palette(Provider):
 
     def _carry_out(self, text: str) -> None:
         if text.endswith((" ", "@")):
-            self._debugger.action_prompt(":", text)
+            self._debugger.prompting.open(":", text)
         else:
             self._debugger.run_line(text)

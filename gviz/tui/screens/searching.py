@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+from textual.timer import Timer
 
 from gviz.tui.commands import stopping
 from gviz.tui.language.command import Command
-
-if TYPE_CHECKING:
-    from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.session import Session
 
 AT_ONCE_SECONDS = 0.1
 """So long nobody notices that the screen stands still."""
@@ -18,11 +18,23 @@ AT_ONCE_SECONDS = 0.1
 _PAUSE_SECONDS = 0.005
 
 
-class Search:
-    """What is looked for before a command can be carried out; at most one search at a time."""
+class Waiting(Protocol):
+    """What a search needs of the screen whose command waits."""
 
-    def __init__(self, screen: DebuggerScreen) -> None:
-        self._screen = screen
+    session: Session
+
+    def set_timer(self, delay: float, callback: Callable[[], None], /) -> Timer:
+        """Call something a little later."""
+
+    def say(self, remark: str) -> None:
+        """Say something in the bottom row."""
+
+
+class Search:
+    """What is looked for before a command can be carried out, at most one at a time; `found` goes on with it."""
+
+    def __init__(self, screen: Waiting, found: Callable[[Command], None]) -> None:
+        self._screen, self._found = screen, found
         self._left: Iterator[int] | None = None
         self._command: Command | None = None
 
@@ -34,7 +46,7 @@ class Search:
     def begin(self, command: Command) -> bool:
         """Look for where a command leads; whether that goes on, and the command has to wait."""
         backward = command.name.startswith("reverse-")
-        cursor = self._screen.cursor
+        cursor = self._screen.session.cursor
         self._command = command
         self._left = stopping.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward)
         if self._advance():
@@ -55,7 +67,7 @@ class Search:
             return
         if self._advance():
             self._left = None
-            self._screen.found(self._command)
+            self._found(self._command)
         else:
             self._screen.set_timer(_PAUSE_SECONDS, self._go_on)
 
@@ -64,6 +76,8 @@ class Search:
         until = monotonic() + AT_ONCE_SECONDS
         for event in self._left or ():
             if monotonic() > until:
-                self._screen.say(f"looking for a stop: event {event:,} of {len(self._screen.timeline):,}; ctrl+c stops")
+                self._screen.say(
+                    f"looking for a stop: event {event:,} of {len(self._screen.session.timeline):,}; ctrl+c stops"
+                )
                 return False
         return True

@@ -35,8 +35,8 @@ class GraphCanvas(Painted, can_focus=True):
     """The graph of the iteration that the moment lies in."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "screen.relative('input')", show=False),
-        Binding("down", "screen.relative('user')", show=False),
+        Binding("up", "screen.select('relative', 'input')", show=False),
+        Binding("down", "screen.select('relative', 'user')", show=False),
         Binding("left", "beside(-1)", show=False),
         Binding("right", "beside(1)", show=False),
     ]

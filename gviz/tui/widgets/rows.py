@@ -73,7 +73,7 @@ class HappeningRow(StyledRow):
 
     async def on_click(self) -> None:
         """Say all of it."""
-        await self.run_action("screen.happened")
+        await self.run_action("screen.do('event')")
 
 
 class TimelineBar(StyledRow, can_focus=True):

@@ -32,12 +32,12 @@ class Tape(Lines):
     """All nodes of the recording; the heading stays, the rows scroll."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "screen.neighbour(-1)", show=False),
-        Binding("down", "screen.neighbour(1)", show=False),
+        Binding("up", "screen.select('neighbour', -1)", show=False),
+        Binding("down", "screen.select('neighbour', 1)", show=False),
         Binding("pageup", "page(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
-        Binding("home", "screen.edge(0)", show=False),
-        Binding("end", "screen.edge(-1)", show=False),
+        Binding("home", "screen.select('edge', 0)", show=False),
+        Binding("end", "screen.select('edge', -1)", show=False),
     ]
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)

@@ -1,0 +1,68 @@
+"""What is to be carried out, one after the other: a command, or a typed line and everything that it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gviz.errors import GvizError
+from gviz.tui.language.command import Command, Said
+from gviz.tui.language.parsing import spec_of
+from gviz.tui.screens.carry_out import carry_out, say
+from gviz.tui.screens.searching import Search
+
+if TYPE_CHECKING:
+    from gviz.tui.screens.debugger import DebuggerScreen
+
+
+class Orders:
+    """Carries out on a screen; a long search keeps what comes behind it waiting."""
+
+    def __init__(self, screen: DebuggerScreen) -> None:
+        self._screen = screen
+        self.search = Search(screen, self._found)
+
+    def attempt(self, act: Callable[[], None]) -> None:
+        """Do something; why it cannot be done is said in the bottom row."""
+        self._screen.say("")
+        try:
+            act()
+        except GvizError as error:
+            self._screen.reader.refused(error)
+            say(self._screen, (error.what + (f" ({error.hint})" if error.hint else ""),))
+
+    def run(self, command: Command) -> None:
+        """Carry out a command of the prompt or a key, and what waits behind it."""
+        self.attempt(partial(self._run_on, command))
+
+    def _run_on(self, command: Command) -> None:
+        self._screen.perform(command)
+        self.go_on()
+
+    def run_line(self, text: str) -> None:
+        """Carry out what was typed, and what it leads to."""
+        self._screen.reader.typed(text)
+        self.attempt(self.go_on)
+        if self._screen.reader.sign == ">":
+            self._screen.prompting.open(">")
+
+    def go_on(self) -> None:
+        """Carry out the lines that wait; raises GvizError at the first that cannot be."""
+        while (command := self._screen.reader.next()) is not None:
+            if isinstance(command, Said):
+                say(self._screen, command.lines)
+            else:
+                self._screen.perform(command)
+            if self._screen.busy:
+                return
+
+    def perform(self, command: Command) -> None:
+        """Carry out a command, or begin what has to be done before; raises GvizError where that cannot be done."""
+        self.search.cancel()
+        if not spec_of(command).searches or not self.search.begin(command):
+            carry_out(self._screen, command)
+
+    def _found(self, command: Command) -> None:
+        self.attempt(partial(carry_out, self._screen, command))
+        self.attempt(self.go_on)

@@ -1,0 +1,135 @@
+"""The prompt of the screen: what opens it, with which text, and the keys that must not wait for the bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Protocol, TypeVar
+
+from textual import events
+from textual.widget import Widget
+
+from gviz.tui.commands.export import usual_name
+from gviz.tui.keymaps import Keys
+from gviz.tui.language.command import Command
+from gviz.tui.language.completing import completions
+from gviz.tui.messages import Typed
+from gviz.tui.screens.ahead import KeysAhead
+from gviz.tui.screens.panels import Panels
+from gviz.tui.session import Session
+from gviz.tui.widgets.prompt import Prompt
+from gviz.tui.widgets.rows import KeysRow
+
+Part = TypeVar("Part", bound=Widget)
+
+Opening = tuple[str, str, str]
+"""The sign that the prompt opens with, the text in it, and one behind the text that typing replaces."""
+
+_OPENERS = {"act.command": "command", "find.ask": "find", "live.answer": "answer"}
+"""Acts that ask for more keys, and so open the prompt at once."""
+
+
+class Prompted(Protocol):
+    """What the prompt needs of its screen."""
+
+    session: Session
+    panels: Panels
+
+    def query_one(self, selector: type[Part], /) -> Part:
+        """A widget of the screen."""
+
+    def pause(self) -> None:
+        """Stop what goes on by itself."""
+
+    def say(self, remark: str) -> None:
+        """Say something in the bottom row."""
+
+    def run_command(self, command: Command) -> None:
+        """Carry out a command."""
+
+    def run_line(self, text: str) -> None:
+        """Carry out a line of the command language."""
+
+
+class Prompting:
+    """What is typed rather than pressed; the screen carries it out."""
+
+    def __init__(self, screen: Prompted) -> None:
+        self._screen = screen
+        self._ahead = KeysAhead()
+        self.await_key = self._ahead.await_key
+
+    def ask(self, what: str) -> None:
+        """Open the prompt for one of `PROMPTS`."""
+        self.open(*PROMPTS[what](self._screen.session))
+
+    def open(self, sign: str, text: str = "", offered: str = "") -> None:
+        """Open the command line or the search, with a text and one behind it that typing replaces."""
+        screen = self._screen
+        screen.pause()
+        screen.say("")
+        if screen.panels.too_small:
+            return
+        screen.query_one(KeysRow).display = False
+        prompt = screen.query_one(Prompt)
+        prompt.completer.complete = partial(completions, screen.session) if sign != "/" else lambda _: []
+        prompt.ask(sign, text, offered)
+
+    def await_letter(self, purpose: str) -> None:
+        """Let the next key name a bookmark: to set it (``m``), or to go there."""
+        self.await_key(partial(self._named, purpose))
+        self._screen.say(
+            "mark: a letter names this position" if purpose == "m" else "go to mark: its letter, ' for the last jump"
+        )
+
+    def _named(self, purpose: str, event: events.Key) -> None:
+        self._screen.say("")
+        if event.character and event.is_printable:
+            name = event.character
+            self._screen.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
+
+    def follow(self, keys: Keys, more: Mapping[str, Callable[[], None]]) -> None:
+        """Let the keys of a keymap open the prompt at once, and some `more` keys do what they do."""
+        asking = {key: partial(self.ask, what) for id, what in _OPENERS.items() for key in keys[id]}
+        self._ahead.openers = {**more, **asking}
+
+    def take_key(self, event: events.Key) -> None:
+        """Stop a key that an open prompt wants, or that opens one."""
+        if self._ahead.take(event, self._screen.query_one(Prompt)):
+            event.stop()
+            event.prevent_default()
+
+    def typed(self, message: Typed) -> None:
+        """A command or a search was typed, or the prompt was left."""
+        screen, text = self._screen, message.text.strip()
+        screen.query_one(KeysRow).display = True
+        screen.panels.focus()
+        if message.sign == "/" and text:
+            screen.run_command(Command("find", 1, text))
+        elif message.sign == ">" or (message.sign == ":" and text):
+            screen.run_line(text)
+
+
+def condition_of(session: Session, number: int) -> Opening:
+    """The condition of a breakpoint, to be edited."""
+    (one,) = session.cursor.breakpoints.numbered(str(number))
+    test = one.stop.condition
+    return ":", f"condition {number} {test.text if test is not None else ''}", ""
+
+
+def _condition_here(session: Session) -> Opening:
+    """The condition of the breakpoint at the selected node, or another breakpoint."""
+    here = session.cursor.breakpoints.of_node(session.cursor.selected)
+    return condition_of(session, here[0].number) if here else (":", "break ", session.subject)
+
+
+PROMPTS: Mapping[str, Callable[[Session], Opening]] = {
+    "command": lambda _: (":", "", ""),
+    "find": lambda _: ("/", "", ""),
+    "answer": lambda _: (":", "type ", ""),
+    "print": lambda session: (":", "print ", session.subject),
+    "watch": lambda session: (":", "watch ", session.subject),
+    "break": _condition_here,
+    "export": lambda session: (":", f"export {usual_name(session.title, session.cursor.position)}", ""),
+}
+"""What a key asks for; the selected node is offered as an expression, a name that would do for a picture."""
