@@ -1,0 +1,88 @@
+"""The parts of the debugger's screen work without it: each is given only what it asks of a screen."""
+
+from stories import demo
+
+from gviz.tui.cursor import SELECTIONS, Cursor
+from gviz.tui.glyphs import UNICODE
+from gviz.tui.language.command import Command
+from gviz.tui.language.parsing import spec_of
+from gviz.tui.messages import LinePointed
+from gviz.tui.screens.playing import PLAY_SECONDS, Player
+from gviz.tui.screens.prompting import PROMPTS
+from gviz.tui.screens.toggling import toggle_line, toggle_node
+from gviz.tui.session import Session
+from gviz.where import stop
+
+
+class Clock:
+    """A screen that only keeps time."""
+
+    def __init__(self, at):
+        self.session = Session(Cursor(demo(), at), UNICODE, "demo.py")
+        self.seconds, self.stopped, self.said = [], 0, []
+
+    def set_interval(self, seconds, _):
+        self.seconds.append(seconds)
+        return self
+
+    def stop(self):
+        self.stopped += 1
+
+    def run_command(self, command):
+        spec_of(command).run(self.session, command)
+
+    def follow_settings(self):
+        self.said.append("settings")
+
+    def say(self, remark):
+        self.said.append(remark)
+
+
+def test_a_player_steps_until_there_is_nothing_more():
+    screen = Clock(at=len(demo()) - 1)
+    player = Player(screen)
+    screen.run_command(Command("set", 1, "speed 2x"))
+    player.play()
+    player.play(4)
+    assert screen.seconds == [PLAY_SECONDS / 2, PLAY_SECONDS / 4]
+    player.play_on()
+    assert player.plays
+    player.play_on()
+    assert (player.plays, screen.stopped) == (False, 2)
+
+
+def test_a_breakpoint_comes_and_goes_where_one_points():
+    screen = Clock(at=7)
+    breakpoints = screen.session.cursor.breakpoints
+    screen.session.cursor.select(0)
+    toggle_node(screen)
+    assert not breakpoints.listed
+    screen.session.cursor.select(4)
+    toggle_node(screen)
+    assert screen.said == ["settings", "breakpoint 1 at #4"]
+    toggle_node(screen)
+    assert screen.said[2:] == ["settings", "no breakpoint at #4 any more"]
+    pointed = LinePointed(screen.session.timeline.info(4).frames[0].path, 6)
+    toggle_line(screen, pointed)
+    assert [one.stop.text for one in breakpoints.listed] == ["demo.py:6"]
+    toggle_line(screen, pointed)
+    assert not breakpoints.listed
+
+
+def test_a_prompt_opens_with_what_is_asked_for():
+    session = Clock(at=12).session
+    session.cursor.select(3)
+    assert PROMPTS["print"](session) == (":", "print ", session.subject)
+    assert PROMPTS["break"](session) == (":", "break ", session.subject)
+    session.cursor.breakpoints.toggle(stop("#3"))
+    assert PROMPTS["break"](session)[1].startswith("condition 1")
+    assert PROMPTS["export"](session)[1].startswith("export demo")
+
+
+def test_the_ends_of_the_tape_are_its_first_and_last_node():
+    cursor = Cursor(demo(), 12)
+    nodes = cursor.timeline.nodes
+    SELECTIONS["edge"](cursor, -1)
+    assert cursor.selected == nodes[-1]
+    SELECTIONS["edge"](cursor, 0)
+    assert cursor.selected == nodes[0]
