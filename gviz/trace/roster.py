@@ -16,6 +16,7 @@ from gviz.trace.log import damaged, expect
 from gviz.trace.names import Names
 from gviz.trace.outline import Outline
 from gviz.trace.state import UNKNOWN_OP, Origins
+from gviz.trace.weakly import weakly
 from gviz.values import Array
 
 
@@ -126,11 +127,11 @@ class Roster(Outline):
         return Names(
             self._places,
             self.origins,
-            self._created,
-            self._given_name,
+            weakly(self._created),
+            weakly(self._given_name),
             self._claims,
-            op=lambda number: self.op(number).name,
-            module=cache(self._scope_name),
+            op=weakly(self._op_name),
+            module=cache(weakly(self._scope_name)),
             goes_on=bool(self.open_from),
         )
 
@@ -143,6 +144,9 @@ class Roster(Outline):
         if not born:
             raise damaged(f"there is no node {node}")
         return expect(self._events, born, e.NodeCreated)
+
+    def _op_name(self, number: int) -> str:
+        return self.op(number).name
 
     def _scope_name(self, scope: int) -> str:
         call = self.call(scope)

@@ -21,6 +21,7 @@ from gviz.trace.log import Columns, Dropped, EventLog, expect
 from gviz.trace.moment import Moment
 from gviz.trace.roster import Roster
 from gviz.trace.state import Iteration, NodeInfo
+from gviz.trace.weakly import weakly
 from gviz.values import Array, Value
 
 _KEPT_ANSWERS = 1 << 15
@@ -47,7 +48,7 @@ class Timeline(Roster, Played):
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
         self._answers: dict[tuple[Callable[..., object], int], Any] = {}
-        self._moments = lru_cache(_KEPT_MOMENTS)(self._at)
+        self._moments = lru_cache(_KEPT_MOMENTS)(weakly(self._at))
         self._growing = False
         self._searched, self._first_bad = 0, 0
         if self._index.first_bad is not None:

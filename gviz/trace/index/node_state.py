@@ -20,6 +20,7 @@ from gviz.trace.passes import Reach, grad_left, standing
 from gviz.trace.progress import Arrivals, Progress, pass_of
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.storage import value_after
+from gviz.trace.weakly import weakly
 from gviz.values import Value
 
 Stamp = tuple[int, int, tuple[int, ...], int, tuple[int, ...]]
@@ -41,9 +42,9 @@ class NodeStates:
         self._events = events
         self._kept: dict[Stamp, NodeState] = {}
         self._births: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self.reach = lru_cache(maxsize=64)(self._reach)
+        self.reach = lru_cache(maxsize=64)(weakly(self._reach))
         self._abandoned = Abandoned(log, index, self.reach)
-        self.is_alone = lru_cache(maxsize=64)(self._is_alone)
+        self.is_alone = lru_cache(maxsize=64)(weakly(self._is_alone))
 
     def many(self, nodes: Sequence[int], n: int, running: tuple[int, ...]) -> list[NodeState | None]:
         """Nodes after event `n`, None if not born yet, while these passes run (innermost first).
