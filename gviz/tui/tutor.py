@@ -93,11 +93,12 @@ class Tutor:
         return self.page is not before
 
     def text(self, *, plain: bool = False) -> str:
-        """What is said now, with the key that is waited for."""
+        """What is said now, with the key that is waited for: on the screen in a row of its own, where it stays."""
         page = self.page
         if page is None:
             return f"{GOODBYE} {'help' if plain else '?'} lists everything, {'quit' if plain else 'q'} leaves."
-        return f"{self._at + 1}/{len(PAGES)}  {page.text}  {'Type' if plain else 'Press'}  {self.wanted(plain=plain)}"
+        press = "  Type" if plain else "\nPress"
+        return f"{self._at + 1}/{len(PAGES)}  {page.text}{press}  {self.wanted(plain=plain)}"
 
     def wanted(self, *, plain: bool = False) -> str:
         """The key or line that is waited for."""

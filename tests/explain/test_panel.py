@@ -7,6 +7,7 @@ from stories import demo, failed, iterations
 from tui.test_drawing import panel
 
 import gviz.engine as torch
+from gviz.engine import static
 from gviz.explain.panel.fact import Asked
 from gviz.explain.panel.questions import QUESTIONS
 from gviz.render.page.panel import PanelRows
@@ -67,3 +68,15 @@ def test_a_node_of_a_module_says_so():
     timeline = Timeline(MemoryLog(events_of(lambda: model(torch.ones(2)).backward())))
     said = [texts(facts(timeline, len(timeline), node)["in module"]) for node in timeline.nodes]
     assert ["in module: Sequential.0"] in said
+
+
+def test_a_graph_that_is_built_first_says_that_its_numbers_come():
+    def program():
+        with static.Graph() as graph:
+            x = static.placeholder("x")
+            y = x * 2.0
+        graph.run([y], {x: 3.0})
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    assert texts(facts(timeline, 1, 1)["value"]) == ["value: none yet: the graph is built before its numbers"]
+    assert texts(facts(timeline, len(timeline), 1)["value"])[0] == "value: 3  () f32"

@@ -10,7 +10,7 @@ from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event, listed
 from gviz.explain.standing import as_at
 from gviz.numbers import bad_text, bytes_text, dtype_text, full, shape_text, short
 from gviz.plain_text import clipped, shown
-from gviz.trace.state import NodeState, OutputState
+from gviz.trace.state import NodeState
 from gviz.values import Value
 
 NOT_RECORDED = "a tensor that is not recorded"
@@ -33,22 +33,26 @@ def values(asked: Asked, state: NodeState) -> Iterator[Fact]:
     """What every output holds, and who has written to it since it was made."""
     for nr, output in enumerate(state.outputs):
         name = "value" if len(state.outputs) == 1 else f"value {nr}"
-        yield Fact(name, tuple(_value(output, asked.full)), nr)
+        held = _no_value(asked, nr) if output.value is None else _value(output.value, output.value_seq, asked.full)
+        yield Fact(name, tuple(held), nr)
         if output.version > asked.info.created.outputs[nr].version:
             by = f" by #{output.written_by}" if output.written_by else ""
             text = f"written in place{by}, version {output.version}, "
             yield Fact("", (Part(text, "sum"), event(output.value_seq)), nr, 1)
 
 
-def _value(output: OutputState, in_full: bool) -> Iterator[Part]:
-    value = output.value
-    if value is None:
-        yield Part("not stored", "muted")
-        return
-    yield Part(full(value) if in_full else short(value), number_style(value, "value"), output.value_seq)
+def _value(value: Value, since: int, in_full: bool) -> Iterator[Part]:
+    yield Part(full(value) if in_full else short(value), number_style(value, "value"), since)
     shape = shape_text(value.shape)
     if not in_full and not (value.shape and short(value).startswith(shape)):
         yield Part(f"  {shape} {dtype_text(value.dtype)}", "muted")
+
+
+def _no_value(asked: Asked, nr: int) -> Iterator[Part]:
+    """Of a graph that is built before its numbers, they come; of one that was there before the recording, never."""
+    last = asked.timeline.at(len(asked.timeline)).state(asked.node)
+    comes = last is not None and last.outputs[nr].value is not None
+    yield Part("none yet: the graph is built before its numbers" if comes else "not stored", "muted")
 
 
 def number_style(value: Value, style: str) -> str:
