@@ -14,6 +14,7 @@ from gviz.tui.arrangement import Wishes, arranged, opening_view, size_class
 from gviz.tui.cursor import Arrival
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
+from gviz.tui.drawing.explanation import explanation_lines
 from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_row
 from gviz.tui.drawing.node import Subject, node_lines
 from gviz.tui.drawing.output import output_lines
@@ -367,6 +368,20 @@ def test_a_grad_that_held_something_says_what_was_added_to_what():
 def test_the_end_of_the_recording_is_not_its_start():
     timeline = demo()
     assert "START" not in plain(status(timeline, timeline.at(33), "x.py", Arrival(33, 1, ""), 80, UNICODE))
+
+
+@pytest.mark.parametrize(("width", "shown"), [(80, False), (120, True), (200, True)])
+def test_a_long_name_of_a_program_is_cut_only_where_room_is_short(width, shown):
+    name = "20_cut_in_the_wrong_place.py"
+    said = plain(status(iterations(2), iterations(2).at(5), name, Arrival(5, 1, ""), width, UNICODE))
+    assert (name in said) == shown
+    assert "iteration 1/2" in said
+
+
+@pytest.mark.parametrize("width", range(20, 60))
+def test_an_event_stays_with_its_number(width):
+    rows = [plain(row) for row in explanation_lines([(0, "the gradient of #4 b is 3", 10)], width)]
+    assert any("event 10" in row for row in rows)
 
 
 def test_a_wide_tape_has_room_for_whole_titles():

@@ -36,7 +36,7 @@ def status(
     `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING. `changed` says which numbers are
     others beside it.
     """
-    parts = _parts(timeline, moment, title, time)
+    parts = _parts(timeline, moment, clipped(program_name(title), 40 if width > ROOMY else 24), time)
     reason = _reason(stop, glyphs)
     if width < ROOMY:
         reason = _BRIEF.get(reason, reason)
@@ -68,7 +68,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> dict[st
     at_end = time == "REPLAY" and moment.n == len(timeline)
     parts: dict[str, Line] = {
         "brand": line((" gviz ", "brand")),
-        "title": line(f" {clipped(program_name(title), 24)} "),
+        "title": line(f" {title} "),
         "time": line((f" {time}", "muted" if time == "REPLAY" else "now")),
         "phase": line(" ", (phase_name(timeline, moment, at_end=at_end), style)),
         "event": line(f"  event {moment.n}"),
