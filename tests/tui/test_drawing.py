@@ -5,7 +5,7 @@ from recording import events_of
 from stories import AGAIN, Story, chain, demo, failed, hostile, iterations, value
 
 import gviz.engine as torch
-from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StorageWritten
+from gviz.events import GradAccumulated, GradFlowed, GradSet, OptimizerStepped, StorageWritten
 from gviz.explain.names import iteration_called
 from gviz.site import Frame
 from gviz.trace.log import MemoryLog
@@ -368,6 +368,14 @@ def test_a_grad_that_held_something_says_what_was_added_to_what():
 def test_the_end_of_the_recording_is_not_its_start():
     timeline = demo()
     assert "START" not in plain(status(timeline, timeline.at(33), "x.py", Arrival(33, 1, ""), 80, UNICODE))
+
+
+def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
+    timeline = Timeline(MemoryLog(events_of(lambda: torch.ones(2, requires_grad=True).mul(20.125).sum().backward())))
+    n = max(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), GradFlowed))
+    row = plain(tape.row(timeline, timeline.at(n), 1, timeline.at(n).state(1), tape.columns_for(45, 5), UNICODE))
+    assert row.count("(2,)") == 1
+    assert "((" not in row
 
 
 @pytest.mark.parametrize(("width", "shown"), [(80, False), (120, True), (200, True)])

@@ -51,6 +51,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("made in pass 2, pass 2", "a backward pass made it (create_graph)"),
     ("no input needs grad, no grad", "not tracked by autograd: no input requires a gradient"),
     ("no_grad, detach, data", "not tracked, because of no_grad, detach() or .data"),
+    ("numbers", "not tracked: it takes numbers out of tensors, and leaves their history behind"),
     ("dtype", "not tracked: its dtype cannot have a gradient"),
 )
 """Every word for the state of a node, in boxes and on the tape, and what it means."""

@@ -152,7 +152,8 @@ def _grad(info: NodeInfo, state: NodeState | None, width: int) -> str:
     if info.created.kind == "op":
         return grad(output.incoming, width)
     if output.incoming is not None and state.step in ("waiting", "running"):
-        return f"({share(output.incoming, width - 2)})"
+        arriving = share(output.incoming, width - 2)
+        return arriving if arriving.startswith("(") else f"({arriving})"
     return grad(output.grad, width)
 
 

@@ -19,6 +19,7 @@ _MARKS: Rows = (
     ("●", "a breakpoint"),
     ("^", "what is watched has changed since the stop before"),
     ("dashed box", "not made yet, or gone, or what it saved is freed: the word in its corner says which"),
+    ("(4) under grad", "on the tape: has arrived for a leaf in this pass, and is not yet added to its .grad"),
     ("param, const", "on the tape instead of inputs: a parameter, a constant; leaf: it gets a .grad"),
 )
 
