@@ -26,6 +26,7 @@ from gviz.render.boxes.rows import Now, chip_rows, node_rows, saved_rows
 from gviz.render.boxes.states import State, group_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.boxes.tensors import DIGITS
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -123,7 +124,8 @@ def parts(
     without their rows."""
     ends = (node for link in shape.links for node in (link.node, *(user for user, _ in link.uses)))
     nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *ends]))
-    states = dict(zip(nodes, moment.states(nodes), strict=True))
+    here = (in_its_iteration(timeline, moment.n, state) for state in moment.states(nodes))
+    states = dict(zip(nodes, here, strict=True))
     before, bad = timeline.at(max(moment.n - 1, 0)), _first_bad(timeline, moment)
     beside = None if other is None else dict(zip(nodes, other(nodes), strict=True))
     now = Now(timeline, moment, before, states, bad, shape.options, beside)

@@ -204,6 +204,10 @@ class Timeline(Roster, Played):
         there = (created.keys[rows] == nodes) & (births <= end)
         return tuple(nodes[there][np.argsort(births[there], kind="stable")].tolist())
 
+    def pass_start(self, pass_nr: int) -> int:
+        """The event with which a backward pass began, 0 if the log does not say."""
+        return self._index.lists["pass_started"].last(pass_nr, len(self))
+
     def array(self, value: Value) -> Array | None:
         """All elements of a value, or None if they were not stored."""
         return self._log.array(value)

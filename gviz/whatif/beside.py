@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from gviz import events as e
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import Iteration, NodeState, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.whatif.branch import Branch
@@ -45,11 +46,11 @@ class Beside:
             if state is None
             else self._told(node, states.get(node))
             if node in states
-            else self._older(node, state)
+            else self._older(node, in_its_iteration(self._recorded, n, state))
             for node, state in zip(nodes, here, strict=True)
         ]
 
-    def _older(self, node: int, state: NodeState) -> NodeState | None:
+    def _older(self, node: int, state: NodeState | None) -> NodeState | None:
         """A node that the branch has not: as it was if it is older than the iteration, else unknown."""
         return state if self._recorded.info(node).born < self._iteration.start else None
 

@@ -11,6 +11,7 @@ import msgspec
 from gviz.numbers import norm
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.timeline import Timeline
@@ -24,7 +25,8 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as JSON: boxes with what they say and the exact numbers behind it, and lines."""
     drawn, moment = asked_scene(timeline, n, options), timeline.at(n)
     held = {box.key: box.node for box in drawn.boxes if box.role not in ("chip", "saved", "module")}
-    states = dict(zip(held, moment.states(list(held.values())), strict=True))
+    here = (in_its_iteration(timeline, n, state) for state in moment.states(list(held.values())))
+    states = dict(zip(held, here, strict=True))
     document = {
         "schema": SCHEMA,
         "title": drawn.title,

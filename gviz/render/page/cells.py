@@ -153,7 +153,8 @@ class Changes:
             moment = self._timeline.at(n)
             if n > low and not isinstance(moment.event, e.BackwardStarted | e.BackwardFinished):
                 moment.follow(before, self._concerned(moment))
-            whole = n == low or isinstance(moment.event, e.RequiresGradSet)
+            begins = n == self._timeline.iteration_at(n).start  # what the pass before brought is over
+            whole = n == low or begins or isinstance(moment.event, e.RequiresGradSet)
             here = self._everything if whole else self._touched(moment)
             self._note(recorder, moment, here, over, whole=whole)
             over, before = here, moment

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 from gviz.explain.panel.fact import Asked, Fact
 from gviz.explain.panel.questions import QUESTIONS, Question
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
@@ -37,7 +38,7 @@ class PanelRows:
         if not numbers:
             return
         known = self._known.setdefault(node, set())
-        asked = Asked(self._timeline, moment, node, state, full=True)
+        asked = Asked(self._timeline, moment, node, in_its_iteration(self._timeline, moment.n, state), full=True)
         found = {
             (number, fact.about, fact.further): _row(fact)
             for number in numbers

@@ -10,6 +10,7 @@ from gviz.errors import GvizError
 from gviz.explain.names import label, label_at
 from gviz.numbers import grad, short
 from gviz.plain_text import clipped, shown, told
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import OutputState
 from gviz.tui.commands.asking import MOST_ELEMENTS
 from gviz.tui.language.command import FrontEnd
@@ -45,7 +46,7 @@ def _selected(session: Session) -> int:
 def _numbers(session: Session, what: str) -> Any:
     """The value of the selected node, or its gradient as it is shown: its ``.grad``, else what has arrived."""
     node = _selected(session)
-    state = session.moment.state(node)
+    state = in_its_iteration(session.timeline, session.moment.n, session.moment.state(node))
     value = None if state is None or not state.outputs else _held(state.outputs[0], what)
     if value is None:
         which = label(session.timeline, node)
@@ -75,7 +76,7 @@ def _as_python(result: Any, what: str) -> str:
 
 def _line_of(session: Session, node: int) -> str:
     """``#4 b = Mul at demo.py:4, event 12: value -18, grad 1``."""
-    state = session.moment.state(node)
+    state = in_its_iteration(session.timeline, session.moment.n, session.moment.state(node))
     first = state.outputs[0] if state is not None and state.outputs else None
     looks = f"value {short(first.value)}, grad {grad(_held(first, 'grad'))}" if first is not None else "not made yet"
     return f"{label_at(session.timeline, node)}, event {session.cursor.position}: {looks}"

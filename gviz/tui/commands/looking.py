@@ -11,6 +11,7 @@ from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
 from gviz.explain.names import frame_text, label
 from gviz.plain_text import shown
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.tui import lines
 from gviz.tui.commands import asking
 from gviz.tui.drawing import tape as drawing
@@ -203,7 +204,7 @@ def tensor(session: Session, text: str) -> Look:
     place, aspect = split_aspect(text.strip())
     cursor = session.cursor
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
-    state = session.moment.state(node) if node else None
+    state = in_its_iteration(session.timeline, session.moment.n, session.moment.state(node)) if node else None
     if state is None or not state.outputs:
         raise GvizError("it is not made yet" if node else "no node is selected", exit_code=2)
     output, title = state.outputs[0], label(session.timeline, node)

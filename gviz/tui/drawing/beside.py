@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gviz.explain.arithmetic import Share, shares
 from gviz.numbers import short
 from gviz.plain_text import shown
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
@@ -29,6 +30,7 @@ def differences(timeline: Timeline, beside: Beside | None, node: int, n: int) ->
     if beside is None or not node or not beside.covers(n):
         return []
     (here,), (there,) = timeline.at(n).states([node]), beside.states([node], n)
+    here = in_its_iteration(timeline, n, here)
     if here is None or there is None:
         return [] if here is None else ["not known: the branch stopped before it"]
     return list(_differences(here, there))

@@ -12,6 +12,7 @@ from gviz.explain.panel.questions import QUESTIONS
 from gviz.explain.standing import as_at
 from gviz.numbers import SOME
 from gviz.plain_text import clipped, shown
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -51,7 +52,7 @@ class Subject:
     @property
     def state(self) -> NodeState | None:
         """The node at the moment; None before it is born."""
-        return self.moment.state(self.node)
+        return in_its_iteration(self.timeline, self.moment.n, self.moment.state(self.node))
 
 
 def node_lines(subject: Subject) -> Iterator[Line]:

@@ -14,6 +14,7 @@ from gviz.explain.names import called, constant_value
 from gviz.explain.standing import as_at
 from gviz.numbers import bad_text, fitting, grad, share, short
 from gviz.render.boxes.states import has_failed, is_gone
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -75,6 +76,7 @@ def row(
 
     `other` is the state in a branch, whose numbers stand beside those of the recording.
     """
+    state = in_its_iteration(timeline, moment.n, state)
     info = as_at(timeline.info(node), state)
     gutter = glyphs.now if node == moment.actor else " "
     number = f"{node:>{columns.number - 1}} "

@@ -8,6 +8,7 @@ import numpy as np
 
 from gviz.numbers import full, number
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, heat
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs
@@ -108,7 +109,7 @@ def _element_style(text: str, style: str) -> str:
 
 def node_tensors(timeline: Timeline, moment: Moment, node: int, width: int, glyphs: Glyphs) -> Iterator[Line]:
     """The tensors of a node at a moment, each in full: its value, the gradient that has arrived, its ``.grad``."""
-    state = moment.state(node) if node else None
+    state = in_its_iteration(timeline, moment.n, moment.state(node)) if node else None
     for nr, output in enumerate(state.outputs if state is not None else ()):
         which = f" {nr}" if state is not None and len(state.outputs) > 1 else ""
         found = (("value", "value", output.value), ("grad in", "grad", output.incoming), (".grad", "grad", output.grad))

@@ -6,6 +6,7 @@ from textual.content import Content
 
 from gviz.explain.standing import as_at
 from gviz.render.scene import tooltip
+from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs
@@ -15,5 +16,5 @@ def node_tip(timeline: Timeline, moment: Moment | None, node: int, glyphs: Glyph
     """The value, incoming gradient and ``.grad`` of a node at a moment with every digit; None where there is none."""
     if moment is None or node not in timeline:
         return None
-    state = moment.state(node)
+    state = in_its_iteration(timeline, moment.n, moment.state(node))
     return Content(glyphs.text(tooltip(as_at(timeline.info(node), state), state)))

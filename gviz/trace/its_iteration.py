@@ -1,0 +1,29 @@
+"""What a backward pass has brought a node belongs to that pass, and is no news of a later iteration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gviz.trace.state import NodeState
+from gviz.trace.timeline import Timeline
+
+
+def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> NodeState | None:
+    """The node at moment `n` as its iteration shows it, without what a pass of an earlier one has brought.
+
+    ``.grad`` stays. A result that this iteration does not use keeps what its own pass has brought it.
+    """
+    if state is None or not state.pass_nr:
+        return state
+    iteration, info = timeline.iteration_at(n), timeline.info(state.node)
+    if info.iteration == iteration.index or timeline.pass_start(state.pass_nr) >= iteration.start:
+        return state
+    result = info.created.kind == "op" and info.created.requires_grad
+    if result and state.node not in timeline.once(_used, iteration.index):
+        return state
+    outputs = tuple(replace(output, incoming=None, parts=(), expected=0) for output in state.outputs)
+    return replace(state, pass_nr=0, step="none", outputs=outputs)
+
+
+def _used(timeline: Timeline, index: int) -> frozenset[int]:
+    return frozenset(timeline.nodes_of(timeline.iterations[index]))
