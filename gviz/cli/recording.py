@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 from gviz.cli import streams
@@ -24,6 +25,7 @@ def run_recorded(order: Order, argv: Sequence[str]) -> tuple[int, int]:
     with _signals_passed_on() as pass_to:
         process = subprocess.Popen(command(order, argv))
         pass_to(process)
+        import_module("gviz.trace.file.reader")  # while the program starts: what it leaves is read when it has ended
         code = _wait(process, Path(order.trace))
     if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
         end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed"

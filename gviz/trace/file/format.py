@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 
 from gviz.errors import GvizError
-from gviz.trace.codec import kind_rows
 from gviz.trace.file.lock import Lock
 
 FORMAT = 2
@@ -84,6 +83,8 @@ def _is_full(trouble: Exception) -> bool:
 
 
 def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
+    from gviz.trace.codec import kind_rows  # numpy with it, which nobody needs who only looks for a file's mark
+
     connection.execute("PRAGMA synchronous = OFF")  # only a power loss can then lose what was flushed
     connection.execute("BEGIN")
     for statement in _statements():
