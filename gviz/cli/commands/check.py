@@ -119,7 +119,7 @@ def _summary(found: list[Checked], events: int) -> str:
     levels = [one.level for one in found]
     counts = [(levels.count(level), level) for level in dict.fromkeys(levels)]
     said = ", ".join(f"{count} {level}{'s' * (count != 1)}" for count, level in counts)
-    return said or f"nothing found in {events:,} events"
+    return said or f"nothing found in {events:,} event{'s' * (events != 1)}"
 
 
 def _json(found: list[Checked], events: int, _: bool) -> None:

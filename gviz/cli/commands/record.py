@@ -47,7 +47,10 @@ def _report(trace: Path) -> None:
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
         dropped, until, cost = log.dropped.words, log.meta.get("until"), _cost(log.meta)
+        finished = log.finished
     streams.say(f"wrote {trace} ({count}, {bytes_text(trace_size(trace))}{cost})")
+    if not finished:
+        streams.say("warning: the recording broke off; what the program did afterwards is not in it")
     if until:
         streams.say(f"the first {until} ended the recording: its last event holds it")
     if dropped:

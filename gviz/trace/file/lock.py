@@ -5,12 +5,15 @@ SQLite's own locks do not tell: readers hold them too, and a process loses them 
 
 from __future__ import annotations
 
-import fcntl
 import os
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 
 from gviz.errors import GvizError
+
+PATIENCE_SECONDS = 0.1
+"""So long a writer tries: who only asks has the lock for a moment, too."""
 
 
 class Lock:
@@ -19,7 +22,7 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDONLY)
         self._as_opened = os.fstat(self._file)
-        if not _taken(self._file) or not self._is_at(path):
+        if not _taken_in_time(self._file) or not self._is_at(path):
             os.close(self._file)
             raise _being_written(path)
 
@@ -37,7 +40,16 @@ class Lock:
             raise GvizError("the program closed files that it had not opened, the trace among them (os.closerange?)")
 
     def close(self) -> None:
-        """Let another one write; what the program has closed may be a file of its own by now."""
+        """Let another one write, even if a copy of this process has the file open still.
+
+        What the program has closed may be a file of its own by now.
+        """
+        if self.is_open:
+            _let_go(self._file)
+            os.close(self._file)
+
+    def leave(self) -> None:
+        """Close it in a forked child: the lock stays the parent's."""
         if self.is_open:
             os.close(self._file)
 
@@ -56,20 +68,38 @@ def is_locked(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _taken(file)
+        return not _taken(file, shared=True)
     finally:
         os.close(file)
 
 
-def _taken(file: int) -> bool:
-    """Whether the lock is ours now; a file system that has none refuses nobody."""
+def _taken_in_time(file: int) -> bool:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not _taken(file):
+        if time.monotonic() > until:
+            return False
+        time.sleep(PATIENCE_SECONDS / 20)
+    return True
+
+
+def _taken(file: int, *, shared: bool = False) -> bool:
+    """Whether the lock is ours now; where there are none, nobody is refused."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        import fcntl  # there is none on Windows
+
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:
+    except (ImportError, OSError):  # nor on some file systems
         return True
     return True
+
+
+def _let_go(file: int) -> None:
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def refuse_locked(path: Path) -> None:

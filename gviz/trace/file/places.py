@@ -47,13 +47,15 @@ def remove_trace(path: Path) -> None:
 def make_way(path: Path) -> None:
     """Remove a trace so that a new one takes its place; GvizError if somebody is writing it."""
     if path.exists():
-        lock = Lock(path)
-        remove_trace(path)
-        lock.close()
+        with closing(Lock(path)):
+            remove_trace(path)
 
 
 def refuse_other_file(path: Path) -> None:
-    """Raise `GvizError` if there is a file that is not a trace, so that nobody writes a trace over it."""
+    """Raise `GvizError` if there is a file that is not a trace, so that nobody writes a trace over it.
+
+    An empty one has nothing to lose: a process that is killed as it begins to record leaves it.
+    """
     from gviz.trace.file.format import APPLICATION_ID, MAGIC  # brings numpy, which the folder of traces does not need
 
     try:
@@ -63,7 +65,7 @@ def refuse_other_file(path: Path) -> None:
         return
     except OSError as error:
         raise GvizError(f"cannot write {path}", why=error.strerror or str(error)) from error
-    if not head.startswith(MAGIC) or head[_ID_AT:] != APPLICATION_ID.to_bytes(4, "big"):
+    if head and (not head.startswith(MAGIC) or head[_ID_AT:] != APPLICATION_ID.to_bytes(4, "big")):
         raise GvizError(f"{path} exists and is not a gviz trace", hint="choose another name")
 
 

@@ -133,7 +133,7 @@ class TraceWriter:
         Closing the connection here would fold and delete the parent's write-ahead log, so it is leaked on purpose.
         """
         _open_writers.discard(self)
-        self._lock.close()
+        self._lock.leave()
         self.dead = self._ended = True
         self._pending.clear()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
