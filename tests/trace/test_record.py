@@ -526,3 +526,15 @@ def test_a_statement_that_was_cut_off_names_nothing(tmp_path, statement, names):
         exec(compile(script.read_text(), str(script), "exec"), {"torch": torch})
     timeline = load(tmp_path / "run.gviz")
     assert [timeline.info(node).name for node in timeline.nodes] == names
+
+
+def test_a_trace_that_is_moved_while_it_is_written_keeps_its_events(tmp_path, capfd):
+    path, moved = tmp_path / "run.gviz", tmp_path / "moved.gviz"
+    with record(path) as recording:
+        mark("before")
+        recording.flush()
+        path.rename(moved)
+        mark("after")
+    assert "run.gviz has ended: it was moved or deleted while it was written" in capfd.readouterr().err
+    assert [name for _, name in load(moved).marks] == ["before", "after"]
+    assert not list(tmp_path.glob("run.gviz*"))

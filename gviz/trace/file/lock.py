@@ -22,7 +22,7 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDONLY)
         self._as_opened = os.fstat(self._file)
-        if not _taken_in_time(self._file) or not self._is_at(path):
+        if not _taken_in_time(self._file) or not self.is_at(path):
             os.close(self._file)
             raise _being_written(path)
 
@@ -53,7 +53,7 @@ class Lock:
         if self.is_open:
             os.close(self._file)
 
-    def _is_at(self, path: Path) -> bool:
+    def is_at(self, path: Path) -> bool:
         """Whether nobody has put another file in its place before it was locked."""
         try:
             return os.path.samestat(path.stat(), self._as_opened)

@@ -16,6 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
 
+from gviz.errors import GvizError
 from gviz.events import Event
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import MOST_EVENTS
@@ -252,6 +253,9 @@ class TraceWriter:
         from gviz.trace.file.reader import open_trace
         from gviz.trace.index.columns import Index
 
+        if not self._lock.is_at(self.path):
+            self._fold()  # what is open still gets everything, whatever it is called now
+            raise GvizError("it was moved or deleted while it was written")
         if self._ring is not None:
             with self._connection as connection:
                 connection.execute("BEGIN")
@@ -267,6 +271,10 @@ class TraceWriter:
             connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
             self._write_told()
             connection.execute("INSERT INTO meta VALUES ('finished', ?)", (utc_now(),))
+        self._fold()
+
+    def _fold(self) -> None:
+        """Bring the write-ahead log into the file, and leave that alone."""
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.
         with suppress(sqlite3.OperationalError):
