@@ -1,7 +1,9 @@
 """`gviz.breakpoint`, `gviz.debug`, `gviz.post_mortem`: under ``gviz run``, and in a program that runs by itself."""
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 from cli.programs import ROOT, gviz
@@ -74,6 +76,25 @@ def test_a_post_mortem_says_what_the_error_was_and_the_recording_says_it_once(tm
     assert code == 1
     assert out.count("the program failed with") == 1
     assert out.index(said) < out.index("post_mortem() at program.py:6 in <module>") < out.index("try: make one number")
+
+
+def test_a_recording_keeps_nothing_alive_of_an_error_it_was_told_of(tmp_path):
+    with package.record(tmp_path / "run.gviz") as recording:
+        tensor = torch.ones(3)
+        alive = weakref.ref(tensor)
+        try:
+            raise_over(tensor)
+        except ValueError as error:
+            recording.fail(error)
+            recording.fail(error)
+        del tensor
+        gc.collect()
+        assert alive() is None
+    assert len(package.load(tmp_path / "run.gviz").failures) == 1
+
+
+def raise_over(tensor):
+    raise ValueError("too large")
 
 
 def test_without_a_recording_there_is_no_post_mortem(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 
@@ -34,6 +35,11 @@ from gviz.version import __version__
 OWN = "gviz.engine"
 """What a trace names as its framework unless told otherwise."""
 
+_TOLD = "__gviz_told__"
+"""The attribute of an error that says which recording has been told of it."""
+
+_numbers = count(1)
+
 latest: Recording | None = None
 """The recording that this process has begun last; it may be over."""
 
@@ -56,7 +62,7 @@ class Recording(Displayed):
         self._known_by: list[Callable[[object], int]] = []
         self._through: Callable[[TraceWriter], Listener] = _straight
         self._writer: TraceWriter | None = None
-        self._told: BaseException | None = None
+        self._number = next(_numbers)
         self._open = ExitStack()
         self._joined = ExitStack()  # left by the thread that closes: a framework may keep things for each thread
 
@@ -155,8 +161,8 @@ class Recording(Displayed):
 
     def fail(self, error: BaseException) -> None:
         """Say that the program has failed with an error, once: it may go on, and raise the error again."""
-        if error is not self._told and self.active:
-            self._told = error
+        if self.active and vars(error).get(_TOLD) != self._number:
+            vars(error)[_TOLD] = self._number  # to keep the error would keep all that its frames hold
             stack = self.channel.stack_number(raised_at(error.__traceback__))
             text = message(error)
             node = self._writer.failing_node(text) if self._writer is not None else 0
