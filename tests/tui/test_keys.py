@@ -3,13 +3,15 @@
 import pytest
 from driving import after, app_of
 from stories import Story, chain, demo, failed, iterations
-from textual.events import MouseScrollDown
+from textual.events import Key, MouseScrollDown
+from textual.keys import _character_to_key
 
 from gviz.tui.arrangement import PANELS
 from gviz.tui.cursor import Cursor
 from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.sheet import SheetScreen
+from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.rows import KeysRow, TimelineBar
 from gviz.tui.widgets.tape import Tape
 
@@ -484,3 +486,16 @@ async def test_the_running_line_stays_in_view():
     assert " 4 line4" in text
     assert "►…38 line38" in await seen(timeline, "1", "home", at=6)
     assert "► 38 line38" in await seen(timeline, "1", "end", at=6)
+
+
+@pytest.mark.parametrize("opens", ["e", "question_mark"])
+@pytest.mark.parametrize("typed", ["break change x.grad", "goto 5", "print x.grad * 2 ? q"])
+async def test_what_is_typed_in_one_go_over_a_page_arrives_in_the_prompt(opens, typed):
+    app = app_of(demo(), at=12)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press(opens)
+        assert isinstance(app.screen, SheetScreen)
+        for each in f":{typed}":
+            app.post_message(Key(_character_to_key(each), each))
+        await pilot.pause()
+        assert app.screen.query_one(Prompt).query_one("Input").value == typed

@@ -164,3 +164,20 @@ def test_the_bytes_of_kitty_are_its_keys(terminal):
     session.until("event 7")
     session.keys("q")
     session.until("exit=0")
+
+
+def test_a_line_pasted_over_a_page_arrives_whole(terminal):
+    session = terminal("LC_ALL=C.UTF-8")
+    session.until("event 1", "q Quit")
+    session.keys("e")
+    session.until("Esc closes this")
+    session.keys("-l", ":break change x.grad")
+    session.until(":break change x.grad")
+    session.keys("Enter")
+    session.until("breakpoint 1: change x.grad")
+    session.keys("e")
+    session.until("Esc closes this")
+    session.keys("-l", ":goto 5\r")
+    session.until("event 5 ")
+    session.keys("q")
+    session.until("exit=0")

@@ -68,14 +68,17 @@ class SheetScreen(ModalScreen[None]):
         sheet.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Leave at any key that does not scroll or follow a number; it goes on to the screen below."""
-        follows = event.key == "enter" and self.query_one(Sheet).link_chosen
-        if event.key in self.SCROLLING or follows:
+        """Leave at any key that does not scroll or follow a number; it goes on to the screen below.
+
+        So do all that were typed behind it in one go, and still come here.
+        """
+        stays = self.is_current
+        if stays and (event.key in self.SCROLLING or (event.key == "enter" and self.query_one(Sheet).link_chosen)):
             return
-        if self.is_current:
-            self.dismiss()
         event.prevent_default()
-        if event.key in self._closing_keys:
+        if stays:
+            self.dismiss()
+        if stays and event.key in self._closing_keys:
             event.stop()
         elif self._take is not None:
             self._take(event)
