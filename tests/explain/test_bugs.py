@@ -3,6 +3,7 @@
 import pytest
 from explain.programs import HERE, line_of, recorded
 
+from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.finding import lines, whole
 from gviz.explain.findings.lifetimes import alive
@@ -48,6 +49,10 @@ ANSWERS = {
     ),
     "item_on_the_way": ("warning", "not-reached", ["#1 w got no gradient", "is new data without a history", ".item()"]),
     "made_of_items": ("warning", "not-reached", ["is new data without a history", "pass on numbers only"]),
+    "never_stepped": ("suspicion", "never-stepped", ["got gradients in 3 passes, and nothing", "optimizer.step()"]),
+    "never_backward": ("warning", "empty-step", ["no backward pass has run", "call backward()"]),
+    "all_frozen": ("warning", "empty-step", ["all 2 parameters are frozen", "requires_grad_(True)"]),
+    "updated_a_copy": ("warning", "never-stepped", ["makes a new tensor", "with torch.no_grad(): p -= 0.1 * p.grad"]),
     "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
 }
 """By program: how grave, which kind of finding, and what its words must say."""
@@ -101,6 +106,20 @@ def test_an_answer_is_short_and_rests_on_events(name):
     for fact in whole(one.finding):
         assert 0 <= fact.event <= len(recorded("bugs", name))
         assert all(number.event for number in fact.numbers)
+
+
+@on_both_engines
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("never_stepped", "optimizer.step()"),
+        ("updated_a_copy", "with torch.no_grad(): p -= 0.1 * p.grad"),
+        ("never_cleared", "zero_grad() before each backward"),
+    ],
+)
+def test_a_gradient_that_nothing_uses_is_said_to_be_one(name, advice, engine):
+    (found,) = answers(recorded("bugs", name, engine), "w.grad" if name == "never_cleared" else "weight.grad")
+    assert advice in found.fix
 
 
 @on_both_engines

@@ -171,3 +171,14 @@ def test_a_result_of_an_earlier_iteration_is_asked_about_its_own_pass(engine):
     (answer,) = answers(timeline, f"#{first}.grad")
     assert answer.kind == "cut"
     assert place("detached_now_and_then") in rows(answer)[1]
+
+
+@on_both_engines
+def test_an_optimizer_of_a_model_that_was_built_anew_holds_others(engine):
+    timeline = recorded("loops", "optimizer_of_the_old", engine)
+    (one,) = [one for one in check(timeline) if one.finding.kind == "never-stepped"]
+    assert (one.level, one.finding.where, one.more) == ("warning", place("optimizer_of_the_old"), 1)
+    assert "the step of Adam at optimizer_of_the_old.py:14 found no gradient" in rows(one.finding)[1]
+    (answer,) = answers(timeline, "weight.grad")
+    assert rows(answer)[1].endswith("gets a gradient, but no optimizer holds it")
+    assert answer.fix.startswith("make the optimizer after the model")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gviz.events import BackwardStarted, GradFlowed
 from gviz.explain.accumulation import Accumulation, accumulation, passes_added
@@ -11,12 +12,14 @@ from gviz.explain.contributions import agreeing, contribution, contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
+from gviz.explain.neglected import neglected, steps_by
 from gviz.explain.silent_uses import silent_uses
 from gviz.numbers import grad
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
+_CLEAR = "zero_grad() before each backward, if the passes should not add up"
 MOST_PASSES = 20
 """So many earlier passes are told one by one, the latest."""
 
@@ -51,10 +54,13 @@ def gradient(asked: Question) -> Finding | None:
     parts = (*silent, *of_losses, *contributions(timeline, output.parts, output.incoming))
     text, at = f"{label(timeline, node)}: .grad is {grad(output.grad)}", innermost(asked.info)
     before = accumulation(timeline, node, output)
-    if before is None:
-        return Finding("gradient", text, output.grad_seq, node, parts, at=at)
-    parts = (*_earlier(timeline, node, output.grad, output.grad_seq, before), *parts)
-    fix = "zero_grad() before each backward, if the passes should not add up"
+    unused = neglected(timeline, node, asked.moment.n) if asked.info.created.kind != "op" else None
+    if before is not None:
+        parts = (*_earlier(timeline, node, output.grad, output.grad_seq, before), *parts)
+    if unused is not None:
+        parts = (replace(unused, fix=""), *parts)
+    reached = before is not None and not steps_by(timeline, asked.moment.n).count
+    fix = _CLEAR if before is not None and (unused is None or reached) else unused.fix if unused is not None else ""
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
 
 

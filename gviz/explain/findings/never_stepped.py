@@ -1,4 +1,4 @@
-"""A parameter that gets gradients and that no optimizer has."""
+"""A parameter that gets gradients, and that nothing ever updates."""
 
 from __future__ import annotations
 
@@ -6,25 +6,19 @@ from collections.abc import Iterator
 
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
-from gviz.explain.names import innermost, label
+from gviz.explain.neglected import neglected
 from gviz.explain.survey import Survey
 
 
 def found(survey: Survey) -> Iterator[Finding]:
-    """Parameters with a gradient of some pass, in a program in which optimizers step, but never with these."""
-    if not survey.optimized or survey.timeline.failures:  # its step may be what the program did not come to
+    """Leaves with a gradient of some pass that no optimizer and no line of the program has changed since."""
+    if survey.timeline.failures:  # the update may be what the program did not come to
         return
-    timeline, seen = survey.timeline, set(survey.optimized)
-    for seq, event in survey.accumulated:
-        made = survey.nodes.get(event.node)
-        if made is None or event.node in seen or made.created.kind != "parameter":
-            continue
-        seen.add(event.node)
-        text = f"{label(timeline, event.node)} gets a gradient, but no optimizer has updated it"
-        fix = "give its module's parameters() to the optimizer, or freeze it with requires_grad_(False)"
-        yield Finding(
-            "never-stepped", text, seq, event.node, (), fix, innermost(timeline.info(event.node)), suspected=True
-        )
+    leaves = dict.fromkeys(event.node for _, event in survey.accumulated if event.node in survey.nodes)
+    for node in leaves:
+        finding = None if node in survey.optimized else neglected(survey.timeline, node, survey.end)
+        if finding is not None:
+            yield finding
 
 
-NEVER_STEPPED = Kind("never-stepped", "warning", "a parameter that gets gradients and is in no optimizer", find=found)
+NEVER_STEPPED = Kind("never-stepped", "warning", "a parameter that gets gradients and that nothing updates", find=found)

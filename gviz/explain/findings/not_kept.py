@@ -10,6 +10,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings.passes import passes_before
 from gviz.explain.kind import Kind, Question, question
 from gviz.explain.names import innermost, label_at
+from gviz.explain.rewriting import update_in_place
 from gviz.explain.survey import Survey
 from gviz.explain.trouble import line_text
 from gviz.explain.ways import ancestors
@@ -57,27 +58,12 @@ def _nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
 def _fix(timeline: Timeline, info: NodeInfo) -> str:
     """The line that rebinds the name, written so that it stays the leaf's: an update in place, or a new leaf."""
     name, at = shown(info.name), innermost(info)
-    update = _update(line_text(timeline, at), info.name)
+    update = update_in_place(line_text(timeline, at), info.name)
     if update:
         return f"with torch.no_grad(): {clipped(update, 80)}"
     if info.op.name.startswith(("add", "sub")):
         return f"change {name} in place, inside with torch.no_grad():, and its name stays with the leaf"
     return f"make the leaf last: {name} = (...).detach().requires_grad_(), or give the result another name"
-
-
-def _update(text: str, name: str) -> str:
-    """``w -= lr * w.grad`` for a line ``w = w - lr * w.grad``; empty for any other."""
-    try:
-        (statement,) = ast.parse(text.strip()).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    match statement:
-        case ast.Assign(
-            targets=[ast.Name(id=target)],
-            value=ast.BinOp(left=ast.Name(id=left), op=ast.Add() | ast.Sub() as op, right=right),
-        ) if target == left == name:
-            return f"{name} {'+' if isinstance(op, ast.Add) else '-'}= {ast.unparse(right)}"
-    return ""
 
 
 def _arrived(asked: Question) -> int:

@@ -1,0 +1,123 @@
+"""Gradients that nothing uses: of leaves that no step of an optimizer and no line of the program ever changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gviz.events import BackwardStarted, GradAccumulated, OptimizerStepped, StorageWritten
+from gviz.explain.finding import Finding
+from gviz.explain.names import innermost, label, label_at, made_at
+from gviz.explain.rewriting import update_in_place
+from gviz.explain.trouble import line_text
+from gviz.plain_text import clipped, shown
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of all optimizers by a moment: how many, the parameters they have, and those that never found any.
+
+    `idle` are the last events of calls of ``step()`` that have found no gradient, any of the times.
+    """
+
+    count: int
+    held: frozenset[int]
+    idle: tuple[int, ...]
+
+
+def steps_by(timeline: Timeline, n: int) -> Steps:
+    """The steps of all optimizers up to event `n`."""
+    return timeline.once(_steps_by, n)
+
+
+def _steps_by(timeline: Timeline, n: int) -> Steps:
+    selected = timeline.select((OptimizerStepped,), 1, n + 1)
+    steps = [(seq, event) for seq, event in selected if isinstance(event, OptimizerStepped)]
+    busy = {step.stack for _, step in steps if step.parameters}
+    idle = {step.stack: seq for seq, step in steps if step.stack not in busy}
+    held = frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))
+    return Steps(len(steps), held, tuple(idle.values()))
+
+
+def neglected(timeline: Timeline, node: int, n: int) -> Finding | None:
+    """That by event `n` nothing has ever used the gradients of a leaf to change it, None if something has.
+
+    It is suspected where they may be wanted for their own sake.
+    """
+    events = ((seq, timeline.event(seq)) for seq in timeline.events_of(node) if seq <= n)
+    filled = [(seq, event) for seq, event in events if isinstance(event, GradAccumulated | StorageWritten)]
+    filled = filled[next((i for i, (_, e) in enumerate(filled) if isinstance(e, GradAccumulated)), len(filled)) :]
+    added = [(seq, event) for seq, event in filled if isinstance(event, GradAccumulated)]
+    steps, info = steps_by(timeline, n), timeline.info(node)
+    if not added or len(added) < len(filled) or node in steps.held:
+        return None
+    if steps.count:
+        return _unheld(timeline, info, added[0][0], steps)
+    if not _is_of_a_loop(timeline, [event for _, event in added]):
+        return None
+    recomputed = _recomputed(timeline, info, added[0][0])
+    return _never_stepped(timeline, info, added) if recomputed is None else recomputed
+
+
+def _unheld(timeline: Timeline, info: NodeInfo, seq: int, steps: Steps) -> Finding | None:
+    """Optimizers step, but with others: certainly by mistake if one of them finds nothing to do."""
+    name = label(timeline, info.node)
+    if not steps.idle:
+        if info.created.kind != "parameter":
+            return None
+        text = f"{name} gets a gradient, but no optimizer has updated it"
+        fix = "give its module's parameters() to the optimizer, or freeze it with requires_grad_(False)"
+        return Finding("never-stepped", text, seq, info.node, (), fix, innermost(info), suspected=True)
+    step = timeline.event(steps.idle[-1])
+    assert isinstance(step, OptimizerStepped)
+    frames, kind = timeline.stack(step.stack), shown(step.kind)
+    text = f"{name} gets a gradient, but no optimizer holds it"
+    others = f"{label_at(timeline, step.skipped[0])} and others" if step.skipped else "other parameters"
+    idle = f"the step of {kind}{made_at(frames)} found no gradient: it holds {others}"
+    at = frames[0] if frames else None
+    fix = "make the optimizer after the model is as it stays, of that model's parameters()"
+    parts = (Finding("idle", idle, steps.idle[-1], at=at),)
+    return Finding("never-stepped", text, seq, info.node, parts, fix, innermost(info))
+
+
+def _is_of_a_loop(timeline: Timeline, added: list[GradAccumulated]) -> bool:
+    """Whether the last two passes were called by one line, as a loop of training calls them."""
+    return len(added) > 1 and len({_called(timeline, event.pass_nr) for event in added[-2:]} - {0}) == 1
+
+
+def _called(timeline: Timeline, pass_nr: int) -> int:
+    start = next((phase.start for phase in reversed(timeline.phases) if pass_nr and phase.pass_nr == pass_nr), 0)
+    event = timeline.event(start) if start else None
+    return event.stack if isinstance(event, BackwardStarted) else 0
+
+
+def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
+    """An update that makes a new tensor of the leaf and its gradient, which nothing uses."""
+    update = next((user for user in _updates(timeline, info.node) if not timeline.users(user.node)), None)
+    if update is None:
+        return None
+    at, name = innermost(update), shown(update.name)
+    text = f"{label(timeline, info.node)} gets a gradient, but stays as it was: its update makes a new tensor"
+    made = f"{label_at(timeline, update.node)} is that tensor, and nothing uses it"
+    in_place = update_in_place(line_text(timeline, at), update.name)
+    fix = f"with torch.no_grad(): {clipped(in_place, 80)}" if in_place else f"with torch.no_grad(): {name or 'it'} -= …"
+    parts = (Finding("recomputed", made, update.born, update.node, at=at),)
+    return Finding("never-stepped", text, seq, info.node, parts, fix, at)
+
+
+def _updates(timeline: Timeline, node: int) -> list[NodeInfo]:
+    """What was computed of a leaf and its latest gradient."""
+    owners = timeline.origins.gradient_of
+    latest = [timeline.nodes[place] for place in (owners == node).nonzero()[0][-1:].tolist()]
+    scaled = {user for gradient in latest for user in timeline.users(gradient)}
+    made = map(timeline.info, sorted({*scaled, *(user for one in scaled for user in timeline.users(one))}))
+    return [info for info in made if node in {source for source, _ in info.created.inputs}]
+
+
+def _never_stepped(timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]]) -> Finding | None:
+    if info.created.kind != "parameter":
+        return None  # a tensor of its own may be there to look at its gradient
+    text = f"{label(timeline, info.node)} got gradients in {len(added)} passes, and nothing has ever updated it"
+    fix = "optimizer.step() after backward(), if it is to learn"
+    return Finding("never-stepped", text, added[0][0], info.node, (), fix, innermost(info), suspected=True)

@@ -1,0 +1,12 @@
+"""An optimizer of frozen parameters."""
+
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(2, 1)
+net.requires_grad_(False)
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+x = torch.randn(6, 2)
+for _ in range(3):
+    loss = (net(x) - 1).pow(2).mean()
+    optimizer.step()  # cause
