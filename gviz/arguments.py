@@ -73,11 +73,28 @@ def whole(name: str, given: object, least: int = 0) -> int:
     return number
 
 
+def place(name: str, given: object) -> str:
+    """A place in a graph, as it is typed: its text, or the number of a node."""
+    if isinstance(given, str):
+        return text(name, given)
+    try:
+        return str(whole(name, given))
+    except GvizError:
+        raise refused(name, given, "a text, or the number of a node") from None
+
+
+def flag(name: str, given: object) -> bool:
+    """Yes or no, and nothing that merely counts as one of them: ``"no"`` would mean yes."""
+    if not isinstance(given, bool):
+        raise refused(name, given, "True or False")
+    return given
+
+
 def at_least_0(name: str, given: object) -> float:
     """A number that is not negative."""
     number = _number(given)
     if number is None or number < 0:
-        raise refused(name, given, "a number, 0 or more")
+        raise refused(name, given, "a finite number, 0 or more")
     return number
 
 
@@ -85,7 +102,7 @@ def above_0(name: str, given: object, example: str) -> float:
     """A number above 0; the `example` says what one means."""
     number = _number(given)
     if number is None or number <= 0:
-        raise refused(name, given, f"more than 0: {example}")
+        raise refused(name, given, f"a finite number above 0: {example}")
     return number
 
 

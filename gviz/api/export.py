@@ -64,10 +64,10 @@ def export(
     refuse_unknown("direction", direction, get_args(Direction))
     drawing = _drawing(labels, tensors, saved=saved)
     asked = _part(modules, depth, radius, only, ancestors=ancestors)
-    place = str(node) if type(node) is int else arguments.text("node", node)
+    place = arguments.place("node", node)
     target = arguments.new_path("path", path)
     exporter = _exporter(target, arguments.text("moments", moments))
-    refuse(target, force=force, hint=outputs.AS_ARGUMENT)
+    refuse(target, force=arguments.flag("force", force), hint=outputs.AS_ARGUMENT)
     found = drawable.drawn(of, params)
     if found.node and not (place or asked.only):
         place, asked = f"#{found.node}", replace(asked, ancestors=ancestors or not radius)

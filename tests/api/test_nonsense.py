@@ -3,16 +3,18 @@
 from contextlib import suppress
 from inspect import signature
 
+import numpy as np
 import pytest
 
 import gviz
 import gviz.engine as torch
+from gviz import arguments
 from gviz.errors import GvizError
 
 NONSENSE = [b"x", [], ["a"], [None], {"a": 1}, {1}, object(), int, -1, 3.5, float("nan"), True]
 NONSENSE += ["\0", "\ud800", "é" * 5000]
 FUNCTIONS = ("export", "make_dot", "load", "why", "check", "record", "attach", "mark")
-ANY = {"note", "progress", "source", "force", "saved", "ancestors", "show_attrs", "show_saved"}
+ANY = {"note", "progress", "source", "saved", "ancestors", "show_attrs", "show_saved"}
 """Whatever is given for these means yes or no, or is called."""
 KNOWN = [
     (name, argument)
@@ -86,3 +88,31 @@ def test_an_argument_is_refused_by_its_name_and_nothing_is_written(argument, giv
 def test_a_name_of_a_moment_is_a_text():
     with pytest.raises(GvizError, match=r"^name cannot be 3"):
         gviz.mark(3)
+
+
+@pytest.mark.parametrize("given", ["no", 1, None, torch.ones(2)])
+def test_only_yes_writes_over_a_file(given, trace):
+    for write in (lambda: gviz.export(trace, trace, force=given), lambda: gviz.record(trace, force=given)):
+        with pytest.raises(GvizError, match="force cannot be"):
+            write()
+    assert len(gviz.load(trace))
+
+
+@pytest.mark.parametrize(
+    ("look", "given", "hint"),
+    [
+        (arguments.at_least_0, float("inf"), "finite"),
+        (arguments.place, 1.5, "a text, or the number of a node"),
+        (arguments.place, -1, "a text, or the number of a node"),
+        (arguments.text, "\ud800", "surrogate"),
+        (arguments.text, b"x", "a text"),
+    ],
+)
+def test_the_hint_is_true_of_what_was_refused(look, given, hint):
+    with pytest.raises(GvizError) as raised:
+        look("it", given)
+    assert hint in raised.value.hint
+
+
+def test_a_number_of_numpy_is_a_number():
+    assert arguments.place("node", np.int64(3)) == "3" == arguments.place("node", "3")

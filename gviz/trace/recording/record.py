@@ -267,7 +267,9 @@ def record(
     if _program is not None and emit.channel is _program.channel:
         return Within(_program)
     given = new_trace(sys.argv[0]) if path is None else Path(arguments.new_path("path", path))
-    return recording_to(given, kept, force=force, framework=arguments.text("framework", framework))
+    return recording_to(
+        given, kept, force=arguments.flag("force", force), framework=arguments.text("framework", framework)
+    )
 
 
 def recording_to(path: Path, kept: Kept, *, force: bool, framework: str = OWN) -> Recording:
