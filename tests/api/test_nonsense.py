@@ -91,10 +91,13 @@ def test_a_name_of_a_moment_is_a_text():
 
 
 @pytest.mark.parametrize("given", ["no", 1, None, torch.ones(2)])
-def test_only_yes_writes_over_a_file(given, trace):
-    for write in (lambda: gviz.export(trace, trace, force=given), lambda: gviz.record(trace, force=given)):
+def test_only_yes_writes_over_a_file(given, trace, tmp_path):
+    picture = tmp_path / "x.txt"
+    picture.write_text("mine")
+    for write in (lambda: gviz.export(trace, picture, force=given), lambda: gviz.record(trace, force=given)):
         with pytest.raises(GvizError, match="force cannot be"):
             write()
+    assert picture.read_text() == "mine"
     assert len(gviz.load(trace))
 
 
