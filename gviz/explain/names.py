@@ -144,6 +144,24 @@ def _run_again(timeline: Timeline, end: int) -> bool:
     return not before
 
 
+def made_in(timeline: Timeline, info: NodeInfo) -> str:
+    """In which iteration a node was made, or that it was before the loop: ``from iteration 2``."""
+    if info.iteration == 0 and info.born < timeline.once(_loop_began, 0):
+        return "made before the loop"
+    return f"from {iteration_called(timeline)} {info.iteration + 1}"
+
+
+def _loop_began(timeline: Timeline, _: int) -> int:
+    """The first node made where the second iteration makes its own, too; 0 where nothing is repeated, or not known."""
+    if timeline.dropped.events or len(timeline.iterations) == 1:
+        return 0
+    first, second = timeline.iterations[:2]
+    new = [node for node in timeline.nodes_of(second) if timeline.born(node) >= second.start]
+    again = {info.created.stack for info in map(timeline.info, new[:_LOOKED_AT]) if info.frames}
+    infos = map(timeline.info, timeline.nodes_of(first))
+    return next((info.born for info in infos if info.created.stack in again), 0)
+
+
 def label_at(timeline: Timeline, node: int) -> str:
     """A node and the line that made it: ``#4 b = Mul at demo.py:4``."""
     info = timeline.info(node)

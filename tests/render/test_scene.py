@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+from recording import events_of
 from render.logs import LOGS, Script, recurrent, two_shares, value
 from stories import late
 
+import gviz.engine as torch
 from gviz import events as e
 from gviz.explain.happening import sentence
 from gviz.render.forms.text import text
 from gviz.render.scene import Options, scene, structure
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 
 
 def at(script, n=None, **options):
@@ -222,7 +226,7 @@ def test_an_older_node_is_a_box_without_inputs():
     script.op("sin", (3,), 0.5, "late")
     drawn = at(script)
     assert [b.title for b in drawn.boxes] == ["a = Mul #3", "late = Sin #6"]
-    assert rows(drawn, "n3")[-1] == "from iteration 1"
+    assert rows(drawn, "n3")[-1] == "from graph 1"
     assert [(line.source, line.target) for line in drawn.edges if line.kind == "forward"] == [("n3", "n6")]
 
 
@@ -287,3 +291,25 @@ def test_the_unknown_input_of_a_graph_made_before_the_recording_has_no_box():
             drawn = scene(shape, timeline, timeline.at(n), tooltips=True)
             assert 0 not in {box.node for box in drawn.boxes}
             assert text(drawn)
+
+
+def made_before_a_loop():
+    x = torch.tensor(2.0)
+    y = x * 3 + 1
+    w = torch.tensor(1.0, requires_grad=True)
+    for number in range(3):
+        kept = w * 5 if number == 0 else kept.detach()  # noqa: F821
+        loss = (w * x - y) ** 2 + kept * 0
+        loss.backward()
+
+
+def test_what_was_made_before_the_loop_says_so_and_what_was_in_it_says_where():
+    timeline = Timeline(MemoryLog(events_of(made_before_a_loop)))
+    second = timeline.iterations[1]
+    shape = structure(timeline, second)
+    drawn = scene(shape, timeline, timeline.at(second.end))
+    said = {b.title: row.text for b in drawn.boxes for row in b.rows if row.text.startswith(("made ", "from "))}
+    assert {title.split(" ")[0]: text for title, text in said.items()} == {
+        "y": "made before the loop",
+        "kept": "from iteration 1",
+    }

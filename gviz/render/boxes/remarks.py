@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gviz.events import NodeCreated, StorageWritten
-from gviz.explain.names import why_untracked
+from gviz.explain.names import made_in, why_untracked
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -15,7 +15,7 @@ def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
     if info.created.during[0]:
         return f"made in pass {info.created.during[0]}"
     if info.iteration != iteration.index:
-        return f"from iteration {info.iteration + 1}"
+        return made_in(timeline, info)
     if info.created.untracked:
         return why_untracked(info.created, brief=True)
     return "written in place" if writes_in_place(timeline, info.created) else ""
