@@ -6,20 +6,19 @@ said so, a function of the program's or a hook that changed a gradient, is refus
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gviz import emit
 from gviz import events as e
 from gviz.engine.identify import VIEW, attributes_of, recorded_operation
 from gviz.engine.op import Op
-from gviz.engine.tensor import new_tensor
+from gviz.engine.tensor import Tensor
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, file_line
 from gviz.trace.state import NodeInfo
@@ -28,30 +27,14 @@ from gviz.values import Array, Value
 from gviz.whatif import operations
 from gviz.whatif.foreign import in_engine_terms
 from gviz.whatif.functions import ENGINE
-from gviz.whatif.wording import gives, wordings
+from gviz.whatif.literals import literal, number
+from gviz.whatif.tried import IMPORTS, SAME, TAKEN, Tried, trying
+from gviz.whatif.wording import wordings
 
 MOST_ELEMENTS = 20_000
 """So many numbers a script holds at most."""
 
-_HEAD = '''\
-"""{what}, again: written by gviz, for PyTorch or gviz alone."""
-
-from math import inf, nan
-
-try:
-    import torch
-except ImportError:
-    import gviz.engine as torch
-
-
-def same(name, given, recorded):
-    close = given is not None and torch.allclose(given.detach(), recorded, rtol=1e-4, atol=1e-6, equal_nan=True)
-    print(f"{{name}} {{'is as recorded' if close else f'is {{given}}, recorded: {{recorded}}'}}")
-    return close
-
-
-'''
-_TAKEN = {"torch", "inf", "nan", "same", "results"}
+_TITLE = "What a recorded program computed for {}, again: written by gviz, for PyTorch or gviz alone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +54,42 @@ def script(timeline: Timeline, n: int, node: int) -> str:
     passes = _passes(timeline, n, node)
     roots = [root for one in passes for root, _ in one.event.roots]
     infos = _made_from(timeline, [node, *roots])
+    if not _is_run(timeline.info(node)) and not any(one.end for one in passes):
+        raise _refusal(timeline.info(node), "nothing was computed for it up to here: its number is all there is")
     first = min((info.born for info in infos if _is_run(info)), default=n + 1)
-    writing = _Writing(timeline, first - 1)
     last = max([one.end or n for one in passes] + [infos[-1].born])
     _refuse_writes(timeline, infos, first, last)
-    with emit.silence():
+    writing = _Writing(timeline, first - 1, _names(infos))
+    with trying():
         for info in infos:
             writing.run(info) if _is_run(info) else writing.enter(info)
-    for one in passes:
-        writing.backward(one, [info for info in infos if not _is_run(info)])
-    writing.compare(node, passes)
-    return (
-        _HEAD.format(what=f"What a recorded program computed for {writing.names[node]}")
-        + "\n".join(writing.lines)
-        + "\n"
-    )
+        for one in passes:
+            writing.backward(one, [info for info in infos if not _is_run(info)])
+        writing.compare(node, passes)
+    title = f'"""{_TITLE.format(writing.names[node])}"""'
+    return "\n".join([title, "", IMPORTS, "", SAME, "", *writing.tried.lines, "raise SystemExit(not all(results))", ""])
+
+
+def _names(infos: Iterable[NodeInfo]) -> dict[int, str]:
+    """What each node is called: as in the program, where that is a name that nothing else of the script has."""
+    wanted = {info.node: _identifier(info.name) for info in infos}
+    taken = TAKEN.union(dir(builtins))
+    names: dict[int, str] = {}
+    for node, name in wanted.items():
+        if not name or name in taken:
+            name = f"{name or 'v'}_{node}"
+            while name in taken or name in wanted.values():
+                name += "_"
+        names[node] = name
+        taken |= {name}
+    return names
+
+
+def _identifier(name: str) -> str:
+    """A name of a program as one of the script, empty if it is none."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    plain = f"t{plain}" if plain[:1].isdigit() else plain
+    return plain if plain.isidentifier() and not keyword.iskeyword(plain) else ""
 
 
 def _is_run(info: NodeInfo) -> bool:
@@ -99,11 +103,21 @@ def _made_from(timeline: Timeline, nodes: Iterable[int]) -> list[NodeInfo]:
     todo = [*nodes]
     while todo:
         if (node := todo.pop()) not in found:
-            if not node:
-                raise GvizError("an input of an operation is not known", exit_code=2)
             info = found[node] = timeline.info(node)
-            todo += [source for source, _ in info.created.inputs] if _is_run(info) else []
+            todo += _sources(info) if _is_run(info) else []
     return sorted(found.values(), key=lambda info: (info.born, info.node))
+
+
+def _sources(info: NodeInfo) -> list[int]:
+    """The nodes that an operation took its operands from."""
+    sources = [source for source, _ in info.created.inputs]
+    if 0 in sources:
+        slots = [*info.op.slots, *map(str, range(len(info.op.slots), len(sources)))]
+        unknown = slots[sources.index(0)]
+        raise _refusal(
+            info, f"its operand {unknown} was not recorded: it was made inside of an operation, or is a number"
+        )
+    return sources
 
 
 def _passes(timeline: Timeline, n: int, node: int) -> list[_Pass]:
@@ -141,39 +155,36 @@ class _Writing:
 
     timeline: Timeline
     start: int
-    lines: list[str] = field(default_factory=list)
-    names: dict[int, str] = field(default_factory=dict)
-    _tensors: dict[int, list[Any]] = field(default_factory=dict)
+    names: dict[int, str]
+    tried: Tried = field(default_factory=Tried)
+    _refs: dict[int, list[str]] = field(default_factory=dict)
     _elements: int = 0
 
     def enter(self, info: NodeInfo) -> None:
         """A leaf, a constant, or what autograd did not follow."""
         at = max(self.start, info.born)
         values = [self.timeline.held(info.node, nr, at) for nr in range(len(info.created.outputs))]
-        arrays = [self._array(info, value) for value in values]
         if dict(info.created.attrs).get("number"):
-            self._tensors[info.node] = [arrays[0].item()]
-            self.names[info.node] = str(arrays[0][()])
+            self._refs[info.node] = [number(self._array(info, values[0]))]
             return
         grad = info.created.kind != "op" and info.created.requires_grad
-        self._tensors[info.node] = [new_tensor(np.array(array)).requires_grad_(grad) for array in arrays]
-        written = [self._literal(*pair, requires_grad=grad) for pair in zip(arrays, values, strict=True)]
-        self._assign(info, written[0] if len(written) == 1 else f"({', '.join(written)})")
+        written = [self._literal(info, value, requires_grad=grad) for value in values]
+        text = written[0] if len(written) == 1 else f"({', '.join(written)})"
+        self.tried.assign(self.names[info.node], text, _place(info))
+        self._refer(info)
 
     def run(self, info: NodeInfo) -> None:
         """An operation."""
         op, created = self._operation(info)
-        if any(nr >= len(self._tensors[node]) for node, nr in created.inputs):
+        if any(nr >= len(self._refs[node]) for node, nr in created.inputs):
             raise _refusal(info, "it uses a result that PyTorch gives to nobody")
-        operands = [self._tensors[node][nr] for node, nr in created.inputs]
-        known = {id(self._tensors[node][nr]): self._ref(node, nr) for node, nr in created.inputs}
+        operands = [self._refs[node][nr] for node, nr in created.inputs]
         recorded = [None if one.value is None else self.timeline.array(one.value) for one in created.outputs]
-        exactly = self.timeline.framework == ENGINE
-        for wording in wordings(op, attributes_of(op, created.attrs), operands):
-            made = gives(wording, recorded, exactly=exactly)
-            if made is not None:
-                self._tensors[info.node] = list(made)
-                self._assign(info, wording.text(known))
+        for text in wordings(op, attributes_of(op, created.attrs), operands):
+            made = self.tried.result_or_none(text)
+            if made is not None and _gives(made, recorded, exactly=self.timeline.framework == ENGINE):
+                self.tried.bind(self.names[info.node], text, made, _place(info))
+                self._refer(info)
                 return
         raise _refusal(info, f"there is no line of PyTorch for {info.op.name} that gives what was recorded")
 
@@ -182,34 +193,46 @@ class _Writing:
         event = one.event
         if event.inputs or len(event.roots) != 1:
             raise _refusal(self.timeline.info(event.roots[0][0]), "a pass was asked for some gradients, or began twice")
+        self.tried.lines.append("")
         for info in leaves:
-            state = self.timeline.at(one.n).state(info.node)
-            grad = state.outputs[0].grad if state is not None and info.created.requires_grad else None
-            if grad is not None:
-                self.lines.append(f"{self.names[info.node]}.grad = {self._literal(self._array(info, grad), grad)}")
-        given = (
-            [] if self._is_one(event.seeds[0]) else [self._literal(self._array(None, event.seeds[0]), event.seeds[0])]
-        )
+            self._set_gradient(info, one.n)
+        given = [] if self._is_one(event.seeds[0]) else [self._literal(None, event.seeds[0])]
         given += ["create_graph=True"] if event.create_graph else ["retain_graph=True"] if event.retain_graph else []
-        self.lines += ["", f"{self._ref(*event.roots[0])}.backward({', '.join(given)})"]
+        root, nr = event.roots[0]
+        self.tried.do(f"{self._refs[root][nr]}.backward({', '.join(given)})")
 
     def compare(self, node: int, passes: Sequence[_Pass]) -> None:
         """Hold the numbers against the recorded ones."""
-        info = self.timeline.info(node)
-        pairs = []
-        for nr, output in enumerate(info.created.outputs[: len(self._tensors[node])] if _is_run(info) else ()):
-            pairs.append((self._ref(node, nr), self._literal(self._array(info, output.value), output.value)))
+        info, pairs = self.timeline.info(node), []
+        for ref, output in zip(self._refs[node], info.created.outputs, strict=False) if _is_run(info) else ():
+            pairs.append((ref, self._literal(info, output.value)))
         if passes and passes[-1].end:
-            moment = self.timeline.at(passes[-1].end)
-            for leaf in [made for made in self.names if self.timeline.info(made).created.kind != "op"]:
-                state = moment.state(leaf)
-                grad = state.outputs[0].grad if state is not None else None
+            for leaf in map(self.timeline.info, self._refs):
+                grad = self._recorded_gradient(leaf, passes[-1].end)
                 if grad is not None:
-                    array = self._array(self.timeline.info(leaf), grad)
-                    pairs.append((f"{self.names[leaf]}.grad", self._literal(array, grad)))
-        self.lines += ["", "results = ["]
-        self.lines += [f'    same("{name}", {name}, {literal}),' for name, literal in pairs]
-        self.lines += ["]", "raise SystemExit(not all(results))"]
+                    pairs.append((f"{self.names[leaf.node]}.grad", self._literal(leaf, grad)))
+        self.tried.lines.append("")
+        said = [f'    same("{name}", {name}, {text}),' for name, text in pairs]
+        self.tried.do("\n".join(["results = [", *said, "]"]))
+        if not all(self.tried["results"]):
+            differing = next(
+                line for line, fits in zip(self.tried.said, self.tried["results"], strict=True) if not fits
+            )
+            raise _refusal(info, f"run again, {clipped(differing, 200)}")
+
+    def _set_gradient(self, info: NodeInfo, n: int) -> None:
+        """Let a leaf have the gradient that it had at that moment."""
+        grad, name = self._recorded_gradient(info, n), self.names[info.node]
+        if grad is not None:
+            self.tried.do(f"{name}.grad = {self._literal(info, grad)}")
+        elif info.created.requires_grad and self.tried[name].grad is not None:
+            self.tried.do(f"{name}.grad = None")
+
+    def _recorded_gradient(self, info: NodeInfo, n: int) -> Value | None:
+        """The ``.grad`` of a leaf at a moment."""
+        state = self.timeline.at(n).state(info.node)
+        is_leaf = info.created.kind != "op" and info.created.requires_grad
+        return state.outputs[0].grad if state is not None and is_leaf else None
 
     def _operation(self, info: NodeInfo) -> tuple[Op, e.NodeCreated]:
         attrs = dict(info.created.attrs)
@@ -224,45 +247,53 @@ class _Writing:
             raise _refusal(info, f"{info.op.name} is no operation of gviz's engine")
         return found
 
-    def _assign(self, info: NodeInfo, text: str) -> None:
-        self.names[info.node] = name = self._name(info)
-        where = f"  # {file_line(info.frames[0].path, info.frames[0].line)}" if info.frames else ""
-        self.lines.append(f"{name} = {text}{where if chr(10) not in text else ''}")
-
-    def _name(self, info: NodeInfo) -> str:
-        name = re.sub(r"\W", "_", info.name, flags=re.ASCII)
-        name = f"t{name}" if name[:1].isdigit() else name
-        taken = _TAKEN.union(self.names.values())
-        fits = name.isidentifier() and not keyword.iskeyword(name)
-        return name if fits and name not in taken else f"{name if fits else 'v'}_{info.node}"
-
-    def _ref(self, node: int, nr: int) -> str:
-        several = len(self._tensors[node]) > 1
-        return f"{self.names[node]}[{nr}]" if several else self.names[node]
+    def _refer(self, info: NodeInfo) -> None:
+        """Note how what the node gave is written."""
+        name = self.names[info.node]
+        made = self.tried[name]
+        several = isinstance(made, tuple | list)
+        self._refs[info.node] = [f"{name}[{nr}]" for nr in range(len(made))] if several else [name]
 
     def _array(self, info: NodeInfo | None, value: Value | None) -> Array:
+        what = "a seed" if info is None else f"#{info.node} {clipped(info.title, 40)}"
         array = None if value is None else self.timeline.array(value)
         if array is None:
-            name = "a seed" if info is None else f"#{info.node} {clipped(info.title, 40)}"
             hint = "record with --values BYTES to keep larger arrays"
-            raise GvizError(f"the numbers of {name} were not stored", hint=hint, exit_code=2)
+            raise GvizError(f"the numbers of {what} were not stored", hint=hint, exit_code=2)
+        if array.dtype.kind == "c":
+            raise GvizError(f"no script is written of complex numbers, as {what} holds them", exit_code=2)
         self._elements += array.size
         if self._elements > MOST_ELEMENTS:
             raise GvizError(f"the script would hold more than {MOST_ELEMENTS:,} numbers", exit_code=2)
         return array
 
-    def _literal(self, array: Array, value: Value | None, *, requires_grad: bool = False) -> str:
-        dtype = "float32" if value is None else value.dtype
-        more = "" if dtype in ("float32", "int64", "bool") and array.size else f", dtype=torch.{dtype}"
-        more += ", requires_grad=True" if requires_grad else ""
-        text = f"torch.tensor({_numbers(array)}{more})"
-        return text if len(text) < 100 else "\n    ".join(textwrap.wrap(text, 110, break_long_words=False))
+    def _literal(self, info: NodeInfo | None, value: Value | None, *, requires_grad: bool = False) -> str:
+        array = self._array(info, value)
+        return literal(array, "float32" if value is None else value.dtype, requires_grad=requires_grad)
 
     def _is_one(self, seed: Value) -> bool:
         array = self._array(None, seed)
         return not array.ndim and bool(array == 1)
 
 
-def _numbers(array: Array) -> str:
-    """Elements with the digits that tell them from all others of their dtype."""
-    return f"[{', '.join(_numbers(part) for part in array)}]" if array.ndim else str(array[()])
+def _place(info: NodeInfo) -> str:
+    return file_line(info.frames[0].path, info.frames[0].line) if info.frames else ""
+
+
+def _gives(made: Any, recorded: Sequence[Array | None], *, exactly: bool) -> bool:
+    """Whether what an expression gave is what was recorded; a function may keep some of it to itself."""
+    tensors = made if isinstance(made, tuple | list) else [made]
+    if len(tensors) > len(recorded) or not all(isinstance(tensor, Tensor) for tensor in tensors):
+        return False
+    pairs = [(tensor.detach().numpy(), array) for tensor, array in zip(tensors, recorded, strict=False)]
+    return all(array is not None and _same(mine, array, exactly=exactly) for mine, array in pairs)
+
+
+def _same(mine: Array, recorded: Array, *, exactly: bool) -> bool:
+    if mine.shape != recorded.shape or mine.dtype != recorded.dtype:
+        return False
+    if exactly or mine.dtype.kind != "f":
+        return np.array_equal(mine, recorded, equal_nan=mine.dtype.kind == "f")
+    part = float(np.finfo(recorded.dtype).eps) ** 0.5
+    largest = float(np.abs(recorded).max(initial=0.0, where=np.isfinite(recorded)))
+    return bool(np.allclose(mine, recorded, rtol=part, atol=part * largest / 10, equal_nan=True))

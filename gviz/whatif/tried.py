@@ -1,0 +1,102 @@
+"""A script in progress, each statement of which is carried out as soon as it is written: its text, by gviz's engine.
+
+No text of a recording is carried out: its names are identifiers that mean nothing to Python, its numbers are numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf, isfinite, nan
+from typing import Any
+
+import gviz.engine as torch
+from gviz import emit
+from gviz.engine.modes import enable_grad
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+
+IMPORTS = """\
+from math import inf, isfinite, nan
+
+try:
+    import torch
+except ImportError:
+    import gviz.engine as torch
+"""
+SAME = """\
+def same(name, given, recorded):
+    part = torch.finfo(recorded.dtype).eps ** 0.5 if recorded.is_floating_point() else 0.0
+    largest = max([abs(number) for number in recorded.flatten().tolist() if isfinite(number)], default=0.0)
+    close = given is not None and (given.shape, given.dtype) == (recorded.shape, recorded.dtype)
+    close = close and torch.allclose(
+        given.detach().double(), recorded.double(), rtol=part, atol=part * largest / 10, equal_nan=True
+    )
+    print(f"{name} {'is as recorded' if close else f'is {given}, recorded: {recorded}'}")
+    return close
+"""
+TAKEN = frozenset({"torch", "inf", "isfinite", "nan", "same", "results", "__builtins__"})
+"""Names that mean something to a script, besides those of Python."""
+
+
+class Tried:
+    """Statements, and what each name is after them."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.said: list[str] = []
+        builtins = {"abs": abs, "max": max, "print": self.said.append}
+        self._names = {"torch": torch, "inf": inf, "nan": nan, "isfinite": isfinite, "__builtins__": builtins}
+        exec(SAME, self._names)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._names[name]
+
+    def assign(self, name: str, text: str, note: str = "") -> None:
+        """Write and carry out an assignment; GvizError if the engine refuses it."""
+        self.bind(name, text, self.result(text), note)
+
+    def bind(self, name: str, text: str, made: Any, note: str = "") -> None:
+        """Write an assignment of what `text` gave already."""
+        self._names[name] = made
+        self.lines.append(f"{name} = {text}{f'  # {note}' if note and chr(10) not in text else ''}")
+
+    def do(self, statement: str) -> None:
+        """Write and carry out a statement; GvizError if the engine refuses it."""
+        with _refusing(statement):
+            exec(statement, self._names)
+        self.lines.append(statement)
+
+    def result(self, text: str) -> Any:
+        """What an expression gives now; GvizError if the engine refuses it."""
+        with _refusing(text):
+            return eval(text, self._names)
+
+    def result_or_none(self, text: str) -> Any:
+        """What an expression gives now, None if the engine refuses it."""
+        try:
+            return self.result(text)
+        except GvizError:
+            return None
+
+
+@contextmanager
+def trying() -> Iterator[None]:
+    """Leave no trace of what is tried: no events, warnings or used up random numbers."""
+    state = torch.get_rng_state()
+    try:
+        with emit.silence(), enable_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.set_rng_state(state)
+
+
+@contextmanager
+def _refusing(text: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # whatever the engine raises is why there is no such script
+        why = f"{clipped(text, 60)}: {clipped(str(error), 200)}"
+        raise GvizError("no script gives this moment again", why=why, exit_code=2) from error
