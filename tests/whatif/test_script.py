@@ -1,11 +1,10 @@
 """A moment as a script: run alone it gives what was recorded, and says where it does not."""
 
-import contextlib
-import io
 import re
 
 import pytest
 from recording import events_of
+from whatif.scripts import run
 
 import gviz.engine as torch
 from gviz.engine import nn
@@ -13,6 +12,7 @@ from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.whatif.script import script
+from gviz.whatif.tried import SAME
 from gviz.words.names import NamedNodes
 
 
@@ -55,14 +55,6 @@ PROGRAMS = (product, parts, accumulating, net)
 
 def recorded(program):
     return Timeline(MemoryLog(events_of(program)))
-
-
-def run(text, package):
-    """How the script ends, and what it says."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as end:
-        exec(compile(text.replace("import torch\n", f"import {package} as torch\n"), "script.py", "exec"), {})
-    return end.value.code, said.getvalue()
 
 
 def tracked(timeline, iteration):
@@ -148,3 +140,136 @@ def test_numbers_that_were_not_stored_are_missed():
     timeline = recorded(large)
     with pytest.raises(GvizError, match="were not stored"):
         script(timeline, len(timeline), 1)
+
+
+def negative_base():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    small = (-1e-4) ** x
+    ((-2.0) ** x + small).sum().backward()
+
+
+def shadowing():
+    all = torch.tensor([1.0, 2.0], requires_grad=True)
+    print = all * 3
+    SystemExit = (all * print).sum()
+    SystemExit.backward()
+
+
+def names_as_if_given():
+    v_2 = torch.tensor([1.0, 2.0], requires_grad=True)
+    total = (v_2 * v_2).sum()
+    total.backward()
+
+
+def reset_between_passes():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    x.grad = None
+    y.backward()
+
+
+def flipped():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    x.flip(0).backward(torch.tensor([1.0, 3.0]))
+
+
+def without_elements():
+    x = torch.ones(0, 3, requires_grad=True)
+    (x @ torch.ones(3, 2)).sum().backward()
+
+
+def one_part():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (part,) = x.split(5)
+    part.sum().backward()
+
+
+def nearly_zero():
+    x = torch.tensor([0.1, 0.7, -2.3], requires_grad=True)
+    torch.softmax(x, 0).sum().backward()
+
+
+ODD = (
+    negative_base,
+    shadowing,
+    names_as_if_given,
+    reset_between_passes,
+    flipped,
+    without_elements,
+    one_part,
+    nearly_zero,
+)
+
+
+@pytest.mark.parametrize("program", ODD)
+@pytest.mark.parametrize("package", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+def test_odd_programs_come_out_as_recorded(program, package):
+    timeline = recorded(program)
+    for node in tracked(timeline, timeline.iterations[-1]):
+        code, said = run(script(timeline, len(timeline), node), package)
+        assert not code, said
+        assert "recorded" in said
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("-1e-08", "1e-08"), ("torch.empty((0, 3))", "torch.empty((0,))"), ("nan", "1.0")]
+)
+def test_what_differs_is_no_more_called_the_same(right, wrong):
+    names = {}
+    exec("from math import inf, isfinite, nan\nimport gviz.engine as torch\n" + SAME, names)
+    ours, other = (
+        eval(text if "(" in text else f"torch.tensor([{text}, 2e-8], dtype=torch.float64)", names)
+        for text in (right, wrong)
+    )
+    assert names["same"]("x", ours, ours)
+    assert not names["same"]("x", other, ours)
+
+
+def test_a_node_that_nothing_was_computed_for_is_refused():
+    timeline = recorded(product)
+    with pytest.raises(GvizError, match=r"#1 x again") as refusal:
+        script(timeline, timeline.info(1).born, 1)
+    assert "nothing was computed" in refusal.value.why
+
+
+def test_what_the_engine_raises_is_a_refusal_with_its_cause(monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("no such tensors here")
+
+    timeline = recorded(product)
+    monkeypatch.setattr(torch, "tensor", broken)
+    with pytest.raises(GvizError) as refusal:
+        script(timeline, len(timeline), 3)
+    assert "no such tensors here" in refusal.value.why
+
+
+@pytest.mark.torch
+def test_complex_numbers_and_unknown_operands_are_refused_with_their_node(tmp_path):
+    import torch as real
+
+    import gviz
+
+    path = tmp_path / "odd.gviz"
+    with gviz.record(path):
+        z = real.tensor([1 + 1j, 2.0], requires_grad=True)
+        (z * z).abs().sum().backward()
+        x = real.tensor([1.0, 2.0], requires_grad=True)
+        ((-2.0) ** x).sum().backward()
+    timeline = gviz.load(path)
+    said = []
+    for node in timeline.nodes:
+        with pytest.raises(GvizError) as refusal:
+            script(timeline, len(timeline), node)
+        said.append(f"{refusal.value} {refusal.value.why}")
+    assert any("complex numbers, as #1" in one for one in said)
+    assert any(re.search(r"#\d+ pow.* again .*operand self was not recorded", one) for one in said)
+
+
+def test_random_numbers_of_the_program_are_left_alone():
+    timeline = recorded(net)
+    torch.manual_seed(3)
+    expected = torch.rand(2).tolist()
+    torch.manual_seed(3)
+    script(timeline, len(timeline), max(tracked(timeline, timeline.iterations[-1])))
+    assert torch.rand(2).tolist() == expected
