@@ -13,6 +13,7 @@ from gviz.explain.bad_number_fixes import fix
 from gviz.explain.contributions import arrived, sent_by
 from gviz.explain.finding import Finding
 from gviz.explain.grad_writes import bad_beside
+from gviz.explain.meeting import met
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.substitute import word
 from gviz.explain.trouble import line_text
@@ -225,7 +226,7 @@ def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int,
         return where, part.source, part.seq
     if aspect == "grad" or before[1] == node:
         return f"the {'.grad' if aspect == 'grad' else 'update'} of {label(timeline, node)}", node, n
-    how = computation(timeline, node).text
+    how = ": ".join(filter(None, (computation(timeline, node).text, met(timeline, node))))
     return f"{label_at(timeline, node)}{f': {how}' if how else ''}", node, timeline.info(node).born
 
 

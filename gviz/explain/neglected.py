@@ -13,6 +13,9 @@ from gviz.plain_text import clipped, shown
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
+_PASSES = 3
+"""So many passes over a parameter are there to train it, and not to look at its gradient."""
+
 
 @dataclass(frozen=True, slots=True)
 class Steps:
@@ -116,8 +119,8 @@ def _updates(timeline: Timeline, node: int) -> list[NodeInfo]:
 
 
 def _never_stepped(timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]]) -> Finding | None:
-    if info.created.kind != "parameter":
-        return None  # a tensor of its own may be there to look at its gradient
+    if info.created.kind != "parameter" or len(added) < _PASSES:
+        return None  # it may be there to look at its gradient
     text = f"{label(timeline, info.node)} got gradients in {len(added)} passes, and nothing has ever updated it"
     fix = "optimizer.step() after backward(), if it is to learn"
     return Finding("never-stepped", text, added[0][0], info.node, (), fix, innermost(info), suspected=True)

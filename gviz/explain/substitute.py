@@ -50,7 +50,7 @@ def word(value: Value | None, name: str) -> str:
     """How a value reads inside a formula: its number, its few elements, else its name and shape."""
     if value is None:
         return name
-    return short(value).removeprefix("! ") if is_small(value) else f"{name} {shape_text(value.shape)}"
+    return short(value).removeprefix("! ") if is_small(value) else f"{name} {shape_text(value.shape)}".lstrip()
 
 
 def named_word(value: Value | None, name: str) -> str:

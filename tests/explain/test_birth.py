@@ -89,3 +89,14 @@ def test_the_advice_is_about_what_happened(operation, numbers, says, tmp_path):
     with record(tmp_path / "run.gviz"):
         operation(torch.tensor(numbers, requires_grad=True)).sum().backward()
     assert says in answers(load(tmp_path / "run.gviz"), None)[0].fix
+
+
+@ENGINES
+def test_a_loss_that_was_nan_before_is_explained_by_its_first(engine):
+    timeline, found = asked("nan_since", engine, "loss")
+    (checked,) = check(timeline)
+    assert (found.event, found.text) == (checked.finding.event, checked.finding.text)
+    first, became = found.parts[:2]
+    assert "is nan each time since iteration 2; the first is #" in first.text
+    assert timeline.info(first.node).name == "loss"
+    assert became.text.endswith(": 0 * -inf in 2 of 3 elements")

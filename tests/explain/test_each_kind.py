@@ -341,3 +341,24 @@ def test_what_was_not_stored_is_said():
     timeline = recorded(program)
     parts = why(timeline, timeline.at(len(timeline)), 1, "grad").parts
     assert any("--values" in part.text for part in parts)
+
+
+def nan_into_a_loss():
+    w = torch.ones(2, requires_grad=True)
+    (w * 2).sum().backward()
+    (torch.log(w - 1) * 0).sum().backward()
+    return w
+
+
+@pytest.mark.parametrize(
+    ("growing", "says"), [(True, "the program stands before"), (False, "the recording ends before")]
+)
+def test_what_becomes_of_a_nan_is_not_known_before_its_pass(growing, says):
+    events = events_of(nan_into_a_loss)
+    whole = Timeline(MemoryLog(events))
+    timeline = Timeline(MemoryLog(events[: events.index(whole.event(whole.first_bad())) + 1]))
+    timeline.growing = growing
+    (one,) = check(timeline)
+    assert (one.level, one.finding.kind) == ("suspicion", "nan-born")
+    assert says in told(one)
+    assert "stopped" not in told(one)

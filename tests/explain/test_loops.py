@@ -182,3 +182,12 @@ def test_an_optimizer_of_a_model_that_was_built_anew_holds_others(engine):
     (answer,) = answers(timeline, "weight.grad")
     assert rows(answer)[1].endswith("gets a gradient, but no optimizer holds it")
     assert answer.fix.startswith("make the optimizer after the model")
+
+
+@on_both_engines
+def test_what_was_made_once_is_not_to_be_detached_but_to_be_the_leaf(engine):
+    found = check(recorded("loops", "made_once", engine))
+    (error,) = [one.finding for one in found if one.level == "error"]
+    assert (error.kind, error.where) == ("second-backward", place("made_once"))
+    assert error.fix.endswith("make it the leaf itself: requires_grad last, w = (...).requires_grad_()")
+    assert not any("detach" in text or "retain_grad" in text for one in found for text in rows(one.finding))

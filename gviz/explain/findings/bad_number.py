@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 
 from gviz.events import BackwardStarted, GradAccumulated, GradFlowed
 from gviz.explain.bad_number_fixes import MASKING
 from gviz.explain.birth import Place, followed
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
+from gviz.explain.names import innermost, iteration_called, label
 from gviz.explain.survey import Survey
 from gviz.numbers import bad_text
 from gviz.trace.timeline import Timeline
@@ -22,7 +25,35 @@ def bad_value(asked: Question) -> Finding | None:
     """
     if asked.topic == "sent":
         return _sent(asked)
-    return followed(asked.timeline, ("value", asked.node, asked.moment.n))
+    first = _first_in_a_row(asked)
+    if first == asked.node:
+        return followed(asked.timeline, ("value", asked.node, asked.moment.n))
+    found = followed(asked.timeline, ("value", first, asked.timeline.born(first)))
+    return replace(found, parts=(_since(asked, first), *found.parts))
+
+
+def _first_in_a_row(asked: Question) -> int:
+    """The first of those that the line of a node made bad, time after time up to this node."""
+    timeline, origins, place = asked.timeline, asked.timeline.origins, asked.timeline.place_of(asked.node)
+    if asked.info.created.kind != "op" or not asked.info.created.stack:
+        return asked.node
+    same = (origins.stack[:place] == origins.stack[place]) & (origins.op[:place] == origins.op[place])
+    first = asked.node
+    for earlier in reversed(same.nonzero()[0].tolist()):
+        outputs = timeline.info(timeline.nodes[earlier]).created.outputs
+        if not any(bad_text(output.value) for output in outputs):
+            break
+        first = timeline.nodes[earlier]
+    return first
+
+
+def _since(asked: Question, first: int) -> Finding:
+    timeline, born = asked.timeline, asked.timeline.born(first)
+    nth = bisect_right(timeline.iterations, born, key=attrgetter("start"))
+    bad = "nan" if "nan" in bad_text(asked.output.value) else "inf"
+    when = f"{iteration_called(timeline)} {nth}" if len(timeline.iterations) > 1 else label(timeline, first)
+    text = f"{label(timeline, asked.node)} is {bad} each time since {when}; the first is #{first}"
+    return Finding("since", text, born, first, at=innermost(timeline.info(first)))
 
 
 def bad_gradient(asked: Question) -> Finding:
@@ -46,8 +77,16 @@ def found(survey: Survey) -> Iterator[Finding]:
     elif seq:
         stopped = followed(timeline, _place_of(timeline, seq))
         if not _is_a_mask(timeline, stopped.node):
-            healed = Finding("healed", "it reached no loss and no .grad: something on the way has stopped it")
-            yield replace(stopped, parts=(*stopped.parts, healed), suspected=bool(survey.passes))
+            came_to = Finding("healed", _came_to(survey, stopped.event))
+            yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
+
+
+def _came_to(survey: Survey, born: int) -> str:
+    """What has become of a bad number that was born by an event, as far as that is recorded."""
+    if any(start > born for start, _ in survey.passes):
+        return "it reached no loss and no .grad: something on the way has stopped it"
+    where = "the program stands" if survey.timeline.growing else "the recording ends"
+    return f"{where} before any backward from it: what becomes of it is not known"
 
 
 def _reached(survey: Survey) -> Iterator[Place]:

@@ -67,7 +67,8 @@ def unused(asked: Question) -> Finding:
 
 def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     """It was used, but what was made of it did not lead to the loss."""
-    used = Finding("elsewhere", f"it was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
+    name = label(asked.timeline, asked.node)
+    used = Finding("elsewhere", f"{name} was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
     fresh = _fresh(asked, last)
     if fresh is None:
         fix = "call backward() on a result of that"

@@ -19,7 +19,7 @@ from gviz.plain_text import clipped, shown
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
-_LAST = "requires_grad last, on the result: torch.randn(3).double().requires_grad_()"
+_LAST = "requires_grad last, on the result: {} = (...).requires_grad_()"
 
 
 def not_kept(asked: Question) -> Finding | None:
@@ -31,11 +31,13 @@ def not_kept(asked: Question) -> Finding | None:
     value = asked.output.incoming
     was = (Finding("incoming", f"its gradient was {grad(value)}", _arrived(asked), asked.node),) if value else ()
     leaf = _leaf_of_this_name(timeline, info)
-    nameless = _nameless_leaf(timeline, info)
+    nameless = nameless_leaf(timeline, info)
     if leaf is None and nameless is not None:
         of = f"the leaf is {label_at(timeline, nameless.node)}, and no name holds it: this is what was made of it"
         parts = (Finding("leaf", of, nameless.born, nameless.node, at=innermost(nameless)), *was)
-        return Finding("not-a-leaf", text, info.born, asked.node, parts, _LAST, innermost(info))
+        return Finding(
+            "not-a-leaf", text, info.born, asked.node, parts, _LAST.format(shown(info.name) or "w"), innermost(info)
+        )
     if leaf is None and value is None and passes_before(asked):
         return None  # keeping it would not help: none has come here
     if leaf is None:
@@ -46,9 +48,10 @@ def not_kept(asked: Question) -> Finding | None:
     return Finding("rebound", text, info.born, asked.node, parts, _fix(timeline, info), innermost(info))
 
 
-def _nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
+def nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
     """The leaf that the same line made first: ``torch.randn(3, requires_grad=True).double()``."""
     sources = [timeline.info(node) for node, _ in info.created.inputs if node]
+    sources = [one for one in sources if one.created.kind != "constant"]
     nameless = [one for one in sources if one.created.kind == "leaf" and one.created.requires_grad and not one.name]
     at = innermost(info)
     lines = ((one, innermost(one)) for one in nameless if at is not None and len(sources) == 1)

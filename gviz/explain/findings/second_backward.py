@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from gviz.events import BackwardStarted
 from gviz.explain.finding import Finding
+from gviz.explain.findings.not_kept import nameless_leaf
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, label_at, made_at, symbol
 from gviz.explain.trouble import Trouble
@@ -46,6 +47,8 @@ def _carried(trouble: Trouble, released: Finding, user: int, old: int) -> Findin
     """New operations have used a result of the graph that is gone: from the step before, or from the same step."""
     timeline = trouble.timeline
     made, used = timeline.info(old), timeline.info(user)
+    if _is_used_again(timeline, used, old):
+        return _made_once(trouble, released, used, made)
     first = _other_use(timeline, used, old)
     kind, what = ("carried-state", "which was carried over") if first is None else ("second-backward", "which both use")
     text = f"this backward runs into the graph of an earlier one, through {label(timeline, old)}, {what}"
@@ -53,6 +56,26 @@ def _carried(trouble: Trouble, released: Finding, user: int, old: int) -> Findin
     edge = Finding("crossing", crossed, used.born, user, at=innermost(used))
     fix = _where_to_detach(symbol(timeline, old), used, first)
     return Finding(kind, text, trouble.seq, old, (edge, released), fix, innermost(used) or innermost(made))
+
+
+def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
+    """Whether the line that uses a result has used it before: it was made once, and not anew at each step."""
+    uses = (timeline.info(node) for node in timeline.users(old) if timeline.born(node) < used.born)
+    return any(_line(info) == _line(used) and info.op.name == used.op.name for info in uses)
+
+
+def _made_once(trouble: Trouble, released: Finding, used: NodeInfo, made: NodeInfo) -> Finding:
+    """A result that was made before a loop: every step goes back through the one graph that made it."""
+    timeline, name = trouble.timeline, symbol(trouble.timeline, made.node)
+    what = label(timeline, made.node)
+    text = f"this backward runs into the graph of an earlier one, through {what}, which was made only once"
+    again = f"{label_at(timeline, used.node)} uses it again: {label_at(timeline, made.node)}"
+    edge = Finding("crossing", again, used.born, used.node, at=innermost(used))
+    leaf = nameless_leaf(timeline, made)
+    learned = f"to learn {name}, make it the leaf itself: requires_grad last, {name} = (...).requires_grad_()"
+    anew = f"make {what} anew in each step, inside the loop"
+    fix = anew if leaf is None or not name.isidentifier() else learned
+    return Finding("second-backward", text, trouble.seq, made.node, (edge, released), fix, innermost(made))
 
 
 def _where_to_detach(name: str, used: NodeInfo, first: NodeInfo | None) -> str:
