@@ -104,20 +104,17 @@ def _made_from(timeline: Timeline, nodes: Iterable[int]) -> list[NodeInfo]:
     while todo:
         if (node := todo.pop()) not in found:
             info = found[node] = timeline.info(node)
-            todo += _sources(info) if _is_run(info) else []
+            todo += [source for source, _ in info.created.inputs if source] if _is_run(info) else []
     return sorted(found.values(), key=lambda info: (info.born, info.node))
 
 
-def _sources(info: NodeInfo) -> list[int]:
-    """The nodes that an operation took its operands from."""
-    sources = [source for source, _ in info.created.inputs]
-    if 0 in sources:
-        slots = [*info.op.slots, *map(str, range(len(info.op.slots), len(sources)))]
-        unknown = slots[sources.index(0)]
-        raise _refusal(
-            info, f"its operand {unknown} was not recorded: it was made inside of an operation, or is a number"
-        )
-    return sources
+def _require_recorded_operands(info: NodeInfo) -> None:
+    """Raise GvizError for an operand of which the recording says nothing."""
+    for nr, (source, _) in enumerate(info.created.inputs):
+        if not source:
+            which = info.op.slots[nr] if nr < len(info.op.slots) else nr
+            why = f"its operand {which} was not recorded: it was made inside of an operation, or is a number"
+            raise _refusal(info, why)
 
 
 def _passes(timeline: Timeline, n: int, node: int) -> list[_Pass]:
@@ -175,6 +172,7 @@ class _Writing:
 
     def run(self, info: NodeInfo) -> None:
         """An operation."""
+        _require_recorded_operands(info)
         op, created = self._operation(info)
         if any(nr >= len(self._refs[node]) for node, nr in created.inputs):
             raise _refusal(info, "it uses a result that PyTorch gives to nobody")

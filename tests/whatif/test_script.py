@@ -262,7 +262,7 @@ def test_complex_numbers_and_unknown_operands_are_refused_with_their_node(tmp_pa
         with pytest.raises(GvizError) as refusal:
             script(timeline, len(timeline), node)
         said.append(f"{refusal.value} {refusal.value.why}")
-    assert any("complex numbers, as #1" in one for one in said)
+    assert any("complex numbers, as #1" in one for one in said), said
     assert any(re.search(r"#\d+ pow.* again .*operand self was not recorded", one) for one in said)
 
 
