@@ -142,7 +142,7 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
             yield run()
         case FrontEnd("set", text):
             yield _set(session, text)
-        case FrontEnd("copy", text):
+        case FrontEnd("copy" | "copy script", text):
             yield session.glyphs.text(text)
         case FrontEnd():
             raise GvizError(f"{command.name} is for the full screen", exit_code=2)

@@ -56,7 +56,7 @@ async def test_the_key_and_the_menu_copy_to_the_clipboard():
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("y")
         assert app.clipboard == "3.0"
-        assert app.screen.remark == "copied 3.0"
+        assert app.screen.remark == "sent to the terminal's clipboard: 3.0"
 
 
 def test_a_report_says_where_it_is_and_has_no_values_or_names(tmp_path, monkeypatch):
@@ -74,3 +74,22 @@ def test_a_report_that_cannot_be_written_says_why(tmp_path, monkeypatch):
     (tmp_path / "log").write_text("in the way")
     monkeypatch.setattr("gviz.crash.reports", lambda: tmp_path / "log")
     assert "no report could be written" in said_to(demo(), "report")
+
+
+async def test_the_key_for_a_script_says_where_it_went_and_names_the_way_to_a_file():
+    app = app_of(matrix(), at=len(matrix()))
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("G", "Y")
+        lines = app.clipboard.count("\n")
+        said = f"sent to the terminal's clipboard: {lines} lines; copy script FILE writes a file"
+        assert app.screen.remark == said
+
+
+def test_a_script_goes_to_a_file_that_does_not_exist_yet(tmp_path):
+    path = tmp_path / "again.py"
+    words = f"copy script {path}"
+    assert str(path) in said_to(matrix(), "goto end", "select #2", words)
+    assert path.read_text() == said_to(matrix(), "goto end", "select #2", "copy script") + "\n"
+    path.write_text("mine")
+    assert "already exists" in said_to(matrix(), "goto end", "select #2", words)
+    assert path.read_text() == "mine"

@@ -13,7 +13,8 @@ from gviz.plain_text import clipped, shown, told
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import OutputState
 from gviz.tui.commands.asking import MOST_ELEMENTS
-from gviz.tui.language.command import FrontEnd
+from gviz.tui.commands.export import write_new
+from gviz.tui.language.command import FrontEnd, Said
 from gviz.tui.session import Session
 from gviz.values import Value
 from gviz.words.expressions import evaluated
@@ -22,19 +23,28 @@ OF_NODE = ("value", "grad", "node", "script")
 """What can be copied of the selected node by a word."""
 
 
-def copy(session: Session, text: str) -> FrontEnd:
-    """``copy [value|grad|node|script|EXPR]``."""
+def copy(session: Session, text: str) -> FrontEnd | Said:
+    """``copy [value|grad|node|script [FILE]|EXPR]``."""
     text = text.strip() or "value"
     if text == "node":
         return FrontEnd("copy", _line_of(session, _selected(session)))
-    if text == "script":
-        from gviz.whatif.script import script  # with the engine: imported where it is asked for
-
-        return FrontEnd("copy", script(session.timeline, session.cursor.position, _selected(session)))
+    word, _, path = text.partition(" ")
+    if word == "script":
+        return _script(session, path.strip())
     if text in ("value", "grad"):
         return FrontEnd("copy", _as_python(_numbers(session, text), f"the {text}"))
     asker, position = session.cursor.asker, session.cursor.position
     return FrontEnd("copy", _as_python(evaluated(session.timeline, asker.names, position, text), clipped(text, 40)))
+
+
+def _script(session: Session, path: str) -> FrontEnd | Said:
+    from gviz.whatif.script import script  # with the engine: imported where it is asked for
+
+    text = script(session.timeline, session.cursor.position, _selected(session))
+    if not path:
+        return FrontEnd("copy script", text)
+    write_new(path, text.encode("utf-8", "backslashreplace"))
+    return Said((f"wrote {shown(path)}",))
 
 
 def _selected(session: Session) -> int:

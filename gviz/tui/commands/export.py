@@ -18,19 +18,23 @@ def export(timeline: Timeline, n: int, path: str) -> str:
     from gviz.render.exporters import ExportOptions, exporter_for  # Graphviz is only needed here
 
     notes: list[str] = []
-    target = _target(path)
     exporter = exporter_for(path)
     picture = exporter.render(timeline, n, ExportOptions(timeout=TIMEOUT, note=notes.append))
     data = picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace")
+    write_new(path, data)
+    return "; ".join([f"wrote {shown(path)} (event {n})", *notes])
+
+
+def write_new(path: str, data: bytes) -> None:
+    """Write a file that does not exist yet; GvizError if it does, or cannot be written."""
     try:
-        with target.open("xb") as file:
+        with _target(path).open("xb") as file:
             file.write(data)
     except FileExistsError:
         raise GvizError(f"{shown(path)} already exists", hint="choose another name") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise GvizError(f"cannot write {shown(path)}", why=why) from error
-    return "; ".join([f"wrote {shown(path)} (event {n})", *notes])
 
 
 def _target(path: str) -> Path:

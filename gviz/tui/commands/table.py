@@ -243,7 +243,7 @@ _WHAT_IF = (
 _OTHER = (
     Spec("copy", ("y",), "[EXPR]",
          "copy a number as Python writes it: value, grad (of the selected node), x.grad * 2; or node, its line; or "
-         "script, PyTorch that makes it again",
+         "script, PyTorch that makes it again, also into a file: copy script FILE",
          _looks(copying.copy)),
     Spec("python", ("!", "interact"), "", "a Python shell with the numbers of this moment, which it cannot change",
          _looks(outside.python)),

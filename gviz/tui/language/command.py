@@ -64,7 +64,7 @@ class Asked:
 class FrontEnd:
     """Something that only a front end can do."""
 
-    what: Literal["quit", "set", "play", "copy"]
+    what: Literal["quit", "set", "play", "copy", "copy script"]
     argument: str = ""
 
 

@@ -115,7 +115,12 @@ def _copy(screen: DebuggerScreen, text: str) -> None:
     """To the clipboard, by the escape sequence that most terminals take; nothing tells whether this one did."""
     screen.app.copy_to_clipboard(text)
     lines = text.count("\n")
-    screen.say(f"copied {lines} lines" if lines > 1 else f"copied {clipped(text, 60)}")
+    screen.say(f"sent to the terminal's clipboard: {f'{lines} lines' if lines > 1 else clipped(text, 40)}")
+
+
+def _copy_script(screen: DebuggerScreen, text: str) -> None:
+    _copy(screen, text)
+    screen.say(f"{screen.remark}; copy script FILE writes a file")
 
 
 SPEEDS = {"1x": 1, "2x": 2, "4x": 4, "8x": 8}
@@ -124,4 +129,5 @@ _WISHES: dict[str, Callable[[DebuggerScreen, str], None]] = {
     "set": _set,
     "play": _play,
     "copy": _copy,
+    "copy script": _copy_script,
 }
