@@ -10,9 +10,10 @@ from typing import Literal, TypeVar
 from gviz.events import GradAccumulated, GradSet
 from gviz.explain.arithmetic import Operand, computation
 from gviz.explain.bad_number_fixes import fix
+from gviz.explain.carried import bad_beside, went_in
 from gviz.explain.contributions import arrived, sent_by
 from gviz.explain.finding import Finding
-from gviz.explain.grad_writes import bad_beside
+from gviz.explain.grad_writes import Write, held_after, write_at
 from gviz.explain.meeting import met
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.substitute import word
@@ -129,10 +130,29 @@ def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | P
     before = _output(timeline.at(n - 1), node) if seq else None
     if before is not None and bad_text(before.grad) and isinstance(timeline.event(seq), GradAccumulated):
         return "grad", node, n - 1
-    beside = bad_beside(timeline, seq) if isinstance(timeline.event(seq), GradSet) else None
+    source = went_in(timeline, seq) if seq else None
+    return ("grad", *source) if source is not None else _put_there(timeline, node, seq)
+
+
+def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
+    """A bad ``.grad`` that no pass has brought, and no other is known to have: whose line wrote it."""
+    write = write_at(timeline, seq)
+    if write is None or not write.frames:
+        return Finding("nan-born", f"the .grad of {label(timeline, node)} got it from outside the pass", seq, node)
+    text = f"{_what(write.after)} written to the .grad of {label(timeline, node)}{made_at(write.frames)}"
+    line = Finding("write", clipped(line_text(timeline, write.at).strip(), 120), seq, node, at=write.at)
+    return Finding("nan-born", text, seq, node, (line, *suspected(timeline, write)), at=write.at)
+
+
+def suspected(timeline: Timeline, write: Write) -> Iterator[Finding]:
+    """The bad ``.grad`` that the same line wrote to, and that may have gone into this one."""
+    beside = bad_beside(timeline, write)
     if beside is not None:
-        return "grad", *beside
-    return Finding("nan-born", f"the .grad of {label(timeline, node)} got it from outside the pass", seq, node)
+        bad = bad_text(held_after(timeline.event(beside.filled)))
+        text = f"the same line wrote to the .grad of {label(timeline, beside.node)}, which held {bad}"
+        born = (followed(timeline, ("grad", beside.node, beside.filled)),) if beside.sure else ()
+        may = "" if beside.sure else ": it may have come from there"
+        yield Finding("beside", f"{text}{may}", beside.filled, beside.node, born)
 
 
 def _worst(held: Iterable[tuple[T, Value | None]]) -> T | None:
@@ -244,7 +264,7 @@ def _carried(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
     """The line that carried a bad number from one ``.grad`` to others, as clipping by the norm of all does."""
     for (aspect, node, n), (_, source, _) in pairwise(way):
         write = timeline.event(n)
-        if aspect == "grad" and source != node and isinstance(write, GradSet) and bad_beside(timeline, n):
+        if aspect == "grad" and source != node and isinstance(write, GradSet) and went_in(timeline, n):
             frames = timeline.stack(write.stack)
             line = line_text(timeline, frames[0] if frames else None).strip()
             text = f"from the .grad of {label(timeline, source)} to that of others{made_at(frames)}: {line}"

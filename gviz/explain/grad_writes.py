@@ -10,21 +10,20 @@ import numpy as np
 from gviz.events import Event, GradAccumulated, GradRetained, GradSet
 from gviz.numbers import bad_text, grad, number
 from gviz.site import Frame
-from gviz.trace.log import expect
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 
-_NEAR = 1e-4
-"""By how much two factors may differ that are one: they were rounded in the program's dtype."""
+_PRECISION = {name: float(np.finfo(name).eps) for name in ("float16", "float32", "float64")} | {"bfloat16": 2.0**-7}
+"""By how much a number differs from the next one, in parts of it: so exact is what a program computes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write to a ``.grad`` by event `seq` at a line of the program, which made `after` of `before`."""
+    """A write to a ``.grad`` by event `seq` at a line of the program, that made `after` of `before` (None: no grad)."""
 
     seq: int
     before: Value | None
-    after: Value
+    after: Value | None
     frames: tuple[Frame, ...]
 
     @property
@@ -46,7 +45,7 @@ def held_after(event: Event | None) -> Value | None:
 def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, list[Write]]:
     """The event that filled a ``.grad`` last (0: none is known), and the writes since then up to event `seq`.
 
-    A write that changed no number is left out, as the second half of ``w.grad /= 2`` is one.
+    A write that changed no number is left out, and so is the second half of ``w.grad /= 2``.
     """
     filled, sets = 0, list[tuple[int, GradSet]]()
     for earlier in reversed([n for n in timeline.events_of(node) if n <= seq]):
@@ -60,63 +59,85 @@ def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, lis
 
 
 def _changes(timeline: Timeline, filled: int, sets: list[tuple[int, GradSet]]) -> Iterator[Write]:
-    event = timeline.event(filled) if filled else None
-    before = held_after(event)
+    before, previous = held_after(timeline.event(filled) if filled else None), None
     for seq, write in sets:
-        if write.value is not None and write.value != before:
+        known = is_known(before) and is_known(write.value)
+        if before != write.value if known else not _is_second_half(timeline, previous, write):
             yield Write(seq, before, write.value, timeline.stack(write.stack))
-        before = write.value
+        before, previous = write.value, write
 
 
-def bad_beside(timeline: Timeline, seq: int) -> tuple[int, int] | None:
-    """A ``.grad`` that held a nan or inf before the line of write `seq` wrote to it, and after: its node, since when.
+def _is_second_half(timeline: Timeline, previous: GradSet | None, write: GradSet) -> bool:
+    """Whether a write assigns what the same line has just changed in place, as ``w.grad /= 2`` does."""
+    if previous is None or (previous.how, write.how) != ("in place", "assigned"):
+        return False
+    lines = [[(frame.path, frame.line) for frame in timeline.stack(one.stack)[:1]] for one in (previous, write)]
+    return lines[0] == lines[1] != []
 
-    What a line does to all gradients alike, as clipping by their norm does, carries a bad number of one to all others.
+
+def write_at(timeline: Timeline, seq: int) -> Write | None:
+    """The write that an event is; None if it is none, or has changed no number."""
+    event = timeline.event(seq)
+    writes = writes_since_pass(timeline, event.node, seq)[1] if isinstance(event, GradSet) else []
+    return writes[-1] if writes and writes[-1].seq == seq else None
+
+
+def effect(timeline: Timeline, write: Write, *, brief: bool = False) -> str:
+    """What a write did: ``multiplied by 0.05``, ``cut off at 5 in 3 of 12 elements``, ``changed from a to b``.
+
+    What is said of elements holds of each, and is not said of an array that was not kept. In brief, where both values
+    are told beside it, it is ``changed``.
     """
-    write = expect(timeline, seq, GradSet)
-    starts = [phase.start for phase in timeline.phases if phase.kind == "backward" and phase.start < seq]
-    for filled, event in timeline.select((GradAccumulated,), starts[-1] if starts else 1, seq):
-        node = expect(timeline, filled, GradAccumulated).node
-        later = (n for n in timeline.events_of(node) if n > filled)
-        after = next((e for e in map(timeline.event, later) if isinstance(e, GradSet)), None)
-        if after is not None and after.stack == write.stack and bad_text(held_after(event)) and bad_text(after.value):
-            return node, filled
-    return None
-
-
-def effect(timeline: Timeline, write: Write) -> str:
-    """What a write did: ``multiplied by 0.05``, ``cut off at 5 in 3 of 12 elements``, ``changed from a to b``."""
-    before, after = _numbers(timeline, write.before), _numbers(timeline, write.after)
-    if before is None or after is None or before.shape != after.shape:
-        return f"{'set' if write.before is None else f'changed from {grad(write.before)}'} to {grad(write.after)}"
-    if not after.any():
+    if write.after is None:
+        return "cleared"
+    if not is_known(write.after):
+        return "written to"
+    stats = write.after.statistics()
+    if stats is not None and 0 < stats.zero == write.after.size:
         return "set to zero"
-    scale = factor(before, after)
+    changed = (
+        "changed"
+        if brief and write.before
+        else f"{'set' if write.before is None else f'changed from {grad(write.before)}'} to {grad(write.after)}"
+    )
+    before, after = _elements(timeline, write.before), _elements(timeline, write.after)
+    if before is None or after is None or before.shape != after.shape:
+        return changed
+    return _in_one_way(before, after, _PRECISION[write.after.dtype]) or changed
+
+
+def _in_one_way(before: Array, after: Array, precision: float) -> str:
+    """What was done to all elements alike; empty if that is not known."""
+    scale = factor(before, after, precision)
     if scale is not None:
         return f"multiplied by {number(scale)}"
-    border = abs(after).max()
-    cut_off = after != before
-    if before.ndim and np.array_equal(after, before.clip(-border, border)):
+    border, cut_off = abs(after).max(initial=0), after != before
+    if 0 < cut_off.sum() < cut_off.size and np.array_equal(after, before.clip(-border, border)):
         return f"cut off at {number(border)} in {cut_off.sum()} of {cut_off.size} elements"
-    return f"changed from {grad(write.before)} to {grad(write.after)}"
+    return ""
 
 
-def factor(before: Array, after: Array) -> float | None:
-    """The one number that every element was multiplied by, None if there is none."""
-    squared = float(before.ravel() @ before.ravel())
-    if not squared:
+def factor(before: Array, after: Array, precision: float) -> float | None:
+    """The one number, not 1, that each element was multiplied by, None if there is none.
+
+    Of elements that are all the same it is not known: they may as well have been set.
+    """
+    if len(np.unique(before[before != 0])) < 2:
         return None
-    scale = float(before.ravel() @ after.ravel()) / squared
-    missed = abs(after - scale * before).max()
-    return scale if scale and missed <= _NEAR * abs(scale) * abs(before).max() else None
-
-
-def _numbers(timeline: Timeline, value: Value | None) -> Array | None:
-    """All elements in double precision; of an array that was not kept its statistics, which scale alike."""
-    if value is None or bad_text(value):
+    largest = abs(before).argmax()
+    scale = float(after.flat[largest] / before.flat[largest])
+    scaled = scale * before
+    if abs(scale - 1) <= 2 * precision or (abs(after - scaled) > 2 * precision * abs(scaled)).any():
         return None
-    array = timeline.array(value)
-    if array is not None:
-        return array.astype(np.float64) if array.dtype.kind == "f" else None
-    stats = value.statistics()
-    return None if stats is None else np.array([stats.min, stats.max, stats.mean, stats.rms])
+    return scale
+
+
+def is_known(value: Value | None) -> bool:
+    """Whether anything is known of the numbers, as where there are none."""
+    return value is None or (value.data, value.stats, value.blob) != (None, None, None)
+
+
+def _elements(timeline: Timeline, value: Value | None) -> Array | None:
+    """All elements in double precision, if they were kept and are real and finite."""
+    array = timeline.array(value) if value is not None and not bad_text(value) else None
+    return array.astype(np.float64) if array is not None and array.dtype.kind == "f" else None

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gviz.events import BackwardStarted
+from gviz.explain.copied_numbers import is_copied
 from gviz.explain.finding import Finding
 from gviz.explain.findings.passes import passes_before
 from gviz.explain.findings.tracked import cut_fix
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
 from gviz.explain.silent_uses import cuts_after
-from gviz.explain.trouble import line_text
 from gviz.explain.ways import ancestors
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
 MOST_CUTS = 5
 _COPIES_LOOKED_AT = 20
-_MAKES = {
-    "leaf": re.compile(r"tensor\("),
-    "constant": re.compile(r"\.(item|tolist|numpy)\(|\bfloat\("),
-}
-"""By what came up on the way to a loss: what the line says that has made it of the numbers of a result."""
-
 _OF_NUMBERS = "compute the loss with tensors all the way: .item(), numpy and torch.tensor(...) pass on numbers only"
 _NEAR = 200
 """Parameters of one model are made within so many nodes."""
@@ -80,11 +73,11 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
 
 
 def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
-    """What a way back from the loss ends at that was made of numbers since the node was used."""
+    """What a way back from the loss ends at that was made of the numbers of the node since it was used."""
     timeline, roots = asked.timeline, [node for node, _ in _pass_of(asked)[1].roots if node]
     later = (info for node in (*roots, *ancestors(timeline, *roots)) if (info := timeline.info(node)).born > last.born)
-    ends = (info for info in later if info.created.kind in _MAKES)
-    return next((one for one in ends if _MAKES[one.created.kind].search(line_text(timeline, innermost(one)))), None)
+    ends = (info for info in later if info.created.kind in ("leaf", "constant"))
+    return next((end for end in ends if is_copied(timeline, end, asked.node)), None)
 
 
 def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:

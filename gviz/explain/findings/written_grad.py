@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gviz.events import GradSet
-from gviz.explain.birth import followed
+from gviz.explain.birth import suspected
 from gviz.explain.finding import Finding
 from gviz.explain.findings.gradient import gradient
-from gviz.explain.grad_writes import Write, bad_beside, effect, held_after, writes_since_pass
+from gviz.explain.grad_writes import Write, effect, writes_since_pass
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, made_at
 from gviz.explain.trouble import line_text
-from gviz.numbers import bad_text, grad
+from gviz.numbers import grad
 from gviz.plain_text import clipped
 from gviz.trace.timeline import Timeline
 
@@ -32,10 +32,10 @@ def written(asked: Question) -> Finding | None:
     if not writes:
         return gradient(asked.at(filled)) if filled else _found_there(asked)
     last = writes[-1]
-    how = f"changed {len(writes)} times, last" if len(writes) > 1 else effect(timeline, last)
+    how = f"changed {len(writes)} times, last" if len(writes) > 1 else effect(timeline, last, brief=bool(filled))
     brought = f"backward made it {grad(writes[0].before)}, and then " if filled else ""
     text = f"{label(timeline, asked.node)}: .grad is {grad(output.grad)}: {brought}it was {how}{made_at(last.frames)}"
-    parts = (*_each(timeline, asked.node, writes), *_bad_beside(timeline, last), *_before(asked, filled))
+    parts = (*_each(timeline, asked.node, writes), *suspected(timeline, last), *_before(asked, filled))
     return Finding("assigned", text, last.seq, asked.node, parts, at=last.at or innermost(asked.info))
 
 
@@ -54,16 +54,6 @@ def _each(timeline: Timeline, node: int, writes: list[Write]) -> Iterator[Findin
         words = (f"{effect(timeline, write)}{made_at(write.frames)}" if len(writes) > 1 else "", line)
         if text := ": ".join(filter(None, words)):
             yield Finding("write", clipped(text, _WIDTH), write.seq, node, at=write.at)
-
-
-def _bad_beside(timeline: Timeline, write: Write) -> Iterator[Finding]:
-    """The bad gradient of another that the same line wrote to: the norm of all is then no number either."""
-    beside = bad_beside(timeline, write.seq)
-    if beside is not None:
-        node, filled = beside
-        bad = bad_text(held_after(timeline.event(filled)))
-        text = f"the same line wrote to the .grad of {label(timeline, node)}, which held {bad}"
-        yield Finding("beside", text, filled, node, (followed(timeline, ("grad", node, filled)),))
 
 
 def _before(asked: Question, filled: int) -> Iterator[Finding]:

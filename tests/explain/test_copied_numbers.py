@@ -1,0 +1,84 @@
+"""Data that a loss was made of: a copy of results only where it was made of their numbers, as far as is known."""
+
+import math
+
+import pytest
+
+import gviz.engine as torch
+from gviz.explain.why import why
+from gviz.trace import load
+from gviz.trace.recording.record import record
+
+
+def another_parameter():
+    w = torch.tensor([1.0], requires_grad=True)
+    h = w * 2
+    b = torch.tensor([2.0], requires_grad=True)
+    return w, h, (b * b).sum()
+
+
+def a_number_of_text():
+    w = torch.tensor([1.0], requires_grad=True)
+    b = torch.tensor([3.0], requires_grad=True)
+    h = w * 2
+    return w, h, (b * float("2.5")).sum()
+
+
+def numbers_of_data():
+    w, data = torch.tensor([1.0], requires_grad=True), torch.tensor([4.7])
+    b = torch.tensor([3.0], requires_grad=True)
+    h = w * 2
+    return w, h, (b * data.item()).sum()
+
+
+def the_same_number_by_chance():
+    w, start = torch.tensor([0.5], requires_grad=True), 0.25
+    h = w * 0.5
+    b = torch.tensor([start], requires_grad=True)
+    return w, h, (b * b).sum()
+
+
+def read_on_the_line():
+    w = torch.tensor([1.0], requires_grad=True)
+    v = torch.tensor([3.0], requires_grad=True)
+    h = w * 2
+    return w, h, (v * torch.tensor(math.sqrt(h.item()))).sum()
+
+
+def read_as_a_factor():
+    w = torch.tensor([1.0], requires_grad=True)
+    v = torch.tensor([3.0], requires_grad=True)
+    h = w * 2
+    return w, h, (v * float(h)).sum()
+
+
+def equal_to_the_last_digit():
+    w = torch.tensor([0.3, 0.6], requires_grad=True)
+    h = [w[0].exp(), w[1].exp()]
+    numbers = [one.item() for one in h]
+    return w, h, torch.tensor(numbers, requires_grad=True).sum()
+
+
+def answer(program, tmp_path):
+    path = tmp_path / "program.gviz"
+    with record(path, framework="gviz.engine") as recording:
+        held = program()
+        held[2].backward()
+        node = recording.node_of(held[0])
+        del held
+    timeline = load(path)
+    return why(timeline, timeline.at(len(timeline)), node, "grad")
+
+
+@pytest.mark.parametrize("program", [another_parameter, a_number_of_text, numbers_of_data, the_same_number_by_chance])
+def test_what_was_made_of_other_numbers_is_no_copy(program, tmp_path):
+    found = answer(program, tmp_path)
+    assert found.kind == "not-reached"
+    assert [part.kind for part in found.parts] == ["elsewhere"]
+
+
+@pytest.mark.parametrize("program", [read_on_the_line, read_as_a_factor, equal_to_the_last_digit])
+def test_what_was_made_of_its_results_is_a_copy(program, tmp_path):
+    found = answer(program, tmp_path)
+    assert [part.kind for part in found.parts] == ["copied", "elsewhere"]
+    assert "is new data without a history" in found.parts[0].text
