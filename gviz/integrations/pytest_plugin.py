@@ -51,8 +51,7 @@ class TestRecording:
         if not tensors:
             self._check(["nan-born", "nan-born-backward", "nan-seed"])
         for tensor in tensors:
-            grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
-            held: tuple[tuple[Aspect, Any], ...] = (("value", _array(tensor)), ("grad", _array(grad)))
+            held: tuple[tuple[Aspect, Any], ...] = (("value", _array(tensor)), ("grad", _array(_grad(tensor))))
             for aspect, array in held:
                 if array is not None and not np.isfinite(array).all():
                     self._fail(tensor, aspect, "holds a nan or inf")
@@ -63,7 +62,7 @@ class TestRecording:
         import numpy as np
 
         for tensor in tensors:
-            grad = _array(tensor.grad)
+            grad = _array(_grad(tensor))
             if grad is None:
                 self._fail(tensor, "grad", "has no gradient")
             elif not np.isfinite(grad).all():
@@ -116,16 +115,16 @@ class TestRecording:
 
     def _fail(self, tensor: Any, aspect: Aspect, what: str) -> None:
         __tracebackhide__ = True
-        found = self._why(tensor, aspect)
-        unseen = [_unseen(tensor)] if aspect == "grad" and tensor.grad is None else []
+        node = self._recording.node_of(tensor) if self._recording is not None else 0
+        found = self._why(node, aspect)
+        unseen = [_unseen(tensor)] if not node and aspect == "grad" and _grad(tensor) is None else []
         told = [found] if found is not None else [*unseen, *_wrong(self._timeline())]
         self.explanation = "\n".join(map(str, told))
         pytest.fail(f"a tensor of shape {tuple(tensor.shape)} {what}", pytrace=True)
 
-    def _why(self, tensor: Any, aspect: Aspect) -> Finding | None:
+    def _why(self, node: int, aspect: Aspect) -> Finding | None:
         from gviz.explain.why import why
 
-        node = self._recording.node_of(tensor) if self._recording is not None else 0
         timeline = self._timeline()
         return why(timeline, timeline.at(len(timeline)), node, aspect) if node in timeline else None
 
@@ -164,6 +163,11 @@ def pytest_runtest_makereport(
         trace = [f"trace: {recording.path}"]
         report.sections.append(("gviz", "\n".join([recording.explanation or "nothing to explain", *drawn, *trace])))
     return report
+
+
+def _grad(tensor: Any) -> Any:
+    """The ``.grad`` of a tensor that keeps one; others are not asked, as PyTorch warns of that."""
+    return tensor.grad if tensor.is_leaf or tensor.retains_grad else None
 
 
 def _unseen(tensor: Any) -> str:

@@ -40,11 +40,15 @@ def test_error(gviz_recording):
     loss.backward()
 
 
-BEFORE = torch.tensor([1.0], requires_grad=True)
+BEFORE, FROZEN = torch.tensor([1.0], requires_grad=True), torch.tensor([1.0])
 
 
 def test_unused(gviz_recording):
     gviz_recording.assert_grad(BEFORE)
+
+
+def test_frozen(gviz_recording):
+    gviz_recording.assert_grad(FROZEN)
 
 
 class Wrong(torch.autograd.Function):
@@ -116,6 +120,12 @@ def test_cut(gviz_recording):
 def test_nan_in_a_result(gviz_recording):
     w = torch.tensor([0.0, 4.0], requires_grad=True)
     gviz_recording.assert_finite(w, torch.log(w))
+
+
+def test_of_a_result(gviz_recording):
+    y = torch.ones(2, requires_grad=True) * 2
+    y.sum().backward()
+    gviz_recording.assert_grad(y)
 """
 
 
@@ -183,13 +193,15 @@ def test_a_retained_gradient_is_looked_at(tmp_path, engine):
 
 @pytest.mark.torch
 def test_on_pytorch_the_answer_is_about_the_tensor(tmp_path):
-    said = run(tmp_path, with_pytorch(ON_PYTORCH), "--basetemp", str(tmp_path / "kept")).stdout
-    assert "2 failed" in said
-    first, second = (part.partition("- gviz -")[2] for part in said.split("\n____")[1:3])
+    said = run(tmp_path, with_pytorch(ON_PYTORCH), "-W", "error", "--basetemp", str(tmp_path / "kept")).stdout
+    assert "3 failed" in said
+    first, second, third = (part.partition("- gviz -")[2] for part in said.split("\n____")[1:4])
     assert "#1 w got no gradient" in first
     assert "cut at #4 Detach at test_it.py:10" in first
     assert "was not used" not in first  # that is another one's answer
     assert "born in #2 Log at test_it.py:17" in second
+    assert "retain_grad()" in third
+    assert "a tensor of shape (2,) has no gradient" in said
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +216,8 @@ def failed(tmp_path_factory):
         ("test_nan", ["holds a nan", "born in the backward rule of", "Sqrt at test_it.py:16"]),
         ("test_anything_bad", ["the inf was born in", "Exp at test_it.py:22"]),
         ("test_error", ["released by the first backward() at test_it.py:29", "retain_graph=True"]),
-        ("test_unused", ["a tensor of shape (1,) has no gradient", "no recorded operation has used it"]),
+        ("test_unused", ["a tensor of shape (1,) has no gradient", "\nno recorded operation has used it"]),
+        ("test_frozen", ["has no gradient", "it does not require a gradient, and no recorded operation has used it"]),
         ("test_gradcheck", ["not what finite differences say", "Jacobian mismatch"]),
     ],
 )
@@ -217,7 +230,7 @@ def test_a_failing_test_says_why(failed, name, words):
 
 def test_the_picture_is_there(failed):
     pictures = [line.removeprefix("picture: ") for line in failed.stdout.splitlines() if line.startswith("picture: ")]
-    assert len(pictures) == 5
+    assert len(pictures) == 5  # two have recorded nothing
     assert all(Path(picture).read_text().lstrip().startswith("<") for picture in pictures)
 
 
