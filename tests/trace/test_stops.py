@@ -97,6 +97,19 @@ def test_a_write_before_a_view_was_made_is_none_to_it():
     assert hits(timeline, "on inplace first") == of_y[1:]
 
 
+def test_memory_is_that_of_the_first_of_several_nodes_of_one_name():
+    def program():
+        y = torch.zeros(2)
+        y.add_(1)
+        y = y[:1]
+        y.mul_(2)
+
+    timeline = recorded(program)
+    writes = [n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), e.StorageWritten)]
+    assert len(writes) == 2
+    assert hits(timeline, "on inplace y") == writes
+
+
 def test_a_nan_and_an_infinity_are_events():
     def program():
         x = torch.tensor([0.0, 1.0], requires_grad=True)
