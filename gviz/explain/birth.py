@@ -102,12 +102,19 @@ def _before(node: int, output: OutputState) -> tuple[Finding, ...]:
 
 def _gradient(timeline: Timeline, node: int, n: int) -> Finding | Place:
     output = _output(timeline.at(n), node)
-    part = _bad_part(output)
+    part = None if _is_overwritten(timeline, output) else _bad_part(output)
     if part is None:
         return _held_before(timeline, node, n, output.grad_seq if output is not None else 0)
     if not part.source:
         return Finding("nan-seed", f"backward started with {short(part.value)}", part.seq, node)
     return _worst(_went_in(timeline, part)) or _rule(timeline, node, part)
+
+
+def _is_overwritten(timeline: Timeline, output: OutputState | None) -> bool:
+    """Whether the program has written to a ``.grad`` since the last contribution."""
+    seq = output.grad_seq if output is not None else 0
+    written = seq > 0 and isinstance(timeline.event(seq), GradSet)
+    return written and output is not None and all(part.seq < seq for part in output.parts)
 
 
 def _bad_part(output: OutputState | None) -> Contribution | None:
@@ -272,7 +279,7 @@ def _carried(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
 
 
 def _spread(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
-    nodes = list(dict.fromkeys(node for _, node, _ in reversed(way[:-1])))
+    nodes = list(dict.fromkeys(node for _, node, _ in reversed(way[:-1]) if node != way[-1][1]))
     if not nodes:
         return ()
     names = [label(timeline, node) for node in nodes]

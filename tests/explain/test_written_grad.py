@@ -98,7 +98,7 @@ EPS = float(np.finfo(np.float32).eps)
 
 def told(program, tensor, tmp_path, values="whole"):
     """What is answered of the ``.grad`` of what a program returns under a name."""
-    path = tmp_path / f"{tensor}.gviz"
+    path = tmp_path / f"{program.__name__}_{tensor}.gviz"
     with record(path, Kept(keep=values), framework="gviz.engine") as recording:
         held = program()
         node = recording.node_of(held[tensor])
@@ -241,3 +241,62 @@ def test_calls_of_their_own_clip_by_norms_of_their_own(tmp_path):
 @pytest.mark.parametrize("program", [bad_in_the_pass_before, written_at_two_lines])
 def test_what_another_pass_or_line_wrote_is_not_suspected(program, tmp_path):
     assert [part.kind for part in told(program, "b", tmp_path).parts] == ["write"]
+
+
+def pair(first, second):
+    """Two leaves after a pass that left an inf in the ``.grad`` of the first."""
+    a = torch.tensor([first, 2.0], requires_grad=True)
+    b = torch.tensor([second, 2.0], requires_grad=True)
+    (a.sqrt().sum() + (b * b).sum()).backward()
+    return {"a": a, "b": b}
+
+
+def clipped_by_hand():
+    held = pair(0.0, 1.0)
+    scale = (held["a"].grad - held["a"].grad).norm()
+    [p.grad.mul_(scale) for p in held.values()]
+    return held
+
+
+def halved():
+    held = pair(0.0, 1.0)
+    [p.grad.mul_(0.5) for p in held.values()]
+    return held
+
+
+def clipped_by_a_count():
+    held = pair(0.0, 1.0)
+    torch.nn.utils.clip_grad_norm_(held.values(), 1.0, norm_type=0.0)
+    return held
+
+
+def filled_with_nan():
+    held = pair(0.0, 1.0)
+    held["a"].grad.fill_(float("nan"))
+    return held
+
+
+def all_set():
+    held = pair(1.0, 1.0)
+    held["b"].grad = torch.tensor([1.5, 1.5])
+    return held
+
+
+def test_a_norm_by_hand_is_a_suspicion(tmp_path):
+    assert told(clipped_by_hand, "b", tmp_path).parts[1].text.endswith("it may have come from there")
+
+
+@pytest.mark.parametrize("program", [halved, clipped_by_a_count])
+def test_a_bad_grad_that_did_nothing_to_another_is_not_told(program, tmp_path):
+    found = told(program, "b", tmp_path)
+    assert "multiplied by" in found.text
+    assert "beside" not in [part.kind for part in found.parts]
+
+
+def test_what_is_bad_stays_where_it_was_or_was_put_there(tmp_path):
+    assert "Sqrt" in told(halved, "a", tmp_path).text
+    assert told(filled_with_nan, "a", tmp_path).text.startswith("2 nan were written to the .grad of #1 a at ")
+
+
+def test_elements_that_were_all_set_are_not_called_cut_off(tmp_path):
+    assert " was changed at " in told(all_set, "b", tmp_path).text
