@@ -40,14 +40,16 @@ PAGES = (
          "n", "n", _command("next")),
     Page("The same letter as a capital goes back. Nothing is run again: time is only looked at.",
          "N", "N", _command("reverse-next")),
-    Page("A smaller step is one event: a node made, one gradient added, one buffer freed.",
-         "s", "s", _command("step")),
     Page("The forward pass makes the graph. Now to the next phase, where backward() begins:",
          "}", "phase", lambda seen: _phase(seen.session) == "backward", "forward"),
-    Page("This is the graph it has made, from x and y down to z. (9 is the tape, v changes between them.)",
+    Page("This is the graph it has made, from x and y down to z. The same nodes as a list, the tape:",
+         "9", "tape", _command("tape")),
+    Page("A row is a node, its value and its gradient; :help words tells what every word means. Back to the graph:",
          "0", "graph", _command("graph")),
     Page("Now gradients flow from z to x and y. Node by node: its rule runs and sends them on.",
          "n", "n", _command("next"), "backward"),
+    Page("A smaller step is one event: a rule begins, one gradient is added, one buffer freed.",
+         "s", "s", _command("step")),
     Page("A breakpoint at the selected node stops whenever something happens to it.",
          "b", "b", lambda seen: bool(seen.session.cursor.breakpoints.listed)),
     Page("To the first event, without running anything:",
@@ -69,7 +71,7 @@ PAGES = (
 _TO_BEGINNING = Page("You are past what comes next. Back to the first event:", "<", "goto start", _command("goto"))
 _TO_BACKWARD = Page("What comes next is in the backward pass. To where it begins:", "}", "phase", _command("phase"))
 
-GOODBYE = "That is all you need. gviz run YOUR_SCRIPT.py does this with your program."
+GOODBYE = "That is all you need. gviz run YOUR_SCRIPT.py does this with your program; gviz demo --list: more lessons."
 
 
 class Tutor:

@@ -28,6 +28,7 @@ async def test_every_page_waits_for_its_key_on_the_screen(size):
             said = str(screen.query_one("#tutor", Static).content)
             assert said.startswith(f"{at}/{len(PAGES)}")
             assert said.endswith(page.key)
+            assert f"Press  {page.key}" in str(screen.query_one("#tutor").render()).splitlines()[-1]
             assert screen.query_one("#tutor").size.height == (3 if size[0] < 110 else 2), "no page moves the panels"
             await pilot.press("i")
             await pilot.pause()
@@ -49,14 +50,14 @@ def test_every_page_waits_for_its_line_in_line_mode():
 
 def test_who_has_gone_too_far_is_led_back_before_the_lesson_goes_on():
     output = io.StringIO()
-    three = [page.typed for page in PAGES[:3]]
-    lost = ["goto end", "phase", "goto start", "phase", "phase", "graph", "goto end", "n", "goto start", "n"]
-    lines = [*three, *lost, "phase", "n", "b"]
+    two = [page.typed for page in PAGES[:2]]
+    lost = ["goto end", "phase", "goto start", "phase", "phase", "tape", "graph", "goto end", "n", "goto start", "n"]
+    lines = [*two, *lost, "phase", "n", "s", "b"]
     teach(demo(), io.StringIO("\n".join(lines)), output)
     said = output.getvalue()
     assert said.count("You are past what comes next. Back to the first event:  Type  goto start") == 2
     assert said.count("To where it begins:  Type  phase") == 1
-    assert said.index("7/14") > said.rindex("To where it begins")
+    assert said.index("8/15") > said.rindex("To where it begins")
 
 
 def test_a_lesson_that_is_over_waits_for_nothing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 from textual.app import ComposeResult
@@ -14,6 +15,17 @@ from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.tutor import Noticed, Tutor
 
 
+class Lesson(Static):
+    """What is said now; the key at its end stays in one line with the word before it."""
+
+    def render(self) -> Content:
+        """The text, broken to the width."""
+        said, press, key = str(self.content).rpartition("Press  ")
+        whole = said + (press + key).replace(" ", "\0") if press else key
+        lines = wrap(whole, max(self.content_size.width, 1), break_on_hyphens=False)
+        return Content("\n".join(lines).replace("\0", " "))
+
+
 class TutorScreen(DebuggerScreen):
     """Says what to press, and goes on when it was pressed; every other key works as always."""
 
@@ -24,7 +36,7 @@ class TutorScreen(DebuggerScreen):
 
     def compose(self) -> ComposeResult:
         """The lesson above everything."""
-        yield Static(Content(self._tutor.text()), id="tutor")
+        yield Lesson(Content(self._tutor.text()), id="tutor")
         yield from super().compose()
 
     def on_mount(self) -> None:
