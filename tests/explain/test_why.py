@@ -107,7 +107,7 @@ def test_another_root_is_no_cut():
     timeline = recorded(program)
     found = checked(timeline, asked(timeline, "w", "grad"))
     assert found.kind == "not-reached"
-    assert "it was used in" in told(found)
+    assert "#2 w was used in #4 aside" in told(found)
     assert "aside = Mul" in told(found)
 
 
