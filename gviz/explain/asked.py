@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from gviz.errors import GvizError
 from gviz.explain.check import check
@@ -10,6 +11,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings.lifetimes import alive
 from gviz.explain.trouble import Trouble, trouble_at, troubles
 from gviz.explain.why import why, why_failed
+from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.where import split_aspect
 from gviz.words.names import NamedNodes
@@ -34,7 +36,14 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     node = last(names, place, n) if place else selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    return why(names.timeline, moment, node, aspect)
+    found = why(names.timeline, moment, node, aspect)
+    same = names.called(place, n) if place else []
+    return replace(found, text=f"{found.text} ({_which(same, node, place)})") if len(same) > 1 else found
+
+
+def _which(same: list[int], node: int, name: str) -> str:
+    """Which of several nodes of one name was asked about, and how to ask for the one before."""
+    return f"of #{node}, the last of {len(same)} called {shown(name)}; #{same[-2]} is the one before"
 
 
 def _question(text: str) -> str:

@@ -28,6 +28,12 @@ class NamedNodes:
         may_be = reversed(self._known.get(name, ()))
         return next((node for node in may_be if info(node).name == name and info(node).born <= n), 0)
 
+    def called(self, name: str, n: int) -> list[int]:
+        """The nodes that had this name by moment `n`, in order of creation."""
+        self._grow()
+        info = self.timeline.info
+        return [node for node in self._known.get(name, ()) if info(node).name == name and info(node).born <= n]
+
     def of_a_module(self, text: str, n: int) -> int:
         """The parameter that the program calls so: ``net.fc.weight`` is the ``fc.weight`` of what it calls ``net``.
 
