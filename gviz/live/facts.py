@@ -20,6 +20,7 @@ class Kind(NamedTuple):
     op: int
     stack: int
     scope: int
+    in_pass: bool
 
 
 class Remembered(NamedTuple):
@@ -41,7 +42,7 @@ class Facts:
         self.parameters: set[int] = set()
         self.given: dict[int, str] = {}
         self.gradients: set[int] = set()
-        self.kinds: list[Kind] = [Kind(0, 0, 0)]
+        self.kinds: list[Kind] = [Kind(0, 0, 0, False)]
         self.kind_of = array("I", [0])
         self.storage_of = array("I", [0])
         self.more_storages: dict[int, tuple[int, ...]] = {}
@@ -50,7 +51,7 @@ class Facts:
         self.keep_values = False
         self.values: dict[int, Remembered] = {}
         self.written: dict[int, Value] = {}
-        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._numbers: dict[Kind, int] = {}
         self._sources: dict[str, str | None] = {}
         self._claims = Claims(self.stacks, self._sources)
 
@@ -69,8 +70,9 @@ class Facts:
         return self.kind_of[node] if 0 <= node < len(self.kind_of) else 0
 
     def outermost(self, node: int, paths: Collection[str]) -> int:
-        """The outermost module call with one of these paths that a node was made in, 0 if there is none."""
-        scope, found = self.kinds[self.number_of(node)].scope, 0
+        """The outermost call with one of these paths that made a node, 0 if there is none or a pass made it."""
+        kind, found = self.kinds[self.number_of(node)], 0
+        scope = 0 if kind.in_pass else kind.scope
         while scope:
             found = scope if self.scopes.get(scope) in paths else found
             scope = self.parents.get(scope, 0)
@@ -92,11 +94,11 @@ class Facts:
         return Value(value.dtype, value.shape, written.data, written.stats)
 
     def _made(self, event: e.NodeCreated) -> None:
-        key = event.op, event.stack, event.scope
+        key = Kind(event.op, event.stack, event.scope, bool(event.during[0]))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.kinds)
-            self.kinds.append(Kind(*key))
+            self.kinds.append(key)
         node, outputs = event.node, event.outputs
         while len(self.kind_of) < node:  # threads do not number in order
             self.kind_of.append(0)

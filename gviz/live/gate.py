@@ -176,8 +176,10 @@ class Gate:
             case e.GradAccumulated(node=node) if node in self._facts.parameters:
                 return False
             case e.StepStarted(node=node) | e.GradAccumulated(node=node) | e.GradCaptured(node=node):
-                return self._facts.outermost(node, self._closed) != self._inside
-        return isinstance(event, e.BackwardFinished | e.Failed)
+                return not self._depth and self._facts.outermost(node, self._closed) != self._inside
+            case e.BackwardFinished(pass_nr=pass_nr):  # one that its forward runs, or a rule, is a part of it
+                return self._inside not in self._context.scopes and self._context.passes[:1] == [pass_nr]
+        return isinstance(event, e.Failed)
 
     def _counted(self) -> None:
         self._left -= 1

@@ -411,17 +411,71 @@ def trained(layers, *, twice):
     return events_of(train)
 
 
-TRAINED = {twice: trained(2, twice=twice) for twice in (False, True)}
-PATHS = ["Sequential", *(f"Sequential.{number}" for number in range(4))]
+class Penalized(nn.Module):
+    """Runs a pass of its own in its forward, through what is made in it and before it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x):
+        hidden = self.layer(x)
+        energy = (hidden * hidden).sum()
+        steep, outer = torch.autograd.grad(energy, [hidden, x], create_graph=True)
+        return (steep * 2 + 1).sum() + (outer * outer).sum()
 
 
-@given(st.booleans(), st.sets(st.sampled_from(PATHS)), st.integers(0, 60), st.integers(1, 3))
+class Recomputed(torch.autograd.Function):
+    """Runs a pass of its own in its rule."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.enable_grad():
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            return torch.autograd.grad((x * x).sum(), x)[0] * grad
+
+
+class Checkpointed(nn.Module):
+    def forward(self, x):
+        return (Recomputed.apply(x * 2) * 3).sum()
+
+
+def trained_once_more(net):
+    def train():
+        x = torch.ones(1, 2, requires_grad=True)
+        for _ in range(2):
+            out = net(x * 1) * 3
+            out.backward()
+            out = None
+
+    return events_of(train)
+
+
+TRAINED = {
+    "once": trained(2, twice=False),
+    "twice": trained(2, twice=True),
+    "a pass in forward": trained_once_more(Penalized()),
+    "a pass in a rule": trained_once_more(Checkpointed()),
+}
+
+
+def paths_of(events):
+    return sorted({event.name for event in events if isinstance(event, e.ScopeEntered)})
+
+
+@pytest.mark.parametrize("program", TRAINED)
+@given(st.data(), st.integers(0, 60), st.integers(1, 3))
 @laws
-def test_a_closed_module_is_one_next_as_in_the_recording(twice, paths, begin, count):
-    events = TRAINED[twice]
+def test_a_closed_module_is_one_next_as_in_the_recording(program, data, begin, count):
+    events = TRAINED[program]
     timeline = Timeline(MemoryLog(events))
     folds = Folds(timeline)
-    for path in paths:
+    for path in data.draw(st.sets(st.sampled_from(paths_of(events)))):
         folds.close(0, path)
     first_call = next(n for n in range(1, len(timeline)) if isinstance(timeline.event(n), e.ScopeEntered))
     n = min(first_call + begin, len(timeline) - 1)

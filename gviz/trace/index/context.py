@@ -16,7 +16,7 @@ class Context:
     """Which pass runs, whose rule, in which module call, how many rules within one another; after each change."""
 
     def __init__(self) -> None:
-        self._passes: list[int] = []
+        self.passes: list[int] = []
         self._steps: list[Edge] = []  # (pass, node)
         self.scopes: list[int] = []
 
@@ -30,14 +30,14 @@ class Context:
             else:
                 self._steps = [step for step in self._steps if step != (pass_nr, node)]
         elif kind == started:
-            self._passes.append(pass_nr)
+            self.passes.append(pass_nr)
         elif kind == finished:
-            self._passes = [other for other in self._passes if other != pass_nr]
+            self.passes = [other for other in self.passes if other != pass_nr]
             self._steps = [step for step in self._steps if step[0] != pass_nr]
         elif kind == entered:
             self.scopes.append(scope)
         elif scope in self.scopes:
             del self.scopes[self.scopes.index(scope) :]
-        pass_now = self._passes[-1] if self._passes else 0
+        pass_now = self.passes[-1] if self.passes else 0
         step_now = self._steps[-1][1] if self._steps and self._steps[-1][0] == pass_now else 0
         return pass_now, step_now, self.scopes[-1] if self.scopes else 0, len(self._steps)
