@@ -105,6 +105,17 @@ async def test_letters_typed_into_the_prompt_are_text():
         assert app.screen.cursor.position == 2
 
 
+async def test_the_letter_of_a_bookmark_may_come_before_its_key_is_carried_out():
+    app = app_of(demo(), at=5)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key in ("m", "a", "s", "apostrophe", "a"):
+            character = "'" if key == "apostrophe" else key
+            app.post_message(Key(key, character))
+        await pilot.pause()
+        await pilot.pause()
+        assert app.screen.cursor.bookmarks == {"a": 5}
+
+
 @pytest.mark.parametrize(("typed", "watched"), [("", ["b"]), ("x.grad", ["x.grad"])])
 async def test_the_prompt_offers_the_selected_node_until_something_is_typed(typed, watched):
     app = app_of(demo(), at=12)

@@ -28,6 +28,9 @@ Opening = tuple[str, str, str]
 _OPENERS = {"act.command": "command", "find.ask": "find", "live.answer": "answer"}
 """Acts that ask for more keys, and so open the prompt at once."""
 
+_LETTERS = {"time.mark": "m", "time.goto-mark": "go"}
+"""Acts that ask for the letter of a bookmark, each with its purpose."""
+
 
 class Prompted(Protocol):
     """What the prompt needs of its screen."""
@@ -89,9 +92,10 @@ class Prompting:
             self._screen.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
 
     def follow(self, keys: Keys, more: Mapping[str, Callable[[], None]]) -> None:
-        """Let the keys of a keymap open the prompt at once, and some `more` keys do what they do."""
+        """Let the keys of a keymap that ask for more keys act at once, and some `more` keys do what they do."""
         asking = {key: partial(self.ask, what) for id, what in _OPENERS.items() for key in keys[id]}
-        self._ahead.openers = {**more, **asking}
+        naming = {key: partial(self.await_letter, purpose) for id, purpose in _LETTERS.items() for key in keys[id]}
+        self._ahead.openers = {**more, **asking, **naming}
 
     def take_key(self, event: events.Key) -> None:
         """Stop a key that an open prompt wants, or that opens one."""
