@@ -4,11 +4,11 @@ import gc
 
 import pytest
 
-from gviz.tui.lasting import lasting
+from gviz.tui.uncollected import uncollected
 
 
 def test_nothing_is_searched_meanwhile_and_all_of_it_is_old_afterwards():
-    with lasting():
+    with uncollected():
         assert not gc.isenabled()
         made = [[]]
     assert gc.isenabled()
@@ -16,7 +16,7 @@ def test_nothing_is_searched_meanwhile_and_all_of_it_is_old_afterwards():
 
 
 def test_a_failed_import_leaves_the_collector_at_work():
-    with pytest.raises(ImportError), lasting():
+    with pytest.raises(ImportError), uncollected():
         raise ImportError
     assert gc.isenabled()
 
@@ -24,7 +24,7 @@ def test_a_failed_import_leaves_the_collector_at_work():
 def test_what_the_program_has_set_aside_stays_there():
     gc.freeze()
     try:
-        with lasting():
+        with uncollected():
             pass
         assert gc.get_freeze_count()
     finally:

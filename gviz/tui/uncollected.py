@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def lasting() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """What is made while this is entered is not searched for garbage then, and afterwards as seldom as can be."""
     collected = gc.isenabled()
     gc.disable()
