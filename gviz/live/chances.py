@@ -196,3 +196,19 @@ def _nonfinite(value: Value) -> bool:
     elif not dtype.startswith(("float", "complex")):
         return dtype == "bfloat16" and not np.isfinite(value.array()).all()  # type: ignore[arg-type]  # it has data
     return b"\0" in np.isfinite(np.frombuffer(data, NUMPY_DTYPES[dtype])).tobytes()
+
+
+def concerns(node: int, storages: frozenset[int]) -> Test:
+    """Whether an event concerns a node, or memory that its outputs lie in."""
+
+    def test(event: e.Event) -> bool:
+        match event:
+            case e.StorageWritten(storage=storage):
+                return storage in storages or event.node == node
+            case e.BackwardStarted(roots=roots):
+                return any(root == node for root, _ in roots)
+            case e.OptimizerStepped(parameters=parameters):
+                return node in parameters
+        return subject(event)[0] == node
+
+    return test

@@ -16,7 +16,7 @@ from threading import get_ident
 
 from gviz import events as e
 from gviz.emit import Listener
-from gviz.live.chances import Chance, Test, may_be_nonfinite
+from gviz.live.chances import Chance, Test, concerns, may_be_nonfinite
 from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.live.protocol import Why, Wish
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
@@ -52,7 +52,7 @@ class Gate:
         self._facts = Facts()
         self._context = Context()
         self._chapters = Chapters()
-        self._scope = self._depth = 0
+        self._scope = self._depth = self._ran = 0
         self._chances: dict[str, Chance] = {}
         self._bad_seen = False
         self._computed = False
@@ -129,7 +129,7 @@ class Gate:
             self._counted()
         elif self._nodes:
             if self._is_whole_node(kind, before):
-                self._inside = self._inside or self._facts.outermost(subject(event)[0], self._closed)
+                self._inside = self._inside or self._call_of(event)
                 if not self._inside:
                     self._counted()
         else:
@@ -168,6 +168,12 @@ class Gate:
         self._computed |= part
         return not part
 
+    def _call_of(self, event: e.Event) -> int:
+        """The closed call of the node that is through, 0 if there is none; of a parameter that of the rule before."""
+        node = subject(event)[0]
+        of_parameter = isinstance(event, e.GradAccumulated) and node in self._facts.parameters
+        return self._facts.outermost(self._ran if of_parameter else node, self._closed)
+
     def _leaves(self, event: e.Event) -> bool:
         """Whether this event comes after all that the closed call in progress does, forward or in a pass."""
         match event:
@@ -197,6 +203,7 @@ class Gate:
             self._facts.learn(event)
         if kind in _CONTEXT:
             if isinstance(event, _STEP_KINDS):
+                self._ran = event.node
                 node, pass_nr, scope = event.node, event.pass_nr, 0
             else:
                 node, _, pass_nr = subject(event)
@@ -241,7 +248,7 @@ class Gate:
             case "phase":
                 return [(kind, self._begins_phase()) for kind in DECIDING]
             case "to":
-                return [(kind, _concerns(wish.node, frozenset(wish.storages))) for kind in e.KINDS]
+                return [(kind, concerns(wish.node, frozenset(wish.storages))) for kind in e.KINDS]
             case "backward":
                 return [(e.BackwardStarted, _always)]
             case "continue":
@@ -285,17 +292,3 @@ def _always(event: e.Event) -> bool:
 def _failed(event: e.Event) -> bool:
     """Whether an error ended a pass; that nothing catches it, if so, is known later."""
     return isinstance(event, e.BackwardFinished) and bool(event.error)
-
-
-def _concerns(node: int, storages: frozenset[int]) -> Test:
-    def concerns(event: e.Event) -> bool:
-        match event:
-            case e.StorageWritten(storage=storage):
-                return storage in storages or event.node == node
-            case e.BackwardStarted(roots=roots):
-                return any(root == node for root, _ in roots)
-            case e.OptimizerStepped(parameters=parameters):
-                return node in parameters
-        return subject(event)[0] == node
-
-    return concerns

@@ -71,7 +71,7 @@ def debug_live(
         screen = screen.again((columns, rows))
         app = ScreenApp(screen, ascii=ascii, theme=app.theme)
         run(app)
-    return code_of(screen.live.session)
+    return code_of(screen.live.program)
 
 
 def teach(timeline: Timeline, *, title: str, ascii: bool = False, theme: str | None = None) -> None:

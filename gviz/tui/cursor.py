@@ -94,18 +94,22 @@ class Cursor:
             if moved == position:
                 break
             position = moved
-        said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
-        then = self.breakpoints.commands_of(reason) if position != start else ()
-        self.breakpoints.arrived(position)
-        return replace(self._arrive(position, reason, ran_backward=backward), said=said, then=then)
+        return self._ran(start, position, reason, ran_backward=backward)
 
     def stopped(self, position: int, start: int, reason: str) -> Arrival:
         """Stand where the program has come to from `start`, behind what was the end."""
         self.position = start
+        return self._ran(start, position, reason, by_program=True)
+
+    def _ran(
+        self, start: int, position: int, reason: str, *, ran_backward: bool = False, by_program: bool = False
+    ) -> Arrival:
+        """Arrive, with what log points said on the way and what the breakpoint that stopped it carries out."""
         said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
-        then = self.breakpoints.commands_of(reason)
+        then = self.breakpoints.commands_of(reason) if position != start or by_program else ()
         self.breakpoints.arrived(position)
-        return replace(self._arrive(position, reason, by_program=True), said=said, then=then)
+        arrival = self._arrive(position, reason, ran_backward=ran_backward, by_program=by_program)
+        return replace(arrival, said=said, then=then)
 
     def seek(self, position: int, reason: str = "goto") -> Arrival:
         """Jump to a position and remember the one left behind."""
@@ -206,16 +210,13 @@ class Cursor:
         return stop
 
     def until(self, text: str) -> Arrival:
-        """Forward to the next event at a PLACE (as ``break`` takes it); without one to the end of the pass."""
+        """Forward to the next event at a PLACE, as ``break`` takes it, or a stop before it; without one ``finish``."""
         if not text:
-            phase = self.timeline.phase_at(self.position)
-            later = [one for one in self.timeline.phases if one.end > self.position]
-            phase = phase if phase is not None and phase.end > self.position else later[0] if later else None
-            return self._arrive(phase.end if phase is not None else len(self.timeline), "until")
-        hit = next(hits_of(self.timeline, stop(text)).after(self.position), None)
-        if hit is None:
+            return self.travel(navigation.finish, "until")
+        met = stopping.met(self.timeline, self.breakpoints, self.position, hits_of(self.timeline, stop(text)))
+        if met is None:
             raise GvizError(f"nothing later is at {clipped(text, 40)}", exit_code=2)
-        return self._arrive(hit.n, "until")
+        return self._ran(self.position, *met)
 
     def last_change(self, text: str) -> Arrival:
         """Back to where a value or gradient changed last."""

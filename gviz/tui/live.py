@@ -7,7 +7,6 @@ gate, and where that cannot tell whether to stop the timeline can, in `_met`.
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,14 +16,16 @@ from gviz.errors import GvizError
 from gviz.live.protocol import Held, Mode, Released, Wish
 from gviz.live.session import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.plain_text import clipped
-from gviz.trace import navigation
+from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import hits_of
+from gviz.tui.commands import stopping
 from gviz.tui.commands.saving import lasting
 from gviz.tui.commands.table import BY_NAME
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
-from gviz.where import stop
+from gviz.where import Stop, stop
 
 REFRESH_SECONDS = 0.05
 QUIET_SECONDS = 0.5
@@ -35,7 +36,7 @@ _RATE_SECONDS = 1.0
 class Started:
     """A program that was started and waits for its first wish, and the beginning of its recording."""
 
-    session: ControlledProgram
+    program: ControlledProgram
     timeline: Timeline
 
 
@@ -51,28 +52,31 @@ class Errand:
     start: int
     wish: Wish
     left: int = 1
+    place: Stop | None = None
+    """Where it runs to, beside the breakpoints."""
 
 
 class Live:
     """One program under control, from its start to its end."""
 
     def __init__(self, program: ControlledProgram, session: Session) -> None:
-        self.session = program
+        self.program = program
         self.cursor = session.cursor
         self.timeline = session.timeline
         self._folds = session.folds
-        self._grow(growing=True)
         self.running = False
-        """Whether the program runs, as far as its reports were heard: the session may know of later ones."""
+        """Whether the program runs, as far as its reports were heard: the program may have sent later ones."""
         self._pausing = False
         self._errand = Errand("start", 0, Wish("run"))
+        self._place: Hits | None = None
+        self._grow(growing=True)
         self._rates: deque[tuple[float, int]] = deque()
         self._last_output = (0.0, b"")
 
     @property
     def alive(self) -> bool:
         """Whether the program can still be held or run."""
-        return self.cursor.growing and self.session.state != "let go"
+        return self.cursor.growing and self.program.state != "let go"
 
     @property
     def at_end(self) -> bool:
@@ -88,15 +92,17 @@ class Live:
 
     def takes(self, command: Command) -> bool:
         """Whether a command lets the program run, instead of moving in what is recorded."""
-        runs = BY_NAME[command.name].runs
+        runs = _mode(command)
         if runs is None or not self.alive:
             return False
-        return self.at_end or self.running or (runs == "continue" and self._stopped_late())
+        return self.at_end or self.running or (runs == "continue" and self._stopped_late(_place(command)))
 
-    def _stopped_late(self) -> bool:
+    def _stopped_late(self, place: Stop | None) -> bool:
         """Whether the cursor is where the program was held for, which has shown itself a little later."""
         here = self.cursor.position
-        return here == self._errand.start and self._errand.name == "stopped" and self._met(here) is None
+        if here != self._errand.start or self._errand.name != "stopped":
+            return False
+        return stopping.met(self.timeline, self.cursor.breakpoints, here, self._hits(place)) is None
 
     def begin(self, mode: Mode) -> None:
         """Let the program begin; with breakpoints it runs to the first of them."""
@@ -107,9 +113,8 @@ class Live:
         """Let the program run on by a command that it `takes`."""
         if self.running:
             raise GvizError("the program is running", hint="ctrl+c pauses it", exit_code=2)
-        mode, name = BY_NAME[command.name].runs, command.name
-        assert mode is not None, name  # else it does not take the command
-        mode = self._until(command.argument) if name == "until" else mode
+        mode, place = _mode(command), _place(command)
+        assert mode is not None, command.name  # else it does not take the command
         wish = Wish(mode, count=max(command.count, 1))
         if mode == "to":
             node = self.cursor.node_at(command.argument)
@@ -118,18 +123,12 @@ class Live:
             outputs = self.timeline.info(node).created.outputs
             wish = Wish(mode, node=node, storages=tuple({output.storage for output in outputs}))
         elif mode == "continue":
-            wish = Wish(mode, stops=self._stops())
+            wish = Wish(mode, stops=self._stops() + ((place.text,) if place is not None else ()))
         elif mode == "next":
             wish = Wish(mode, count=wish.count, closed=self._folds.closed)
         one_by_one = mode not in ("step", "next")
-        self._send(Errand(name, self.cursor.position, wish, max(command.count, 1) if one_by_one else 1))
-
-    def _until(self, place: str) -> Mode:
-        """To a place by a breakpoint that stops once, as ``advance`` of gdb; without one to the end of the pass."""
-        if not place:
-            return "finish"
-        self.cursor.breakpoints.add(stop(place), once=True)
-        return "continue"
+        left = max(command.count, 1) if one_by_one else 1
+        self._send(Errand(command.name, self.cursor.position, wish, left, place))
 
     def run_out(self) -> None:
         """Let the program run to its end."""
@@ -138,7 +137,7 @@ class Live:
     def pause(self) -> None:
         """Ask the program to stand still, which it does once a call into a library has come back."""
         self._pausing = True
-        self.session.pause()
+        self.program.pause()
 
     def heard(self, report: Report) -> Arrival | None:
         """Take in what the program reports; where time stands still again, or None if it does not."""
@@ -181,15 +180,20 @@ class Live:
         """Say that the recording goes on behind its end, or no more: then every name is known."""
         self.timeline.growing = self.cursor.growing = self.cursor.breakpoints.growing = growing
         self.cursor.breakpoints.search_again()
+        self._place = self._hits(self._errand.place)
+
+    def _hits(self, place: Stop | None) -> Hits | None:
+        return hits_of(self.timeline, place) if place is not None else None
 
     def _send(self, errand: Errand) -> None:
         self._errand = errand
+        self._place = self._hits(errand.place)
         self._rates.clear()
         self._go(errand.wish)
 
     def _go(self, wish: Wish) -> None:
         self.running = True
-        self.session.go(wish)
+        self.program.go(wish)
 
     def _held(self, held: Held) -> Arrival | None:
         errand, end = self._errand, len(self.timeline)
@@ -202,7 +206,7 @@ class Live:
             case "post-mortem":
                 return self._stop(end, f"post_mortem(){_at(held.place)}{by}")
         if errand.wish.mode == "continue":
-            met = self._met(errand.start)
+            met = self._met()
             if met is None:
                 self._go(errand.wish)
                 return None
@@ -218,7 +222,7 @@ class Live:
         failed = [n for n in self.timeline.failures if n > self._errand.start]
         if failed:
             return self._stop(failed[0], "error")
-        met = self._met(self._errand.start) if self._errand.wish.mode == "continue" else None
+        met = self._met() if self._errand.wish.mode == "continue" else None
         return self._stop(*(met or (len(self.timeline), "end of recording")))
 
     def _stop(self, position: int, reason: str) -> Arrival:
@@ -229,24 +233,18 @@ class Live:
             return Arrival(self.cursor.position, self.cursor.position, f"the program is at event {position}")
         return self.cursor.stopped(position, start, reason)
 
-    def _met(self, start: int) -> tuple[int, str] | None:
-        """The first moment after `start` at which running on stops, as far as it has come, and why."""
-        always = navigation.stops(self.timeline)
-        after = bisect_right(always, start)
-        anyway = always[after] if after < len(always) else len(self.timeline) + 1
-        met = self.cursor.breakpoints.next(start)
-        if met is not None and met.n <= anyway:
-            return met.n, met.reason
-        return (anyway, "continue") if after < len(always) else None
+    def _met(self) -> tuple[int, str] | None:
+        """The first moment at which running on stops, as far as it has come, and why."""
+        return stopping.met(self.timeline, self.cursor.breakpoints, self._errand.start, self._place)
 
     def _stops(self) -> tuple[str, ...]:
         listed = self.cursor.breakpoints.listed
         return tuple(dict.fromkeys(one.stop.text for one in listed if one.enabled and not one.message))
 
 
-def code_of(session: ControlledProgram) -> int:
+def code_of(program: ControlledProgram) -> int:
     """The exit code of the debugger: the program's own, 0 where the user stopped it or it lives on."""
-    return exit_code(session.ended) if session.ended is not None and not session.stopped else 0
+    return exit_code(program.ended) if program.ended is not None and not program.stopped else 0
 
 
 def kept(old: Session, new: Session) -> None:
@@ -257,6 +255,17 @@ def kept(old: Session, new: Session) -> None:
     new.cursor.asker.watched = [*old.cursor.asker.watched]
     new.folds.close_as(old.folds)
     new.settings = old.settings
+
+
+def _mode(command: Command) -> Mode | None:
+    """How the program runs by a command, None if it does not."""
+    spec = BY_NAME[command.name]
+    return spec.runs if command.argument else spec.runs_bare or spec.runs
+
+
+def _place(command: Command) -> Stop | None:
+    """The place that a command that runs on to one names."""
+    return stop(command.argument) if command.argument and _mode(command) == "continue" else None
 
 
 def _at(place: str) -> str:

@@ -54,8 +54,8 @@ def debug(
             refused, left = refused + (0 if input.isatty() else told.refused), told.left
         conversation.leave(asked=left, ask=lambda: _asked(input, output))
     finally:
-        conversation.live.session.stop()
-    return code_of(conversation.live.session) or (2 if refused else 0)
+        conversation.live.program.stop()
+    return code_of(conversation.live.program) or (2 if refused else 0)
 
 
 def _asked(input: TextIO, output: TextIO) -> str:
@@ -117,9 +117,9 @@ class _Conversation:
         if not live.alive:
             return
         if asked and ask().startswith("k"):
-            live.session.let_go()
+            live.program.let_go()
         elif asked:
-            live.session.stop()
+            live.program.stop()
         else:
             self._unheard = True
             if not live.running:
@@ -127,9 +127,9 @@ class _Conversation:
             self._say_all(self._until_it_stands(_CONTINUE))
 
     def restart(self) -> Iterator[str]:
-        """Run the program again with the same breakpoints."""
+        """Run the program again with all that was set."""
         before = self._session
-        self.live.session.stop()
+        self.live.program.stop()
         self._start()
         kept(before, self._session)
         self.live.begin(self._first)
@@ -139,7 +139,7 @@ class _Conversation:
         self._reports: SimpleQueue[Report] = SimpleQueue()
         started = self._launch(self._reports.put, SIZE)
         self._session = Session(Cursor(started.timeline, 0), glyphs(ascii=wants_ascii()), self._title)
-        self.live = Live(started.session, self._session)
+        self.live = Live(started.program, self._session)
         self.reader.breakpoints = self.live.cursor.breakpoints
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed = ""
@@ -157,7 +157,7 @@ class _Conversation:
             try:
                 report = self._reports.get(timeout=HANG_UP_SECONDS if self._unheard else None)
             except Empty:
-                self.live.session.hang_up()
+                self.live.program.hang_up()
                 continue
             except KeyboardInterrupt:
                 self.live.pause()

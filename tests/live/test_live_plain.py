@@ -61,6 +61,36 @@ def test_until_lets_the_program_run_to_a_place_and_leaves_no_breakpoint(tmp_path
     assert "there are no breakpoints" in out
 
 
+ROUNDS = """\
+import gviz.engine as torch
+x = torch.tensor([1.0], requires_grad=True)
+for i in range(4):
+    a = x * 2
+    b = a + 1
+    if i == 2:
+        c = b * 3
+    b.sum().backward()
+"""
+
+
+def test_until_stops_at_the_same_events_as_in_the_recording_and_leaves_nothing_behind(tmp_path):
+    def told(out):
+        return re.findall(r"event \d+, \w+|breakpoint 1\.|end of recording\.|there are no breakpoints|tbreak", out)
+
+    commands = "break a\nuntil c\nuntil\ndelete\nuntil c\nuntil on accumulate x\nc\ninfo break\nquit\n"
+    _, running, _ = live(tmp_path, "-o", "t.gviz", commands=commands, program=ROUNDS)
+    _, replayed, _ = gviz("open", "--plain", "t.gviz", cwd=tmp_path, stdin=commands)
+    assert told(running) == told(replayed)
+    assert told(running)[1:3] == ["event 3, forward", "breakpoint 1."]
+    assert told(running)[-1] == "there are no breakpoints"
+
+
+def test_until_a_place_that_is_never_met_leaves_nothing_behind(tmp_path):
+    _, out, _ = live(tmp_path, commands="until nowhere\ninfo break\nquit\n", program=ROUNDS)
+    assert "end of recording" in out
+    assert "there are no breakpoints" in out
+
+
 def test_on_error_and_pauses_of_the_command_line(tmp_path):
     failing = PROGRAM.replace("name = ", "y.backward()\nname = ")
     code, out, _ = live(tmp_path, "--on", "error", program=failing)

@@ -71,7 +71,7 @@ def debugged(scenario, tmp_path, *, text=PROGRAM, loops=False, screen=LiveScreen
         return made
 
     shown = asyncio.run(run())
-    assert is_gone(shown.live.session.pid)
+    assert is_gone(shown.live.program.pid)
     return shown
 
 
@@ -163,7 +163,7 @@ def test_ctrl_c_pauses_an_endless_loop(tmp_path):
         await running.press("q", "s")
 
     screen = debugged(scenario, tmp_path, loops=True)
-    assert screen.live.session.stopped
+    assert screen.live.program.stopped
 
 
 def test_before_its_first_node_a_program_is_starting(tmp_path, monkeypatch):
@@ -266,7 +266,7 @@ def test_another_run_has_the_same_breakpoints(tmp_path):
     assert screen.restarts
     again = screen.again((80, 24))
     assert [one.stop.text for one in again.cursor.breakpoints.listed] == ["Mul if value > 5"]
-    again.live.session.stop()
+    again.live.program.stop()
 
 
 def test_the_keys_of_the_user_are_those_of_the_live_screen_and_of_the_next_run(tmp_path):
@@ -276,6 +276,6 @@ def test_the_keys_of_the_user_are_those_of_the_live_screen_and_of_the_next_run(t
         await running.stands_at(2)
         again = running.screen.again((80, 24))
         assert again.session.keys["time.step"] == ("y",)
-        again.live.session.stop()
+        again.live.program.stop()
 
     debugged(scenario, tmp_path, config=Config(keys={"time.step": "y"}))

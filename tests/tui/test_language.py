@@ -40,6 +40,15 @@ def test_until_goes_forward_only():
     assert "event 11, forward" in transcript(demo(), "goto start", "until")
 
 
+def test_until_is_stopped_by_breakpoints_and_is_none():
+    said = transcript(
+        demo(), "goto start", "break b", "until on backward x", "delete", "until on backward a", "info break"
+    )
+    assert said.count("breakpoint 1.") == 1
+    assert said.rindex("breakpoint 1.") < said.rindex(", backward")
+    assert "there are no breakpoints" in said
+
+
 def test_jump_is_goto_and_says_so_once():
     said = transcript(demo(), "jump 7", "jump 9")
     assert said.count("jump runs nothing") == 1

@@ -26,12 +26,12 @@ class ProgramAct:
 
 ACTS = {
     "type": ProgramAct(
-        lambda session, text: session.type(text), "go on", "typed; the program reads it when it runs on."
+        lambda program, text: program.type(text), "go on", "typed; the program reads it when it runs on."
     ),
-    "interrupt": ProgramAct(lambda session, _: session.interrupt(), "wait"),
-    "detach": ProgramAct(lambda session, _: session.let_go(), "leave", "the program runs on without the debugger."),
-    "kill": ProgramAct(lambda session, _: session.stop(), "wait"),
-    "restart": ProgramAct(lambda session, _: None, "restart", needs_program=False),
+    "interrupt": ProgramAct(lambda program, _: program.interrupt(), "wait"),
+    "detach": ProgramAct(lambda program, _: program.let_go(), "leave", "the program runs on without the debugger."),
+    "kill": ProgramAct(lambda program, _: program.stop(), "wait"),
+    "restart": ProgramAct(lambda program, _: None, "restart", needs_program=False),
 }
 
 
@@ -39,7 +39,7 @@ def carried_out(live: Live, name: str, text: str) -> ProgramAct:
     """Do to the program what one of `ACTS` says; GvizError if there is no program any more."""
     act = ACTS[name]
     if act.needs_program and not live.alive:
-        what = "the program runs by itself" if live.session.state == "let go" else "the program has ended"
+        what = "the program runs by itself" if live.program.state == "let go" else "the program has ended"
         raise GvizError(what, hint="restart (ctrl+r) runs it again", exit_code=2)
-    act.do(live.session, text)
+    act.do(live.program, text)
     return act

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
+from operator import itemgetter
 from pathlib import PurePath
 from string import Formatter
 
@@ -13,6 +14,7 @@ from gviz.numbers import short
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.situation import Situation
+from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.where import NAMES, stop
@@ -28,12 +30,21 @@ _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
 
 
 def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> tuple[int, str]:
-    """Where running on from moment `n` stops, and why: at a breakpoint or at what always stops, if that comes first."""
-    anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
-    met = breakpoints.previous(n) if backward else breakpoints.next(n)
-    if met is None or (met.n < anyway if backward else met.n > anyway):
-        return anyway, "continue"
-    return met.n, met.reason
+    """Where running on from moment `n` stops, and why; the end if it stops nowhere."""
+    if not backward:
+        return met(timeline, breakpoints, n) or (len(timeline), "continue")
+    anyway, before = navigation.reverse_continue(timeline, n), breakpoints.previous(n)
+    return (before.n, before.reason) if before is not None and before.n >= anyway else (anyway, "continue")
+
+
+def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None = None) -> tuple[int, str] | None:
+    """The first stop after moment `n` and why: a breakpoint, the `place` that one runs to, or what always stops."""
+    one, hit = breakpoints.next(n), next(place.after(n), None) if place is not None else None
+    always = next((moment for moment in navigation.stops(timeline) if moment > n), None)
+    found = [(one.n, one.reason)] if one is not None else []
+    found += [(hit.n, "until")] if hit is not None else []
+    found += [(always, "continue")] if always is not None else []
+    return min(found, key=itemgetter(0), default=None)
 
 
 def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[int]:

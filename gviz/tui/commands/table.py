@@ -132,8 +132,8 @@ _TIME = (
     Spec("reverse-phase", ("rp",), "[N]", "to the phase before",
          _moves(navigation.reverse_phase, "phase", backward=True), repeats=True),
     Spec("until", ("unt", "advance"), "[PLACE]",
-         "forward to a place, as break takes it; without one to the end of the pass",
-         _cursor(Cursor.until), repeats=True, runs="continue"),
+         "forward to a place, as break takes it, or a stop that comes first; without one the same as finish",
+         _cursor(Cursor.until), repeats=True, runs="continue", runs_bare="finish"),
     Spec("to", ("t",), "[PLACE]", "to the next event of a node, of the selected one without PLACE",
          _cursor(Cursor.to), repeats=True, runs="to"),
     Spec("reverse-to", ("rt",), "[PLACE]", "to the event before of a node",
@@ -223,7 +223,9 @@ _STOPS = (
 )  # fmt: skip
 
 _PROGRAM = (
-    Spec("restart", ("run",), "", "run the program of gviz run again, with the same breakpoints", _of_a_program),
+    Spec("restart", ("run",), "",
+         "run the program of gviz run again, with the same breakpoints, watches, closed modules and settings",
+         _of_a_program),
     Spec("type", (), "[TEXT]", "type a line into the terminal of the program, for its input()", _of_a_program),
     Spec("interrupt", (), "", "raise KeyboardInterrupt in the program", _of_a_program),
     Spec("detach", (), "", "leave, and let the program run on without gviz", _of_a_program),

@@ -85,7 +85,8 @@ class Spec:
 
     `takes` is ``[N]`` for a count, in brackets where it may be left out, empty where nothing follows. An empty line
     does it again if it `repeats`. Where the recording ends it lets a held program run on, as far as `runs`
-    says. What `searches` may have to look at the whole recording first.
+    says, or `runs_bare` where nothing follows, if that is another way. What `searches` may have to look at the whole
+    recording first.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Spec:
     run: Run
     repeats: bool = False
     runs: Mode | None = None
+    runs_bare: Mode | None = None
     searches: bool = False
 
     @property

@@ -63,7 +63,7 @@ class LiveScreen(DebuggerScreen):
         self._opened_with = ""
         started = launch(self._report, size)
         super().__init__(started.timeline, title, 0, glyphs, opening=opening, config=config)
-        self.live = Live(started.session, self.session)
+        self.live = Live(started.program, self.session)
         self._launch = launch
         self._first = first
         self.restarts = False
@@ -84,18 +84,18 @@ class LiveScreen(DebuggerScreen):
 
     def again(self, size: tuple[int, int]) -> LiveScreen:
         """The screen for another run of the program, which ends this one."""
-        self.live.session.stop()
+        self.live.program.stop()
         screen = LiveScreen(self._launch, self.program, self.glyphs, first=self._first, size=size, config=self._config)
         kept(self.session, screen.session)
         return screen
 
     def on_unmount(self) -> None:
         """No program outlives its debugger, unless it was let go."""
-        self.live.session.stop()
+        self.live.program.stop()
 
     def on_resize(self) -> None:
         """The program's terminal has the size of this one."""
-        self.live.session.resize(*self.app.size)
+        self.live.program.resize(*self.app.size)
 
     @property
     def busy(self) -> bool:
@@ -168,7 +168,7 @@ class LiveScreen(DebuggerScreen):
             self.say("the program stands still already; q leaves")
 
     def _restart(self) -> None:
-        """Run the program again, with the same breakpoints."""
+        """Run the program again, with all that was set."""
         self.restarts = True
         self.app.exit()
 
@@ -185,10 +185,10 @@ class LiveScreen(DebuggerScreen):
     def _leave(self, event: events.Key) -> None:
         self.remark = ""
         if event.character == "k":
-            self.live.session.let_go()
+            self.live.program.let_go()
             self.app.exit()
         elif event.character in ("s", "q"):
-            self.live.session.stop()
+            self.live.program.stop()
             self.app.exit()
 
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
