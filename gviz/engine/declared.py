@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+from operator import itemgetter
 from pathlib import Path
 
 from gviz.engine import ops
@@ -18,10 +19,10 @@ PATH = Path(__file__).parents[1] / "adapters" / "operations.json"
 
 
 def text() -> str:
-    """The table as it should be: one line for each operation."""
+    """The table as it should be: one line for each operation, by their names, in whatever order they were imported."""
     for module in pkgutil.iter_modules(ops.__path__):  # some are imported only where they are used
         importlib.import_module(f"{ops.__name__}.{module.name}")
-    rows = [json.dumps(_row(op), ensure_ascii=False) for op in REGISTRY]
+    rows = [json.dumps(row, ensure_ascii=False) for row in sorted(map(_row, REGISTRY), key=itemgetter(0, 1))]
     return "[\n" + ",\n".join(rows) + "\n]\n"
 
 

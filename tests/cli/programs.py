@@ -33,9 +33,9 @@ def gviz_here(*arguments, cwd, stdin="", env=None):
 
 
 def recorded(*arguments, cwd, flags=(), **options):
-    """A program under ``gviz record``, without the two lines gviz itself says at the end."""
+    """A program under ``gviz record``, without the lines gviz itself says at the end."""
     code, out, err = gviz("record", "-f", "-o", "trace.gviz", *arguments, cwd=cwd, flags=flags, **options)
-    return code, out, re.sub(r"wrote .*\nopen it with: .*\n", "", err)
+    return code, out, re.sub(r"wrote .*\n(warning: the recording broke off.*\n)?open it with: .*\n", "", err)
 
 
 def _outcome(command, cwd, stdin="", env=None, path=""):

@@ -120,3 +120,14 @@ def test_closed_files_are_named_as_the_cause(tmp_path):
     assert (done.returncode, done.stdout) == (0, "on\n")
     assert "the program closed files that it had not opened" in done.stderr
     assert "lock" not in done.stderr
+
+
+def test_a_recording_that_ended_with_the_programs_files_is_called_broken_off(tmp_path):
+    done = record(tmp_path, "os.closerange(0, 256)")
+    assert "warning: the recording broke off; what the program did afterwards is not in it" in done.stderr
+
+
+def test_a_recording_with_an_end_is_not(tmp_path):
+    said = record(tmp_path, "gviz.mark('there')").stderr
+    assert "wrote" in said
+    assert "broke off" not in said
