@@ -44,7 +44,7 @@ def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path):
         before = len(gviz.load(path))
         with pytest.raises(GvizError, match=f"run.gviz is being written by process {process}"):
             gviz.record(path, force=True).__enter__()
-        assert len(gviz.load(path)) == before > 0
+        assert len(gviz.load(path)) >= before > 0
     with gviz.record(path, force=True):
         program()
     assert lock.writer_of(path) not in (0, process)

@@ -21,4 +21,4 @@ def test_a_graph_made_before_the_recording_is_shown_with_what_is_known():
         "to #1: g * ? = [1 1] * ? = [2 2]",
     ]
     assert "to ?: not recorded" in panel(timeline, 17, 2, 60)
-    assert tape_rows(timeline, 18)[1].startswith("    2 Mul        1 ?")
+    assert tape_rows(timeline, 18)[1].startswith("   2 Mul        1 ?")
