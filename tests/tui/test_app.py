@@ -1,7 +1,9 @@
 """Whole-screen behaviour: sizes, hostile text, failures of gviz itself, and laws that hold for any keys."""
 
 import asyncio
+import contextlib
 import os
+import tempfile
 
 import pytest
 from hypothesis import given, settings
@@ -142,7 +144,8 @@ def test_no_keys_break_it(story, keys):
                 assert screen.moment.n == screen.cursor.position
                 assert screen.cursor.selected in (0, *timeline.nodes)
 
-    asyncio.run(play())
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # x and Enter write a picture
+        asyncio.run(play())
 
 
 async def test_a_long_tape_is_drawn_only_where_it_is_seen():
