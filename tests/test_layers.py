@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
-BOTTOM = {"arguments", "notice", "errors", "plain_text", "values", "site", "numbers", "display"}
+BOTTOM = {"arguments", "notice", "errors", "plain_text", "values", "site", "numbers", "display", "uncollected"}
 MAY_IMPORT = {
     "arguments": {"errors"},
     "notice": {"plain_text"},
@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "crash": {"errors"},
     "plain_text": set(),
     "display": set(),
+    "uncollected": set(),
     "values": set(),
     "site": set(),
     "version": set(),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gviz.cli.settings import GlobalOptions
 from gviz.tui import terminal
 from gviz.tui.echo import unechoed
-from gviz.tui.uncollected import uncollected
+from gviz.uncollected import uncollected
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
@@ -31,7 +31,7 @@ def debug(
     The rest is as for `open_debugger`.
     """
     with unechoed(plain=bool(terminal.why_plain(asked=settings.plain))):
-        with uncollected():
+        with uncollected(lasting=True):
             from gviz.trace.file.reader import open_trace
             from gviz.trace.timeline import Timeline
             from gviz.tui.opening import open_debugger

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gviz.tui.uncollected import uncollected
+from gviz.uncollected import uncollected
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
@@ -25,7 +25,7 @@ def debug(
     opening: Sequence[str] = (),
 ) -> None:
     """Open the terminal debugger over a timeline; see `gviz.tui.app.debug`."""
-    with uncollected():
+    with uncollected(lasting=True):
         from gviz.tui.app import debug as open_debugger  # textual takes 0.19 s to import
 
     open_debugger(timeline, title=title, at=at, ascii=ascii, theme=theme, lesson=lesson, opening=opening)
@@ -46,7 +46,7 @@ def debug_live(
     The commands of `opening` set up what is wanted before the program begins, with `first` as its first wish; those of
     `commands` are carried out one after the other, each when the program stands still.
     """
-    with uncollected():
+    with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run
         from gviz.tui.config import read
         from gviz.tui.glyphs import glyphs
@@ -76,7 +76,7 @@ def debug_live(
 
 def teach(timeline: Timeline, *, title: str, ascii: bool = False, theme: str | None = None) -> None:
     """The guided lesson over a recording; see `gviz.tui.tutor`."""
-    with uncollected():
+    with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run
         from gviz.tui.config import read
         from gviz.tui.glyphs import glyphs
