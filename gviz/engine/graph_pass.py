@@ -207,7 +207,7 @@ class Pass:
                 if part.shape != shape or part.dtype is not kind:
                     part = conformed(part, node, slot, edge)
                 there = arrived.get(target)
-                if there is None:
+                if there is None:  # `nothing_yet`, without a call for every edge
                     is_leaf = target.__class__ is AccumulateGrad
                     there = arrived[target] = AtLeaf() if is_leaf else [None] * len(target.outputs)
                 before = there[output_nr]

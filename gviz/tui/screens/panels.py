@@ -97,9 +97,8 @@ class Panels:
 
     def zoom(self) -> None:
         """The focused panel alone, and back."""
-        focused = self._screen.focused
-        id = focused.id or "" if focused is not None else ""
-        panel = self._leading if in_its_place(self._leading, {id}) == id else id.removeprefix("side-")
+        focused = getattr(self._screen.focused, "id", None) or ""
+        panel = self._leading if in_its_place(self._leading, {focused}) == focused else focused.removeprefix("side-")
         panel = panel if panel in PANELS else self._leading
         self._zoomed, self._chosen = "" if self._zoomed else panel, True
         self.arrange()
