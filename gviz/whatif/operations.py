@@ -18,7 +18,7 @@ from gviz.events import NodeCreated, OpSeen
 from gviz.values import Array
 from gviz.whatif.change import Changes
 
-FAILURES = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+FAILURES = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 """What operations raise."""
 
 

@@ -1,10 +1,12 @@
 """A script in progress, each statement of which is carried out as soon as it is written: its text, by gviz's engine.
 
 No text of a recording is carried out: its names are identifiers that mean nothing to Python, its numbers are numbers.
+What is carried out is parsed first, and whatever is more than arithmetic on tensors is refused.
 """
 
 from __future__ import annotations
 
+import ast
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,6 +46,12 @@ def same(name, given, recorded):
 
 TAKEN = frozenset({"torch", "inf", "isfinite", "nan", "same", "results", "__builtins__"})
 """Names that mean something to a script, besides those of Python."""
+
+_ARITHMETIC = (
+    *(ast.Module, ast.Expr, ast.Assign, ast.Name, ast.Constant, ast.Tuple, ast.List, ast.Call),
+    *(ast.keyword, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop),
+    ast.expr_context,
+)
 
 
 class Tried:
@@ -102,7 +110,16 @@ def trying() -> Iterator[None]:
 @contextmanager
 def _refusing(text: str) -> Iterator[None]:
     try:
+        _require_arithmetic(text)
         yield
     except Exception as error:  # whatever the engine raises is why there is no such script
         why = f"{clipped(text, 60)}: {clipped(str(error), 200)}"
         raise GvizError("no script gives this moment again", why=why, exit_code=2) from error
+
+
+def _require_arithmetic(text: str) -> None:
+    """Raise ValueError for Python that does more than name, call and calculate, or looks behind an underscore."""
+    for part in ast.walk(ast.parse(text)):
+        hidden = isinstance(part, ast.Attribute) and part.attr.startswith("_")
+        if hidden or not isinstance(part, _ARITHMETIC):
+            raise ValueError(f"{ast.unparse(part)} is not arithmetic on tensors")
