@@ -129,14 +129,14 @@ def seeks(timeline: Timeline) -> Iterator[Row]:
     """What it costs to ask for the state of all nodes in sight at some moment."""
     draw = random.Random(1)
     middle = timeline.iterations[len(timeline.iterations) // 2]
-    visible = timeline.nodes_of(middle)[:VISIBLE]
+    visible = timeline.nodes.of(middle)[:VISIBLE]
 
     def seek(low: int, high: int) -> None:
         timeline.at(draw.randint(low, high)).states(visible)
 
     def visit() -> None:
         iteration = draw.choice(timeline.iterations)
-        nodes = timeline.nodes_of(iteration)[:VISIBLE]
+        nodes = timeline.nodes.of(iteration)[:VISIBLE]
         timeline.at(draw.randint(iteration.start, iteration.end)).states(nodes)
 
     anywhere = [timed(lambda: seek(0, len(timeline))) for _ in range(SEEKS)]

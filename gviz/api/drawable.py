@@ -84,10 +84,11 @@ def _from_recording(thing: object, named: Named) -> Drawn | None:
     latest.flush()
     log = open_trace(latest.path)
     timeline = Timeline(log)
-    if node not in timeline:  # only the last part of the run was kept
+    if node not in timeline.nodes:  # only the last part of the run was kept
         return None
     own, end = timeline.iterations[timeline.info(node).iteration], last_moment(timeline)
     n = end if own.start <= end <= own.end else own.end
     names = {latest.node_of(tensor): name for name, tensor in named}
-    new = {known: name for known, name in names.items() if known in timeline and timeline.info(known).name != name}
+    known = {node: name for node, name in names.items() if node in timeline.nodes}
+    new = {node: name for node, name in known.items() if timeline.info(node).name != name}
     return Drawn(Timeline(with_names(log, new)) if new else timeline, n, node, title=latest.path.name)

@@ -40,7 +40,7 @@ class Side:
     def infos(self) -> dict[int, NodeInfo]:
         """How each node was made, without what only `jit.trace` did to record and check, if there is anything else."""
         iteration = self.timeline.iterations[self.number - 1]
-        infos = {node: self.timeline.info(node) for node in self.timeline.nodes_of(iteration)}
+        infos = {node: self.timeline.info(node) for node in self.timeline.nodes.of(iteration)}
         proper = [info for info in infos.values() if not self._is_rehearsal(info.created.scope)]
         kept = {info.node for info in proper} | {node for info in proper for node, _ in info.created.inputs}
         if not any(info.created.kind == "op" for info in proper):
@@ -48,7 +48,7 @@ class Side:
         return {node: info for node, info in infos.items() if node in kept}
 
     def _is_rehearsal(self, scope: int) -> bool:
-        while (call := self.timeline.call(scope)) is not None:
+        while (call := self.timeline.contexts.call(scope)) is not None:
             if call.kind in REHEARSALS:
                 return True
             scope = call.parent

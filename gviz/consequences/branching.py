@@ -55,7 +55,7 @@ def _meant(evaluator: Evaluator, iteration: Iteration, place: str) -> list[int]:
     meant = where.place(place)
     if meant.kind == "node":
         return [evaluator.last(place, iteration.end)]
-    infos = [evaluator.timeline.info(node) for node in evaluator.timeline.nodes_of(iteration)]
+    infos = [evaluator.timeline.info(node) for node in evaluator.timeline.nodes.of(iteration)]
     named = [info.node for info in infos if info.name == place] if meant.kind == "word" else []
     return named or [info.node for info in infos if meant.fits(info)] or [evaluator.last(place, iteration.end)]
 

@@ -37,7 +37,7 @@ def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
     """Whether a file of the program that made the iteration's nodes says so anywhere."""
     from gviz.whatif.readings import reads_tensors
 
-    infos = [timeline.info(node) for node in timeline.nodes_of(iteration)]
+    infos = [timeline.info(node) for node in timeline.nodes.of(iteration)]
     paths = {frame.path for info in infos for frame in info.frames}
     names = {info.name.rpartition(".")[2] for info in infos if info.name}
     return any(reads_tensors(timeline.source(path) or "", names) for path in paths)

@@ -38,7 +38,7 @@ def _results(timeline: Timeline, node: int) -> Iterator[NodeInfo]:
         info = timeline.info(waiting.popleft())
         if info.created.requires_grad:
             yield info
-            new = [user for user in timeline.users(info.node) if user not in seen]
+            new = [user for user in timeline.nodes.users(info.node) if user not in seen]
             seen.update(new)
             waiting.extend(new)
 

@@ -134,7 +134,7 @@ def _run_again(timeline: Timeline, end: int) -> bool:
     seen: set[int] = set()
     before: set[Frame] = set()
     for iteration in timeline.iterations[:_COMPARED]:
-        new = [node for node in timeline.nodes_of(iteration) if node not in seen]
+        new = [node for node in timeline.nodes.of(iteration) if node not in seen]
         infos = map(timeline.info, new[-_LOOKED_AT:])
         places = {info.frames[0] for info in infos if info.created.kind == "op" and info.frames}
         if before & places:
@@ -156,9 +156,9 @@ def _loop_began(timeline: Timeline, _: int) -> int:
     if timeline.dropped.events or len(timeline.iterations) == 1:
         return 0
     first, second = timeline.iterations[:2]
-    new = [node for node in timeline.nodes_of(second) if timeline.born(node) >= second.start]
+    new = [node for node in timeline.nodes.of(second) if timeline.nodes.born(node) >= second.start]
     again = {info.created.stack for info in map(timeline.info, new[:_LOOKED_AT]) if info.frames}
-    infos = map(timeline.info, timeline.nodes_of(first))
+    infos = map(timeline.info, timeline.nodes.of(first))
     return next((info.born for info in infos if info.created.stack in again), 0)
 
 

@@ -97,7 +97,7 @@ def _called(timeline: Timeline, pass_nr: int) -> int:
 
 def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
     """An update that makes a new tensor of the leaf and its gradient, which nothing uses."""
-    update = next((user for user in _updates(timeline, info.node) if not timeline.users(user.node)), None)
+    update = next((user for user in _updates(timeline, info.node) if not timeline.nodes.users(user.node)), None)
     if update is None:
         return None
     at, name = innermost(update), shown(update.name)
@@ -111,10 +111,10 @@ def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
 
 def _updates(timeline: Timeline, node: int) -> list[NodeInfo]:
     """What was computed of a leaf and its latest gradient."""
-    owners = timeline.origins.gradient_of
+    owners = timeline.nodes.origins.gradient_of
     latest = [timeline.nodes[place] for place in (owners == node).nonzero()[0][-1:].tolist()]
-    scaled = {user for gradient in latest for user in timeline.users(gradient)}
-    made = map(timeline.info, sorted({*scaled, *(user for one in scaled for user in timeline.users(one))}))
+    scaled = {user for gradient in latest for user in timeline.nodes.users(gradient)}
+    made = map(timeline.info, sorted({*scaled, *(user for one in scaled for user in timeline.nodes.users(one))}))
     return [info for info in made if node in {source for source, _ in info.created.inputs}]
 
 

@@ -22,7 +22,8 @@ def silent_uses(timeline: Timeline, node: int, parts: Sequence[Contribution]) ->
     if window is None:
         return
     sent = {part.source for part in parts}
-    uses = [user for user in timeline.users(node) if timeline.born(user) in window and _is_use(timeline, node, user)]
+    users = (user for user in timeline.nodes.users(node) if timeline.nodes.born(user) in window)
+    uses = [user for user in users if _is_use(timeline, node, user)]
     silent = [use for use in uses if use not in sent]
     if not silent:
         return
@@ -50,7 +51,7 @@ def cuts_after(timeline: Timeline, node: int, window: range) -> Iterator[NodeInf
         if info.created.untracked:
             yield info
             continue
-        new = [user for user in timeline.users(here) if user not in seen and timeline.born(user) in window]
+        new = [user for user in timeline.nodes.users(here) if user not in seen and timeline.nodes.born(user) in window]
         seen.update(new)
         waiting.extend(new)
 

@@ -24,7 +24,7 @@ class Step:
 def steps(timeline: Timeline, nodes: Iterable[int]) -> dict[int, Step]:
     """By node: which time it is of those of its line; nodes whose line made no other of them are left out."""
     by_line: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    for node, created in timeline.created(sorted({*nodes} - {0})):
+    for node, created in timeline.nodes.all_created(sorted({*nodes} - {0})):
         by_line[created.stack, created.op].append(node)
     return {
         node: Step(nth, len(line)) for line in by_line.values() if len(line) > 1 for nth, node in enumerate(line, 1)

@@ -116,7 +116,7 @@ class Survey:
 
     def alive(self, n: int) -> Iterator[Made]:
         """The nodes that something still refers to at moment `n`."""
-        freed = self.timeline.freed(n)
+        freed = self.timeline.nodes.freed(n)
         return (made for made in self.nodes.values() if made.seq <= n and made.node not in freed)
 
     def ops(self, *names: str) -> Iterator[Made]:

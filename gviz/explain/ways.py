@@ -12,7 +12,7 @@ def ancestors(timeline: Timeline, *nodes: int) -> Iterator[int]:
     """What nodes were made from, tracked or not, nearest first."""
     seen, waiting = set(nodes), deque(node for node in nodes if node)
     while waiting:
-        for source in timeline.made_from.get(waiting.popleft(), ()):
+        for source in timeline.nodes.made_from.get(waiting.popleft(), ()):
             if source and source not in seen:
                 seen.add(source)
                 waiting.append(source)

@@ -92,7 +92,7 @@ def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     from gviz.render.request import moment_structure
 
     timeline, wanted = of.timeline, Filter(focus=of.node, ancestors=bool(of.node))
-    graph = graph_of(timeline, [timeline.info(node) for node in timeline.nodes_of(timeline.iteration_at(of.n))])
+    graph = graph_of(timeline, [timeline.info(node) for node in timeline.nodes.of(timeline.iteration_at(of.n))])
     closed = closed_to_fit(replace(graph, nodes=tuple(asked_for(graph, wanted))), BOXES)
     options = replace(options, drawing=replace(options.drawing, wanted=replace(wanted, closed=closed)))
     return options if len(moment_structure(timeline, of.n, options.drawing).places) <= 2 * BOXES else None

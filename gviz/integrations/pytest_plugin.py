@@ -126,7 +126,7 @@ class TestRecording:
         from gviz.explain.why import why
 
         timeline = self._timeline()
-        return why(timeline, timeline.at(len(timeline)), node, aspect) if node in timeline else None
+        return why(timeline, timeline.at(len(timeline)), node, aspect) if node in timeline.nodes else None
 
     def _timeline(self) -> Timeline:
         from gviz.trace import load

@@ -20,8 +20,9 @@ from gviz.live.chances import Chance, Test, concerns, may_be_nonfinite
 from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.live.protocol import Why, Wish
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
+from gviz.trace.contexts import WHOLE_NODE
 from gviz.trace.index.context import CONTEXT, Context
-from gviz.trace.outline import OF_NO_STATEMENT, WHOLE_NODE
+from gviz.trace.nodes import OF_NO_STATEMENT
 from gviz.trace.phases import DECIDING, Chapters
 
 Wait = Callable[[Why], Wish]

@@ -106,7 +106,7 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
 
 
 def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
-    where, known = "", node in timeline
+    where, known = "", node in timeline.nodes
     if known and timeline.info(node).iteration == timeline.iteration_at(n).index:
         where = "it is part of a step of the optimizer, of which pictures show the new values alone"
     elif known:

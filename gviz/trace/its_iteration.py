@@ -26,4 +26,4 @@ def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> Nod
 
 
 def _used(timeline: Timeline, index: int) -> frozenset[int]:
-    return frozenset(timeline.nodes_of(timeline.iterations[index]))
+    return frozenset(timeline.nodes.of(timeline.iterations[index]))

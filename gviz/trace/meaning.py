@@ -19,11 +19,11 @@ class Fitting:
         self._modules: dict[int, str] = {}
 
     def __call__(self, node: int) -> bool:
-        at = self._timeline.place_of(node)
+        at = self._timeline.nodes.place_of(node)
         if at < 0 or self._place.kind == "node":
             return at >= 0 and node == self._place.number
-        origins, likely = self._timeline.origins, "maybe"
-        if node not in self._timeline.named and not origins.gradient_of[at]:
+        origins, likely = self._timeline.nodes.origins, "maybe"
+        if node not in self._timeline.nodes.named and not origins.gradient_of[at]:
             likely = self._likely(origins.op.item(at), origins.stack.item(at), self._module(origins.scope.item(at)))
         return likely == "yes" or (likely == "maybe" and self._place.fits(self._timeline.info(node)))
 
@@ -32,15 +32,14 @@ class Fitting:
         kind = op, stack, module
         if kind not in self._kinds:
             seen, frames = self._timeline.op(op), self._timeline.stack(stack)
-            names = "", self._timeline.possible_name(stack)
+            names = "", self._timeline.nodes.possible_name(stack)
             nameless, named = (self._place.fits(Possible(0, name, seen, module, frames)) for name in names)
             self._kinds[kind] = "yes" if nameless else "maybe" if named else "no"
         return self._kinds[kind]
 
     def _module(self, scope: int) -> str:
         if scope not in self._modules:
-            call = self._timeline.call(scope)
-            self._modules[scope] = call.name if call else ""
+            self._modules[scope] = self._timeline.contexts.module(scope)
         return self._modules[scope]
 
 
@@ -75,8 +74,8 @@ class Meant:
         """The storages that the nodes lie in, each with the event in which the first such node was made."""
         nodes = self._timeline.nodes
         if self._memory[0] != len(nodes):
-            made = self._timeline.created([node for node in nodes if node in self])
-            births = [(output.storage, self._timeline.born(node)) for node, one in made for output in one.outputs]
+            made = self._timeline.nodes.all_created([node for node in nodes if node in self])
+            births = [(output.storage, self._timeline.nodes.born(node)) for node, one in made for output in one.outputs]
             self._memory = len(nodes), dict(reversed(births))
         return self._memory[1]
 
@@ -102,4 +101,4 @@ class Meant:
         return node != first and self._stack_of(node) != began
 
     def _stack_of(self, node: int) -> int:
-        return int(self._timeline.origins.stack[self._timeline.place_of(node)])
+        return int(self._timeline.nodes.origins.stack[self._timeline.nodes.place_of(node)])

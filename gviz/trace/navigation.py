@@ -39,17 +39,17 @@ def reverse_step(timeline: Timeline, n: int) -> int:
 
 def next_node(timeline: Timeline, n: int) -> int:
     """One whole node on: its creation, its backward step with all contributions, or a leaf's gradient."""
-    return _after(timeline.node_ends, n, len(timeline))
+    return _after(timeline.contexts.node_ends, n, len(timeline))
 
 
 def reverse_next_node(timeline: Timeline, n: int) -> int:
     """One whole node back."""
-    return _before(timeline.node_ends, n, 0)
+    return _before(timeline.contexts.node_ends, n, 0)
 
 
 def finish(timeline: Timeline, n: int) -> int:
     """To the end of the module call in progress, else of the phase; from there to the end of the next phase."""
-    _, _, left = timeline.scope_at(n)
+    _, _, left = timeline.contexts.scope_at(n)
     if left > n:
         return left
     return _after([phase.end for phase in timeline.phases], n, len(timeline))
@@ -57,9 +57,9 @@ def finish(timeline: Timeline, n: int) -> int:
 
 def reverse_finish(timeline: Timeline, n: int) -> int:
     """To the start of the module call in progress, else of the phase; from there to the start of the one before."""
-    entered = timeline.scope_at(n)[1]
+    entered = timeline.contexts.scope_at(n)[1]
     if entered == n:
-        entered = timeline.scope_at(n - 1)[1]
+        entered = timeline.contexts.scope_at(n - 1)[1]
     return entered or reverse_phase(timeline, n)
 
 

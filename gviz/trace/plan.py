@@ -29,7 +29,7 @@ def planned(timeline: Timeline, n: int, most: int) -> Coming:
     moment = timeline.at(n)
     if not moment.pass_nr or moment.phase is None:
         return Coming()
-    nodes = [node for node in timeline.nodes_of(timeline.iteration_at(n)) if timeline.born(node) <= n]
+    nodes = [node for node in timeline.nodes.of(timeline.iteration_at(n)) if timeline.nodes.born(node) <= n]
     states = [state for state in moment.states(nodes) if state is not None and state.pass_nr == moment.pass_nr]
     return _order(timeline, {state.node: state for state in states if state.step != "done"}, moment.step, most)
 

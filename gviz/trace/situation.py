@@ -45,7 +45,7 @@ class Situation(dict[str, Any]):
         return self._held() if name == "value" else self._arrived()
 
     def _info(self) -> NodeInfo | None:
-        return self._timeline.info(self._node) if self._node in self._timeline else None
+        return self._timeline.info(self._node) if self._node in self._timeline.nodes else None
 
     def _value(self) -> Any:
         return self._numbers(self._held(), "value")

@@ -54,7 +54,7 @@ class Hits:
 
     def _forget(self) -> None:
         self._known: dict[int, tuple[int, list[Hit]]] = {}
-        self._naming = self._timeline.last_naming
+        self._naming = self._timeline.nodes.last_naming
         self._meant = None if self._stop.place is None else Meant(self._timeline, self._stop.place)
 
     def after(self, n: int) -> Iterator[Hit]:
@@ -77,12 +77,12 @@ class Hits:
 
     def within(self, stretch: range) -> list[Hit]:
         """The hits in one of the `stretches`, looked for once."""
-        if self._timeline.last_naming != self._naming:  # older nodes may have got theirs
+        if self._timeline.nodes.last_naming != self._naming:  # older nodes may have got theirs
             self._forget()
         searched, hits = self._known.get(stretch.start, (stretch.start, []))
         if searched < stretch.stop:
             hits = [*hits, *self._search(max(searched, 1), stretch.stop)]
-            decided = min(stretch.stop, self._timeline.open_from or stretch.stop)
+            decided = min(stretch.stop, self._timeline.nodes.open_from or stretch.stop)
             self._known[stretch.start] = max(searched, decided), [hit for hit in hits if hit.n < decided]
         return hits
 

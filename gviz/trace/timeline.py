@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from math import inf
 from time import monotonic
 from typing import Any, TypeVar
 
-import numpy as np
-
 from gviz import events as e
 from gviz.display import Played
+from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
-from gviz.trace.index.columns import Index, nodes_of_keys
+from gviz.trace.contexts import Contexts
+from gviz.trace.index.columns import Index
 from gviz.trace.index.kept import restored
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
-from gviz.trace.log import Columns, Dropped, EventLog, expect
+from gviz.trace.log import Columns, Dropped, E, EventLog, expect
 from gviz.trace.moment import Moment
-from gviz.trace.roster import Roster
-from gviz.trace.state import Iteration, NodeInfo
+from gviz.trace.nodes import Nodes
+from gviz.trace.phases import PHASE_KINDS
+from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo, Phase
+from gviz.trace.troubles import Troubles
 from gviz.trace.weakly import weakly
 from gviz.values import Array, Value
 
@@ -30,7 +33,7 @@ _KEPT_MOMENTS = 64
 A = TypeVar("A")
 
 
-class Timeline(Roster, Played):
+class Timeline(Played):
     """Answers about every moment ``0 <= n <= len`` of a log (0: before anything), by search; cheap in any order.
 
     The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a
@@ -47,13 +50,14 @@ class Timeline(Roster, Played):
         self._index = index if index is not None and index.count == len(log) else Index()
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
+        self._troubles = Troubles(log, self._index, self._events)
         self._answers: dict[tuple[Callable[..., object], int], Any] = {}
         self._moments = lru_cache(_KEPT_MOMENTS)(weakly(self._at))
         self._growing = False
-        self._searched, self._first_bad = 0, 0
-        if self._index.first_bad is not None:
-            self._searched, self._first_bad = self._index.count, self._index.first_bad
         self.refresh(seconds)
+
+    def __len__(self) -> int:
+        return self._index.count
 
     @property
     def behind(self) -> int:
@@ -69,8 +73,7 @@ class Timeline(Roster, Played):
     def growing(self, growing: bool) -> None:
         self._growing = growing
         self._answers.clear()
-        for name in ("_names", "open_from"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("nodes", None)
 
     def refresh(self, seconds: float = inf) -> bool:
         """Take in what was added to the log, for about so long at most; whether there was anything."""
@@ -95,6 +98,16 @@ class Timeline(Roster, Played):
         """What was recorded before the first event and has been dropped, because only the last part was to be kept."""
         return self._log.dropped
 
+    @cached_property
+    def nodes(self) -> Nodes:
+        """All nodes, and what never changes about them."""
+        return Nodes(self._log, self._index, self._events, self.contexts, growing=self._growing)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """In which passes, whose rule and which module call every moment lies."""
+        return Contexts(self._log, self._index)
+
     def event(self, n: int) -> e.Event:
         """Event number `n`, from 1."""
         return self._events.event(n)
@@ -111,9 +124,22 @@ class Timeline(Roster, Played):
         stop = min(stop or len(self) + 1, len(self) + 1)
         return self._log.select(start, stop, frozenset(KIND_NUMBERS[kind] for kind in kinds))
 
-    def freed(self, n: int) -> frozenset[int]:
-        """The nodes that nothing referred to any more at moment `n`."""
-        return frozenset(self._index.lists["freed"].keys_between(1, n + 1).tolist())
+    def op(self, number: int) -> e.OpSeen:
+        """An operation by its number."""
+        return self._log.ops.get(number, UNKNOWN_OP)
+
+    @property
+    def sources(self) -> Mapping[str, str | None]:
+        """The texts of all source files that something was made in, by path."""
+        return self._log.sources
+
+    def source(self, path: str) -> str | None:
+        """The text of a source file as it was when the program ran, if it was kept."""
+        return self._log.sources.get(path)
+
+    def stack(self, number: int) -> tuple[Frame, ...]:
+        """A call stack of the program, innermost frame first."""
+        return self._log.stacks.get(number, ())
 
     def at(self, n: int) -> Moment:
         """The moment right after event `n`, ``0 <= n <= len``."""
@@ -121,7 +147,7 @@ class Timeline(Roster, Played):
 
     def _at(self, n: int) -> Moment:
         event = self.event(n) if n else None
-        _, pass_nr, step, scope, _ = self._context_at(n)
+        pass_nr, step, scope = self.contexts.at(n)
         failure = self._index.lists["kind"].last(KIND_NUMBERS[e.Failed], n)
         return Moment(
             n=n,
@@ -130,16 +156,16 @@ class Timeline(Roster, Played):
             node=self._concerned(n, event),
             pass_nr=pass_nr,
             step=step,
-            scope=self._scope_name(scope),
+            scope=self.contexts.module(scope),
             failed=expect(self._events, failure, e.Failed) if failure else None,
-            _running=self._running(n, pass_nr),
+            _running=self.contexts.running(n),
             _states=self._states,
         )
 
     def _concerned(self, n: int, event: e.Event | None) -> int:
         """The node of an event; of the end of a pass the one whose rule raised the error that ended it."""
         if isinstance(event, e.BackwardFinished):
-            return self._context_at(n - 1)[2] if event.error else 0
+            return self.contexts.at(n - 1)[1] if event.error else 0
         return subject(event)[0] if event is not None else 0
 
     def info(self, node: int) -> NodeInfo:
@@ -158,20 +184,20 @@ class Timeline(Roster, Played):
 
     def held(self, node: int, output_nr: int, n: int) -> Value | None:
         """What an output's memory holds at moment `n`, None if it is not born; cheaper than its whole state."""
-        born = self.born(node)
+        born = self.nodes.born(node)
         return self._states.held(node, output_nr, born, n) if 0 < born <= n else None
 
     def _info(self, node: int) -> NodeInfo:
-        created = self._created(node)
-        born = self.born(node)
+        created = self.nodes.created(node)
+        born = self.nodes.born(node)
         return NodeInfo(
             node=node,
             born=born,
             created=created,
             op=self.op(created.op),
-            name=self._names.of(node),
+            name=self.nodes.name(node),
             frames=self.stack(created.stack),
-            scope=self._scope_name(created.scope),
+            scope=self.contexts.module(created.scope),
             iteration=self.iteration_at(born).index,
         )
 
@@ -181,28 +207,11 @@ class Timeline(Roster, Played):
 
     def _events_of(self, node: int) -> Sequence[int]:
         own = self._index.lists["node"].of_key(node).tolist()
-        born = self.born(node)
+        born = self.nodes.born(node)
         outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()
         written = self._index.lists["written"]
         writes = (written.between(storage, born, len(self) + 1) for storage in {out.storage for out in outputs} - {0})
         return sorted(set(own).union(*writes))
-
-    def nodes_of(self, iteration: Iteration) -> tuple[int, ...]:
-        """The nodes made in an iteration, and the older ones it uses or sends gradients to, in order of creation."""
-        start, end = iteration.start, iteration.end
-        edge_seqs, _, targets, _, _ = self._index.tables["edges"]
-        low, high = edge_seqs.searchsorted((start, end + 1))
-        lists = self._index.lists
-        used = [lists[name].keys_between(start, end + 1) for name in ("created", "progress")]
-        reached = nodes_of_keys(lists["arrived"].keys_between(start, end + 1))
-        nodes = np.unique(np.concatenate((targets[low:high], reached, *used)))
-        created = self._index.lists["created"].whole()
-        rows = created.keys.searchsorted(nodes)
-        known = rows < len(created.keys)
-        nodes, rows = nodes[known], rows[known]
-        births = created.seqs[created.starts[rows]]
-        there = (created.keys[rows] == nodes) & (births <= end)
-        return tuple(nodes[there][np.argsort(births[there], kind="stable")].tolist())
 
     def pass_start(self, pass_nr: int) -> int:
         """The event with which a backward pass began, 0 if the log does not say."""
@@ -211,3 +220,68 @@ class Timeline(Roster, Played):
     def array(self, value: Value) -> Array | None:
         """All elements of a value, or None if they were not stored."""
         return self._log.array(value)
+
+    @cached_property
+    def iterations(self) -> tuple[Iteration, ...]:
+        """Every graph's life, in order; there is at least one."""
+        starts = self._iteration_starts
+        ends = [*(start - 1 for start in starts[1:]), len(self)]
+        return tuple(Iteration(i, start, end) for i, (start, end) in enumerate(zip(starts, ends, strict=True)))
+
+    def iteration_at(self, n: int) -> Iteration:
+        """The iteration in which moment `n` lies (the first one for moment 0)."""
+        return self.iterations[max(bisect_right(self._iteration_starts, n) - 1, 0)]
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """All phases in order; a moment between two of them belongs to none."""
+        rows = self._index.tables["phases"].T.tolist()
+        return tuple(Phase(PHASE_KINDS[kind], start, end or len(self), pass_nr) for kind, start, end, pass_nr in rows)
+
+    def phase_at(self, n: int) -> Phase | None:
+        """The phase in which moment `n` lies."""
+        at = bisect_right(self.phases, n, key=lambda phase: phase.start) - 1
+        return self.phases[at] if at >= 0 and n <= self.phases[at].end else None
+
+    @cached_property
+    def marks(self) -> tuple[tuple[int, str], ...]:
+        """The moments the program has named."""
+        return tuple((seq, event.name) for seq, event in self._all(e.Marked, len(self)))
+
+    @cached_property
+    def optimizer_steps(self) -> tuple[int, ...]:
+        """The events that say that an optimizer has stepped."""
+        return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.OptimizerStepped]).tolist())
+
+    def pass_ends(self, iteration: Iteration) -> list[int]:
+        """The moments of an iteration at which a backward pass is over, also one that ran within another."""
+        finished = self._index.lists["kind"]
+        return finished.between(KIND_NUMBERS[e.BackwardFinished], iteration.start, iteration.end + 1)
+
+    @cached_property
+    def failures(self) -> tuple[int, ...]:
+        """The events that say that the program failed."""
+        return self._troubles.failures()
+
+    @cached_property
+    def errors(self) -> tuple[int, ...]:
+        """The events that tell of an error: the ends of passes whose error was caught, and `failures`."""
+        return self._troubles.errors()
+
+    def first_bad(self) -> int:
+        """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
+        return self._troubles.first_bad()
+
+    def printed(self, n: int) -> list[tuple[int, e.Printed]]:
+        """What the program had written up to moment `n`, with event numbers."""
+        return self._all(e.Printed, n)
+
+    def _all(self, kind: type[E], n: int) -> list[tuple[int, E]]:
+        seqs = self._index.lists["kind"].between(KIND_NUMBERS[kind], 1, n + 1)
+        self._log.prefetch(seqs)
+        return [(seq, expect(self._events, seq, kind)) for seq in seqs]
+
+    @cached_property
+    def _iteration_starts(self) -> list[int]:
+        starts: list[int] = self._index.tables["iterations"][0].tolist()
+        return starts

@@ -133,7 +133,7 @@ class Cursor:
         made = self.timeline.nodes
         if not len(made):
             raise GvizError("this recording holds no nodes", exit_code=2)
-        at = max(self.timeline.place_of(self.selected), 0)
+        at = max(self.timeline.nodes.place_of(self.selected), 0)
         return self.select(int(made[max(0, min(at + steps, len(made) - 1))]))
 
     def relative(self, kin: str) -> Arrival:
@@ -143,7 +143,7 @@ class Cursor:
         if kin == "input":
             family = [node for node, _ in self.timeline.info(self.selected).created.inputs if node]
         else:
-            family = list(self.timeline.users(self.selected))
+            family = list(self.timeline.nodes.users(self.selected))
         if not family:
             raise GvizError(f"#{self.selected} has no {kin}", exit_code=2)
         return self.select(family[0])
@@ -239,9 +239,9 @@ class Cursor:
     def _seen_here(self) -> int:
         """The selected node if the graph of this moment has it, else the one that was concerned last."""
         timeline, iteration = self.timeline, self.timeline.iteration_at(self.position)
-        if self.selected in timeline and timeline.info(self.selected).iteration == iteration.index:
+        if self.selected in timeline.nodes and timeline.info(self.selected).iteration == iteration.index:
             return self.selected
-        nodes = timeline.nodes_of(iteration)
+        nodes = timeline.nodes.of(iteration)
         if self.selected in nodes or not nodes:
             return self.selected
         before = range(self.position, max(iteration.start, self.position - SEARCHED) - 1, -1)

@@ -144,7 +144,7 @@ class Folds:
 
     def _through(self, timeline: Timeline, n: int, way: int) -> int:
         """To the next moment at which a node is through and the one after it is not of the same closed call."""
-        ends = timeline.node_ends
+        ends = timeline.contexts.node_ends
         at = bisect_right(ends, n) if way > 0 else bisect_right(ends, n - 1) - 1
         while 0 <= at < len(ends) - 1 and self._together(ends[at], ends[at + 1]):
             at += way

@@ -35,6 +35,6 @@ def _lines(timeline: Timeline, one: Breakpoint, path: str) -> set[int]:
 
 def nodes_of_line(timeline: Timeline, n: int, path: str, line: int) -> Iterator[int]:
     """The nodes that a line made in the iteration of moment `n`, in order of creation."""
-    for node in timeline.nodes_of(timeline.iteration_at(n)):
+    for node in timeline.nodes.of(timeline.iteration_at(n)):
         if any(frame.path == path and frame.line <= line <= frame.end_line for frame in timeline.info(node).frames):
             yield node

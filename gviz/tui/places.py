@@ -39,7 +39,7 @@ def running_frame(timeline: Timeline, moment: Moment) -> Frame | None:
 
 
 def _frames(timeline: Timeline, node: int) -> tuple[Frame, ...]:
-    return timeline.info(node).frames if node in timeline else ()
+    return timeline.info(node).frames if node in timeline.nodes else ()
 
 
 def _innermost(timeline: Timeline, stack: int) -> Frame | None:

@@ -63,7 +63,7 @@ class Session:
     def subject(self) -> str:
         """What an expression calls the selected node: its name where that means it now, else its number."""
         node = self.cursor.selected
-        if node not in self.timeline:
+        if node not in self.timeline.nodes:
             return ""
         name = self.timeline.info(node).name
         return name if name and self._means(name) == node else f"#{node}"

@@ -62,7 +62,7 @@ def beyond(timeline: Timeline, nodes: Iterable[int]) -> set[int]:
     stack, found = list(nodes), set[int]()
     while stack:
         node = stack.pop()
-        if node not in found and node in timeline:
+        if node not in found and node in timeline.nodes:
             found.add(node)
             stack += [source for source, _ in timeline.info(node).created.inputs]
     return found

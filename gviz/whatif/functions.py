@@ -67,8 +67,8 @@ def _runnable(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated]:
 def _made_within(timeline: Timeline, info: NodeInfo, storage: int) -> int:
     """The operation within a function's forward that made one of its outputs."""
     newest = max((node for node, _ in info.created.inputs), default=0)
-    start = timeline.place_of(newest) + 1 if newest else 0
-    for node in reversed(timeline.nodes[start : timeline.place_of(info.node)]):
+    start = timeline.nodes.place_of(newest) + 1 if newest else 0
+    for node in reversed(timeline.nodes[start : timeline.nodes.place_of(info.node)]):
         made = timeline.info(node).created
         if made.kind == "op" and any(output.storage == storage for output in made.outputs):
             return node
@@ -83,7 +83,7 @@ def _steps(timeline: Timeline, info: NodeInfo, end: int, inputs: dict[Edge, int]
             node = edge[0]
             if edge in inputs or not node or node in found or timeline.info(node).created.kind != "op":
                 continue
-            if timeline.place_of(node) < timeline.place_of(max(source for source, _ in inputs)):
+            if timeline.nodes.place_of(node) < timeline.nodes.place_of(max(source for source, _ in inputs)):
                 continue  # made before the function was called: a number to it
             found.add(node)
             waiting.append(node)

@@ -40,7 +40,7 @@ def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]
     with emit.aside(rerun.told.channel):
         for n in range(iteration.start, iteration.end + 1):
             rerun.happen(n, timeline.event(n))
-    nodes = set(timeline.nodes_of(iteration))
+    nodes = set(timeline.nodes.of(iteration))
     rerun.refuse_unused(nodes)
     decisions = tuple(rerun.decisions.unused(timeline, nodes))
     return Branch(rerun.told.log, dict(rerun.told.numbers), tuple(rerun.stopped), rerun.unknown(), decisions)

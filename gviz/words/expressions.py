@@ -131,7 +131,7 @@ class _Resolver(ast.NodeTransformer):
         numbered = NODE.match(name)
         if numbered is None:
             return self._names.last(name, self._moment.n)
-        if int(numbered.group(1)) not in self._timeline:
+        if int(numbered.group(1)) not in self._timeline.nodes:
             raise self._unknown(f"#{numbered.group(1)}")
         return int(numbered.group(1))
 

@@ -76,18 +76,18 @@ class NamedNodes:
         return [known for known in reversed(self._known) if self.last(known, n)]
 
     def _grow(self) -> None:
-        nodes, naming = self.timeline.nodes, self.timeline.last_naming
+        nodes, naming = self.timeline.nodes, self.timeline.nodes.last_naming
         if naming != self._naming:  # older nodes may have got theirs
             self._known, self._count, self._naming = {}, 0, naming
         new = slice(self._count, len(nodes))
-        stacks, owners = self.timeline.origins.stack[new].tolist(), self.timeline.origins.gradient_of[new].tolist()
-        assigned = {stack: self.timeline.possible_name(stack) for stack in set(stacks)}
+        stacks, owners = nodes.origins.stack[new].tolist(), nodes.origins.gradient_of[new].tolist()
+        assigned = {stack: nodes.possible_name(stack) for stack in set(stacks)}
         owned = {owner: self._of_gradient(owner) for owner in set(owners)}
         for node, stack, owner in zip(nodes[new], stacks, owners, strict=True):
-            own = self.timeline.info(node).name if node in self.timeline.named else assigned[stack]
+            own = self.timeline.info(node).name if node in nodes.named else assigned[stack]
             for name in filter(None, (own, owned[owner])):
                 self._known.setdefault(name, []).append(node)
         self._count = len(nodes)
 
     def _of_gradient(self, owner: int) -> str:
-        return f"{self.timeline.info(owner).name or f'#{owner}'}.grad" if owner in self.timeline else ""
+        return f"{self.timeline.info(owner).name or f'#{owner}'}.grad" if owner in self.timeline.nodes else ""

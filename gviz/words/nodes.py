@@ -38,12 +38,12 @@ def node_at(timeline: Timeline, text: str, start: int = 0) -> int:
 def last(names: NamedNodes, text: str, n: int) -> int:
     """The last node made by moment `n` that `text` means, else the first later one; GvizError if there is none."""
     timeline, place = names.timeline, where.place(text)
-    node = place.number if place.kind == "node" and place.number in timeline else 0
+    node = place.number if place.kind == "node" and place.number in timeline.nodes else 0
     node = node or (names.last(text, n) if place.kind == "word" else 0)
     if not node and place.kind == "word":
         node = names.of_a_module(text, n)
     if not node:
-        fits, made = Fitting(timeline, place), bisect_right(timeline.nodes, n, key=timeline.born)
+        fits, made = Fitting(timeline, place), bisect_right(timeline.nodes, n, key=timeline.nodes.born)
         ahead = chain(reversed(timeline.nodes[:made]), timeline.nodes[made:])
         node = next(filter(fits, ahead), 0)
     if not node:
@@ -88,7 +88,7 @@ def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = 
 
     With `itself`, `start` is the first that is looked at.
     """
-    nodes, at = timeline.nodes, timeline.place_of(start)
+    nodes, at = timeline.nodes, timeline.nodes.place_of(start)
     first = (at if at >= 0 else len(nodes)) - 1 if backward else at + (not itself or at < 0)
     ahead = (nodes[(first - i if backward else first + i) % len(nodes)] for i in range(len(nodes)))
     return next((node for node in ahead if matches(timeline.info(node))), 0)
@@ -109,6 +109,6 @@ def _made_bad(info: NodeInfo) -> bool:
 
 def _by_number(timeline: Timeline, text: str) -> Matches:
     number = int(text[1:]) if re.fullmatch(r"#\d{1,18}", text) else 0
-    if number not in timeline:
+    if number not in timeline.nodes:
         raise GvizError(f"there is no node {clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
     return lambda info: info.node == number

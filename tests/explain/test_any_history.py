@@ -21,7 +21,7 @@ STORIES = [demo, failed, hostile, late, iterations, lambda: chain(40)]
 
 def ask_everything(timeline):
     for node in timeline.nodes:
-        for n in {timeline.born(node), len(timeline)}:
+        for n in {timeline.nodes.born(node), len(timeline)}:
             for aspect in (None, "value", "grad"):
                 found = why(timeline, timeline.at(n), node, aspect)
                 assert found.text

@@ -31,7 +31,7 @@ def test_a_cut_is_the_one_of_the_last_time_round(engine):
     (copied,) = cut.parts
     assert timeline.info(cut.node).op.name == "detach"
     before = [node for node in timeline.nodes if timeline.info(node).op.name == "detach"][-1]
-    assert (cut.node, copied.node) == (before, timeline.nodes[timeline.place_of(before) + 1])
+    assert (cut.node, copied.node) == (before, timeline.nodes[timeline.nodes.place_of(before) + 1])
     assert place("cut_each_time") in copied.text
 
 

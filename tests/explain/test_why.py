@@ -282,7 +282,7 @@ def test_a_nan_is_followed_through_the_optimizer_to_the_pass_that_made_it():
     second = [
         node for node in timeline.nodes if timeline.info(node).op.name == "sqrt" and timeline.info(node).name == ""
     ][-1]
-    last = why(timeline, moment, timeline.users(second)[0], "value")
+    last = why(timeline, moment, timeline.nodes.users(second)[0], "value")
     assert last.kind == "nan-born-backward"
     assert last.event < timeline.info(second).born
     assert "try: add a small number first" in told(last)

@@ -485,5 +485,5 @@ def test_a_closed_module_is_one_next_as_in_the_recording(program, data, begin, c
         for _ in range(count):
             n = folds.next_node(timeline, n)
         assert n <= stop_at, "it was held within a closed module"
-        assert not [end for end in timeline.node_ends if n < end <= stop_at], "it was held a node too late"
+        assert not [end for end in timeline.contexts.node_ends if n < end <= stop_at], "it was held a node too late"
     assert folds.next_node(timeline, n) == len(timeline) or count > 1

@@ -85,7 +85,7 @@ def test_the_result_of_a_module_is_named_when_that_is_left():
     (result, *_) = (node for node, name in names(whole).items() if name == "out")
     named = next(len(timeline) for timeline in growing(events) if names(timeline).get(result))
     assert isinstance(whole.event(named), e.ScopeLeft)
-    assert whole.scope_at(named)[0] == 0
+    assert whole.contexts.scope_at(named)[0] == 0
     assert named > whole.info(result).born
 
 

@@ -68,7 +68,7 @@ def test_says_what_to_watch(name):
 def test_graphs_can_be_taken_in_at_a_glance(name):
     timeline = recording(name)
     most = 60 if name == "10_recurrent_net" else 32
-    assert all(len(timeline.nodes_of(iteration)) <= most for iteration in timeline.iterations)
+    assert all(len(timeline.nodes.of(iteration)) <= most for iteration in timeline.iterations)
     assert len(timeline) <= 400
 
 

@@ -61,7 +61,7 @@ def test_a_trace_gives_back_every_event_and_answers_as_memory_does(folder, event
             assert timeline.at(n).states(timeline.nodes) == expected.at(n).states(expected.nodes)
         assert timeline.phases == expected.phases
         assert timeline.iterations == expected.iterations
-        assert timeline.node_ends == expected.node_ends
+        assert timeline.contexts.node_ends == expected.contexts.node_ends
     path.unlink()
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 import pytest
 from stories import demo
 
-from gviz.trace.timeline import Timeline
 from gviz.trace.weakly import weakly
 
 
@@ -20,9 +19,10 @@ def asked(timeline):
     for node in timeline.nodes:
         timeline.info(node)
         timeline.events_of(node)
-    for name in dir(Timeline):
-        if isinstance(getattr(Timeline, name), cached_property):
-            getattr(timeline, name)
+    for asked in (timeline, timeline.nodes, timeline.contexts):
+        for name in dir(type(asked)):
+            if isinstance(getattr(type(asked), name), cached_property):
+                getattr(asked, name)
 
 
 @pytest.fixture

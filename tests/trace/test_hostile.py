@@ -61,14 +61,14 @@ def look_at_everything(path):
             if moment.node:
                 timeline.info(moment.node)
         for node in timeline.nodes:
-            timeline.info(node), timeline.users(node), timeline.events_of(node)
+            timeline.info(node), timeline.nodes.users(node), timeline.events_of(node)
         for iteration in timeline.iterations:
-            timeline.nodes_of(iteration)
+            timeline.nodes.of(iteration)
         return (
             timeline.phases,
             timeline.marks,
             timeline.first_bad(),
-            timeline.node_ends,
+            timeline.contexts.node_ends,
             timeline.printed(len(timeline)),
         )
     finally:

@@ -27,7 +27,7 @@ def test_stepping_there_and_back_changes_nothing_away_from_the_ends(events):
 @laws
 def test_a_whole_node_there_and_back_changes_nothing_from_the_ends_of_nodes(events):
     timeline = Timeline(MemoryLog(events))
-    ends = [n for n in timeline.node_ends if n < len(timeline)]
+    ends = [n for n in timeline.contexts.node_ends if n < len(timeline)]
     for n in ends[:-1]:
         assert navigation.reverse_next_node(timeline, navigation.next_node(timeline, n)) == n
     for n in ends[1:]:

@@ -111,7 +111,7 @@ def assert_alike(whole, kept, shift, start):
     for n in range(start, len(kept) + 1):
         now, then = kept.at(n), whole.at(n + shift)
         there = [node for node, state in zip(whole.nodes, then.states(whole.nodes), strict=True) if state]
-        known = [node for node in there if node in kept]
+        known = [node for node in there if node in kept.nodes]
         gone = set(there) - set(known)
         assert all(0 < then.state(node).freed <= start + shift for node in gone)
         for node in known:

@@ -1,4 +1,5 @@
 import random
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -69,7 +70,11 @@ def test_the_contributions_of_a_moment_are_a_sequence(shared_leaf):
         parts[2]
 
 
-QUESTIONS = ("nodes", "iterations", "phases", "marks", "optimizer_steps", "failures", "node_ends")
+QUESTIONS = (
+    lambda timeline: list(timeline.nodes),
+    lambda timeline: timeline.contexts.node_ends,
+    *map(attrgetter, ("iterations", "phases", "marks", "optimizer_steps", "failures", "errors")),
+)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +115,14 @@ def test_a_timeline_that_grew_with_its_log_is_like_one_made_at_the_end(events, d
         grown.refresh()
         grown.at(len(grown)).states(grown.nodes)  # what was asked for early must not be answered stale later
         for question in QUESTIONS:
-            getattr(grown, question)
+            question(grown)
     assert_agrees(grown, log)
     whole = Timeline(MemoryLog(events))
     for question in QUESTIONS:
-        assert getattr(grown, question) == getattr(whole, question)
+        assert question(grown) == question(whole)
     for node in whole.nodes:
         assert grown.info(node) == whole.info(node)
-        assert (grown.users(node), grown.events_of(node)) == (whole.users(node), whole.events_of(node))
+        assert (grown.nodes.users(node), grown.events_of(node)) == (whole.nodes.users(node), whole.events_of(node))
     for n in range(len(whole) + 1):
         old, new = grown.at(n), whole.at(n)
         assert (old.pass_nr, old.step, old.scope, old.phase) == (new.pass_nr, new.step, new.scope, new.phase)
@@ -319,12 +324,12 @@ def test_iterations_and_phases_of_a_training_loop():
         Phase("forward", 1, 2, 0), Phase("backward", 3, 4, 1), Phase("optimizer", 5, 8, 0),
         Phase("forward", 9, 9, 0), Phase("backward", 10, 11, 2), Phase("optimizer", 12, 15, 0),
     )  # fmt: skip
-    assert timeline.nodes_of(timeline.iterations[0]) == (1, 2, 3)
-    assert timeline.nodes_of(timeline.iterations[1]) == (1, 4, 5)
+    assert timeline.nodes.of(timeline.iterations[0]) == (1, 2, 3)
+    assert timeline.nodes.of(timeline.iterations[1]) == (1, 4, 5)
     assert [timeline.info(node).iteration for node in timeline.nodes] == [0, 0, 0, 1, 1]
     assert timeline.iteration_at(0) == timeline.iterations[0]
     assert timeline.phase_at(0) is None
-    assert timeline.users(1) == (2, 3, 4, 5)
+    assert timeline.nodes.users(1) == (2, 3, 4, 5)
 
 
 def test_an_iteration_begins_with_the_module_call_that_makes_its_first_node():
@@ -353,7 +358,7 @@ def test_a_second_pass_over_the_same_graph_is_the_same_iteration(shared_leaf):
 def test_an_empty_log_has_one_moment():
     timeline = Timeline(MemoryLog())
     moment = timeline.at(0)
-    assert (len(timeline), moment.event, moment.state(1), timeline.nodes) == (0, None, None, [])
+    assert (len(timeline), moment.event, moment.state(1), list(timeline.nodes)) == (0, None, None, [])
     assert timeline.iteration_at(0) == Iteration(0, 1, 0)
     assert timeline.first_bad() == 0
     with pytest.raises(GvizError, match="there is no node 1"):
@@ -362,7 +367,8 @@ def test_an_empty_log_has_one_moment():
 
 def test_a_node_is_in_its_timeline(shared_leaf):
     timeline = Timeline(shared_leaf)
-    assert [node in timeline for node in (-1, 0, 1, 2, 3, "x", None)] == [False, False, True, True, False, False, False]
+    there = [node in timeline.nodes for node in (-1, 0, 1, 2, 3, "x", None)]
+    assert there == [False, False, True, True, False, False, False]
 
 
 def test_the_first_nan_is_found_wherever_it_is():

@@ -26,7 +26,7 @@ def test_what_is_no_tensor_is_said_to_be_unrecorded():
 async def test_the_selection_follows_into_the_iteration_that_is_shown():
     timeline = iterations(3)
     screen = await after(timeline, "greater_than_sign", at=3)
-    assert screen.selected in timeline.nodes_of(timeline.iteration_at(len(timeline)))
+    assert screen.selected in timeline.nodes.of(timeline.iteration_at(len(timeline)))
 
 
 def test_a_node_of_another_iteration_is_not_shown_alone():

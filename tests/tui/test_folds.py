@@ -70,17 +70,17 @@ def test_the_stops_of_next_are_the_same_both_ways(paths):
 
 def test_a_closed_module_is_one_step_forward_and_one_in_the_pass():
     folds = closed(TRAINED, "Sequential")
-    stops = [n for n in TRAINED.node_ends if folds.next_node(TRAINED, n - 1) == n]
+    stops = [n for n in TRAINED.contexts.node_ends if folds.next_node(TRAINED, n - 1) == n]
     infos = [TRAINED.info(TRAINED.at(n).actor) for n in stops]
     inside = [info for info in infos if info.scope or info.created.kind == "parameter"]
     assert len(inside) == 5  # its parameters are made; then forward and backward, twice
-    assert len(stops) < len(TRAINED.node_ends) - 20
+    assert len(stops) < len(TRAINED.contexts.node_ends) - 20
 
 
 def test_nothing_closed_means_the_node_ends_themselves():
     folds = Folds(TRAINED)
     folds.open_all()
-    assert [folds.next_node(TRAINED, n - 1) for n in TRAINED.node_ends] == TRAINED.node_ends
+    assert [folds.next_node(TRAINED, n - 1) for n in TRAINED.contexts.node_ends] == TRAINED.contexts.node_ends
 
 
 def test_close_goes_outwards_and_open_inwards():

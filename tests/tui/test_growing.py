@@ -60,7 +60,7 @@ def test_the_graph_for_folding_is_built_anew_only_for_other_nodes(monkeypatch):
         steps += timeline.refresh()
         iteration = timeline.iteration_at(len(timeline))
         known = set(folds.graph(iteration).nodes)
-        assert set(timeline.nodes_of(iteration)) >= known
+        assert set(timeline.nodes.of(iteration)) >= known
         assert folds.graph(iteration).nodes == Folds(timeline).graph(iteration).nodes
     assert len(built) - (len(EVENTS) - 1) < steps / 2  # but for those of the fresh ones it is compared with
 

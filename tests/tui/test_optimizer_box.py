@@ -59,7 +59,7 @@ def test_the_step_is_one_box_without_lines(timeline):
 def test_one_next_goes_through_the_whole_step_and_one_back(timeline):
     folds = Folds(timeline)
     step = timeline.optimizer_steps[1]
-    before = max(end for end in timeline.node_ends if end < timeline.phase_at(step).start)
+    before = max(end for end in timeline.contexts.node_ends if end < timeline.phase_at(step).start)
     after = folds.next_node(timeline, before)
     assert timeline.info(timeline.at(after).actor).node == max(inner(timeline, 1))
     assert folds.next_node(timeline, after) > step

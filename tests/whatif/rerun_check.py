@@ -15,7 +15,7 @@ def deviations(timeline: Timeline, changes=lambda timeline, iteration: []) -> It
         other, end = Timeline(branch.log), timeline.at(iteration.end)
         stopped = {stop.node for stop in branch.stopped}
         complete = all(stop.of_gradient for stop in branch.stopped)
-        for node in timeline.nodes_of(iteration):
+        for node in timeline.nodes.of(iteration):
             info = timeline.info(node)
             what = f"#{node} {info.op.name} of iteration {iteration.index}"
             if node not in branch.numbers:
@@ -40,7 +40,7 @@ def deviations(timeline: Timeline, changes=lambda timeline, iteration: []) -> It
 
 def the_same_again(timeline, iteration):
     """Changes of everything that an iteration uses, and of the gradient its pass begins with, to what they are."""
-    nodes = timeline.nodes_of(iteration)
+    nodes = timeline.nodes.of(iteration)
     states = zip(nodes, timeline.at(max(iteration.start - 1, 0)).states(nodes), strict=True)
     for node, state in states:
         info = timeline.info(node)
@@ -53,7 +53,7 @@ def the_same_again(timeline, iteration):
             yield from _as_it_is(timeline, node, info.created.outputs[0].value)
     passes = [timeline.event(seq) for seq in range(max(iteration.start, 1), iteration.end + 1)]
     started = [event for event in passes if isinstance(event, BackwardStarted)]
-    if len(started) == 1 and len(started[0].roots) == 1 and started[0].roots[0][0] in timeline:
+    if len(started) == 1 and len(started[0].roots) == 1 and started[0].roots[0][0] in timeline.nodes:
         yield from _as_it_is(timeline, started[0].roots[0][0], started[0].seeds[0], of_gradient=True)
 
 

@@ -30,7 +30,7 @@ def deviations(timeline):
         other = beside(timeline, iteration)
         if other.branch.stopped:
             continue
-        nodes = [node for node in timeline.nodes_of(iteration) if timeline.info(node).iteration == iteration.index]
+        nodes = [node for node in timeline.nodes.of(iteration) if timeline.info(node).iteration == iteration.index]
         for n in range(iteration.start, iteration.end + 1):
             for node, here, there in zip(nodes, timeline.at(n).states(nodes), other.states(nodes, n), strict=True):
                 if (here is None) != (there is None):

@@ -58,7 +58,7 @@ def recorded(program):
 
 
 def tracked(timeline, iteration):
-    return [node for node in timeline.nodes_of(iteration) if timeline.info(node).created.requires_grad]
+    return [node for node in timeline.nodes.of(iteration) if timeline.info(node).created.requires_grad]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -28,13 +28,13 @@ def bad_value(asked: Question) -> Finding | None:
     first = _first_in_a_row(asked)
     if first == asked.node:
         return followed(asked.timeline, ("value", asked.node, asked.moment.n))
-    found = followed(asked.timeline, ("value", first, asked.timeline.born(first)))
+    found = followed(asked.timeline, ("value", first, asked.timeline.nodes.born(first)))
     return replace(found, parts=(_since(asked, first), *found.parts))
 
 
 def _first_in_a_row(asked: Question) -> int:
     """The first of those that the line of a node made bad, time after time up to this node."""
-    timeline, origins, place = asked.timeline, asked.timeline.origins, asked.timeline.place_of(asked.node)
+    timeline, origins, place = asked.timeline, asked.timeline.nodes.origins, asked.timeline.nodes.place_of(asked.node)
     if asked.info.created.kind != "op" or not asked.info.created.stack:
         return asked.node
     same = (origins.stack[:place] == origins.stack[place]) & (origins.op[:place] == origins.op[place])
@@ -48,7 +48,7 @@ def _first_in_a_row(asked: Question) -> int:
 
 
 def _since(asked: Question, first: int) -> Finding:
-    timeline, born = asked.timeline, asked.timeline.born(first)
+    timeline, born = asked.timeline, asked.timeline.nodes.born(first)
     nth = bisect_right(timeline.iterations, born, key=attrgetter("start"))
     bad = "nan" if "nan" in bad_text(asked.output.value) else "inf"
     when = f"{iteration_called(timeline)} {nth}" if len(timeline.iterations) > 1 else label(timeline, first)
@@ -95,7 +95,7 @@ def _reached(survey: Survey) -> Iterator[Place]:
         if isinstance(event, GradAccumulated) and bad_text(event.part):
             yield "grad", event.node, seq
         elif isinstance(event, BackwardStarted):
-            roots = (node for node, nr in event.roots if node in survey.timeline)
+            roots = (node for node, nr in event.roots if node in survey.timeline.nodes)
             yield from (("value", node, seq) for node in roots if bad_text(survey.timeline.held(node, 0, seq)))
 
 

@@ -26,7 +26,7 @@ def explain(trouble: Trouble) -> Finding | None:
         return Finding("changed-in-place", text, trouble.seq, trouble.node, fix=_FIX, at=trouble.at)
     (holder, version), seq, write = found
     saver = timeline.info(trouble.node)
-    writer = timeline.info(write.node) if write.node in timeline else None
+    writer = timeline.info(write.node) if write.node in timeline.nodes else None
     by = f"{op_title(writer)}{made_at(writer.frames)}" if writer is not None else "the program"
     what = label(timeline, holder)
     text = (

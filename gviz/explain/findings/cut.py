@@ -30,7 +30,7 @@ def no_way(asked: Question) -> Finding:
     timeline = asked.timeline
     started, backward = _pass_of(asked)
     roots = sorted({node for node, _ in backward.roots})
-    users = [user for user in timeline.users(asked.node) if timeline.born(user) <= asked.moment.n]
+    users = [user for user in timeline.nodes.users(asked.node) if timeline.nodes.born(user) <= asked.moment.n]
     if not users:
         return unused(asked)
     leading = {*ancestors(timeline, *roots), *roots}
@@ -53,7 +53,7 @@ def unused(asked: Question) -> Finding:
     if near is not None:
         like, user = near
         text_near = f"{label(timeline, like)}, of the same shape, was used in {label_at(timeline, user)}"
-        parts = (Finding("nearest", f"{text_near}: could it have been meant there?", timeline.born(user), user),)
+        parts = (Finding("nearest", f"{text_near}: could it have been meant there?", timeline.nodes.born(user), user),)
     fix = "use it in what the loss is made from"
     return Finding("unused", text, info.born, asked.node, parts, fix, innermost(info))
 
@@ -82,8 +82,8 @@ def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
 
 def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
     """The pass that could have reached a node: of a result the first after it, of a leaf that after its last use."""
-    passes, uses = passes_before(asked), asked.timeline.users(asked.node)
-    seqs = [asked.timeline.born(use) for use in uses if asked.timeline.born(use) <= asked.moment.n]
+    passes, uses = passes_before(asked), asked.timeline.nodes.users(asked.node)
+    seqs = [asked.timeline.nodes.born(use) for use in uses if asked.timeline.nodes.born(use) <= asked.moment.n]
     since = asked.info.born if asked.info.created.kind == "op" else max(seqs, default=asked.moment.n)
     return next((one for one in passes if one[0] > since), passes[-1])
 
@@ -92,12 +92,12 @@ def _like(asked: Question) -> tuple[int, int] | None:
     """Another leaf of the same shape that requires a gradient, made nearby, and the first operation that used it."""
     timeline, made = asked.timeline, asked.info.created
     shape = made.outputs[0].value.shape if made.outputs and made.outputs[0].value is not None else None
-    place = timeline.place_of(asked.node)
+    place = timeline.nodes.place_of(asked.node)
     for other in timeline.nodes[max(place - _NEAR, 0) : place + _NEAR]:
         info = timeline.info(other) if other != asked.node else None
         if info is None or info.created.kind == "op" or not info.created.requires_grad or not info.created.outputs:
             continue
-        value, users = info.created.outputs[0].value, timeline.users(other)
+        value, users = info.created.outputs[0].value, timeline.nodes.users(other)
         if value is not None and value.shape == shape and users:
             return other, users[0]
     return None
@@ -128,7 +128,7 @@ def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Findin
     the next time round a loop came from there.
     """
     timeline = asked.timeline
-    at, left = timeline.place_of(end.node), timeline.info(end.node).created
+    at, left = timeline.nodes.place_of(end.node), timeline.info(end.node).created
     for node in timeline.nodes[at + 1 : at + 1 + _COPIES_LOOKED_AT]:
         info = timeline.info(node)
         if (info.created.op, info.created.stack) == (left.op, left.stack):

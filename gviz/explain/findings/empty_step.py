@@ -35,7 +35,7 @@ def _finding(survey: Survey, seq: int, step: OptimizerStepped) -> Finding:
         fix = "call backward() on the loss before it"
     first = step.skipped[0]
     has = f"it has {label(timeline, first)}" + (f" and {len(step.skipped) - 1} more" * (len(step.skipped) > 1))
-    parts = (Finding("beside", has, timeline.born(first), first, at=innermost(timeline.info(first))),)
+    parts = (Finding("beside", has, timeline.nodes.born(first), first, at=innermost(timeline.info(first))),)
     return Finding("empty-step", text, seq, first, parts, fix, frames[0] if frames else None)
 
 

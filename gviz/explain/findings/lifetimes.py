@@ -18,10 +18,10 @@ MOST_GRAPHS = 20
 def alive(timeline: Timeline, moment: Moment) -> Finding:
     """The tracked results that something still refers to, by the iteration that made them."""
     graphs: defaultdict[int, list[NodeCreated]] = defaultdict(list)
-    freed = timeline.freed(moment.n)
-    for node, made in timeline.created([node for node in timeline.nodes if node not in freed]):
-        if made.kind == "op" and made.requires_grad and timeline.born(node) <= moment.n:
-            graphs[timeline.iteration_at(timeline.born(node)).index].append(made)
+    freed = timeline.nodes.freed(moment.n)
+    for node, made in timeline.nodes.all_created([node for node in timeline.nodes if node not in freed]):
+        if made.kind == "op" and made.requires_grad and timeline.nodes.born(node) <= moment.n:
+            graphs[timeline.iteration_at(timeline.nodes.born(node)).index].append(made)
     parts = [_graph(timeline, moment, index, nodes) for index, nodes in sorted(graphs.items())]
     count = len(parts)
     text = (
@@ -34,16 +34,16 @@ def alive(timeline: Timeline, moment: Moment) -> Finding:
 def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreated]) -> Finding:
     """One iteration's nodes, with the last result that nothing alive was made from: what holds all the others."""
     here = {made.node for made in nodes}
-    roots = [made for made in nodes if not here & set(timeline.made_into.get(made.node, ()))]
+    roots = [made for made in nodes if not here & set(timeline.nodes.made_into.get(made.node, ()))]
     root = roots[-1] if roots else nodes[-1]
     states = moment.states([made.node for made in nodes])
     held = sum(state is not None and state.saved == "held" for state in states)
     results = [made.outputs[0].value for made in nodes if made.outputs]
     size = sum(value.nbytes for value in results if value is not None)
-    born = timeline.born(root.node)
+    born = timeline.nodes.born(root.node)
     text = (
         f"iteration {index + 1}: {len(nodes)} nodes, results of {bytes_text(size)}, saved tensors of {held} held, "
-        f"since event {timeline.born(nodes[0].node)}; held by {label_at(timeline, root.node)}"
+        f"since event {timeline.nodes.born(nodes[0].node)}; held by {label_at(timeline, root.node)}"
     )
     numbers = (Number("nodes", len(nodes), born), Number("bytes", size, born), Number("saved", held, born))
     return Finding("graph", text, born, root.node, at=innermost(timeline.info(root.node)), numbers=numbers)

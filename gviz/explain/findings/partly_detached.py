@@ -70,7 +70,7 @@ def _taken(survey: Survey, state: Made, window: range) -> Iterator[_Taken]:
 
 
 def _users(survey: Survey, made: Made, window: range) -> Iterator[Made]:
-    users = (survey.nodes[user] for user in survey.timeline.made_into.get(made.node, ()) if user in survey.nodes)
+    users = (survey.nodes[user] for user in survey.timeline.nodes.made_into.get(made.node, ()) if user in survey.nodes)
     return (user for user in users if user.seq in window)
 
 

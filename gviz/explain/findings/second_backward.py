@@ -22,7 +22,7 @@ def explain(trouble: Trouble) -> Finding | None:
         return None
     timeline, node = trouble.timeline, trouble.node
     state = timeline.at(trouble.seq).state(node) if node else None
-    what = label(timeline, node) if node in timeline else "this graph"
+    what = label(timeline, node) if node in timeline.nodes else "this graph"
     text = f"an earlier backward() released what {what} had saved for its rule"
     if state is None or not state.saved_freed:
         return Finding("second-backward", text, trouble.seq, node, fix=_KEEP, at=trouble.at)
@@ -60,7 +60,7 @@ def _carried(trouble: Trouble, released: Finding, user: int, old: int) -> Findin
 
 def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
     """Whether the line that uses a result has used it before: it was made once, and not anew at each step."""
-    uses = (timeline.info(node) for node in timeline.users(old) if timeline.born(node) < used.born)
+    uses = (timeline.info(node) for node in timeline.nodes.users(old) if timeline.nodes.born(node) < used.born)
     return any(_line(info) == _line(used) and info.op.name == used.op.name for info in uses)
 
 
@@ -92,11 +92,11 @@ def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:
 
     Within a loop that line has made part of the graph that is gone, too.
     """
-    here, place = _line(used), timeline.place_of(old)
+    here, place = _line(used), timeline.nodes.place_of(old)
     before = timeline.nodes[max(place - _LOOKED_AT, 0) : place + 1]
     if any(_line(timeline.info(node)) == here for node in before):
         return None
-    uses = (timeline.info(node) for node in timeline.users(old) if timeline.born(node) < used.born)
+    uses = (timeline.info(node) for node in timeline.nodes.users(old) if timeline.nodes.born(node) < used.born)
     return next((info for info in uses if _line(info) != here), None)
 
 
@@ -145,7 +145,7 @@ def _way_down(timeline: Timeline, seq: int, node: int) -> list[int]:
 def _crosses(timeline: Timeline, edge: tuple[int, int], first_pass: int) -> bool:
     """Whether a node made since the first pass uses one that was there before."""
     user, source = edge
-    return timeline.born(source) < first_pass < timeline.born(user)
+    return timeline.nodes.born(source) < first_pass < timeline.nodes.born(user)
 
 
 SECOND_BACKWARD = Kind(

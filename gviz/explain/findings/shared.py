@@ -18,7 +18,7 @@ def found(survey: Survey) -> Iterator[Finding]:
     for made in survey.nodes.values():
         if made.created.kind != "parameter":
             continue
-        users = [survey.nodes[node] for node in timeline.made_into.get(made.node, ()) if node in survey.nodes]
+        users = [survey.nodes[node] for node in timeline.nodes.made_into.get(made.node, ()) if node in survey.nodes]
         places: defaultdict[str, set[str]] = defaultdict(set)
         for user in users:
             scope = survey.scopes.get(user.created.scope)

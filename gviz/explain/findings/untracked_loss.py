@@ -32,7 +32,7 @@ def explain(trouble: Trouble) -> Finding | None:
     lost = _lost_at(timeline, root) if root else 0
     if not lost:
         said = "nothing that it was made from requires a gradient"
-        none = Finding("no-input-requires", said, timeline.born(root), root)
+        none = Finding("no-input-requires", said, timeline.nodes.born(root), root)
         why, fix = (_new_data(timeline, root) if root else None) or (none, _FIX)
         return Finding("untracked-loss", text, trouble.seq, root, (why,), fix, why.at or trouble.at)
     info = timeline.info(lost)
@@ -70,7 +70,7 @@ def _fix(timeline: Timeline, lost: int) -> str:
 def _root(trouble: Trouble) -> int:
     """The tensor on whose line backward was called: by its name there, else the last one that was made."""
     timeline, names = trouble.timeline, trouble.names_on_its_line()
-    before = (node for node in reversed(timeline.nodes) if timeline.born(node) < trouble.seq)
+    before = (node for node in reversed(timeline.nodes) if timeline.nodes.born(node) < trouble.seq)
     made = list(islice(before, _LOOKED_AT))
     named = (node for node in made if timeline.info(node).name in names)
     return next(named, made[0] if made else 0)
@@ -79,12 +79,12 @@ def _root(trouble: Trouble) -> int:
 def _lost_at(timeline: Timeline, root: int) -> int:
     """The earliest operation on the way to the root that lost track of something that requires a gradient."""
     lost = [node for node in (root, *ancestors(timeline, root)) if _loses(timeline, node)]
-    return min(lost, key=timeline.born, default=0)
+    return min(lost, key=timeline.nodes.born, default=0)
 
 
 def _loses(timeline: Timeline, node: int) -> bool:
     created = timeline.info(node).created
-    inputs = timeline.made_from.get(node, ())
+    inputs = timeline.nodes.made_from.get(node, ())
     return created.untracked in _LOSING and any(timeline.info(source).created.requires_grad for source in inputs)
 
 

@@ -129,7 +129,7 @@ def _saved_name(operand: Operand | None, name: str, node: int) -> str:
 
 def users(asked: Asked, state: NodeState) -> Iterator[Fact]:
     """The nodes that were made with it so far."""
-    infos = (asked.timeline.info(user) for user in asked.timeline.users(asked.node))
+    infos = (asked.timeline.info(user) for user in asked.timeline.nodes.users(asked.node))
     found = [
         Part(f"#{info.node} {clipped(info.name or op_title(info), 30)}", "key", info.born)
         for info in infos

@@ -91,7 +91,7 @@ def _calls(timeline: Timeline, scope: int, known: dict[int, Calls]) -> Calls:
     """The calls a scope lies in, itself included, the outermost first."""
     way: list[ModuleCall] = []
     inner = scope
-    while inner not in known and (entered := timeline.call(inner)) is not None:
+    while inner not in known and (entered := timeline.contexts.call(inner)) is not None:
         way.append(ModuleCall(inner, entered.name, entered.kind))
         if entered.parent >= inner:  # a call begins after the one around it
             break

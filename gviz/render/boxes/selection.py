@@ -42,7 +42,7 @@ Extent = tuple[tuple[int, ...], tuple[int, ...]]
 
 def extent(timeline: Timeline, iteration: Iteration) -> Extent:
     """The nodes of an iteration and where optimizers stepped in it, as far as both are recorded."""
-    return timeline.nodes_of(iteration), optimizer_steps(timeline, iteration)
+    return timeline.nodes.of(iteration), optimizer_steps(timeline, iteration)
 
 
 def shown_nodes(
@@ -53,7 +53,7 @@ def shown_nodes(
     The others are older ones they use. Without `optimizer`, what an optimizer computed to step is left out: parameters
     just change their values.
     """
-    infos = {node: timeline.info(node) for node in (timeline.nodes_of(iteration) if part is None else part)}
+    infos = {node: timeline.info(node) for node in (timeline.nodes.of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
     steps = Steps(timeline, () if optimizer else optimizer_steps(timeline, iteration))
     by_hand = frozenset() if optimizer else updates(timeline, iteration, own)

@@ -37,7 +37,7 @@ Form = tuple[Extent, int, int, str]
 
 def form(timeline: Timeline, iteration: Iteration) -> Form:
     """The nodes of an iteration, how many passes it has, and what has been named last: names come after their nodes."""
-    shown, named = extent(timeline, iteration), timeline.last_naming
+    shown, named = extent(timeline, iteration), timeline.nodes.last_naming
     newest = timeline.info(shown[0][-1]).name if shown[0] else ""
     return shown, len(phases_in(timeline, iteration, "backward")), named if named >= iteration.start else 0, newest
 

@@ -37,7 +37,7 @@ def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
     found = tuple(seq for seq in range(max(start, 1), end + 1) if isinstance(timeline.event(seq), CHANGING))
     if len(found) <= MOST_MOMENTS:
         return found
-    whole = tuple(seq for seq in timeline.node_ends if start <= seq <= end)
+    whole = tuple(seq for seq in timeline.contexts.node_ends if start <= seq <= end)
     if len(whole) > MOST_MOMENTS:
         raise GvizError(
             f"{len(whole):,} moments are too many for one moving picture",

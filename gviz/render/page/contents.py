@@ -67,7 +67,7 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
         low = held.low if iteration is held.iterations[0] else iteration.start
         high = held.high if iteration is held.iterations[-1] else iteration.end
         shape = structure(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
-        changes = Changes(timeline, shape, timeline.nodes_of(iteration)).between(low, high, heard)
+        changes = Changes(timeline, shape, timeline.nodes.of(iteration)).between(low, high, heard)
         words = _widest(shape, changes)
         laid_out = geometry(scene(shape, timeline, timeline.at(high)), words, options)
         notes += [laid_out.note] if laid_out.note else []
@@ -100,7 +100,7 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
 
 def _program(timeline: Timeline, iterations: Sequence[Iteration]) -> str:
     """The name of the program, from the outermost frame of the first node that has one."""
-    frames = (timeline.info(node).frames for iteration in iterations for node in timeline.nodes_of(iteration))
+    frames = (timeline.info(node).frames for iteration in iterations for node in timeline.nodes.of(iteration))
     first = next((each for each in frames if each), ())
     return shown(PurePath(first[-1].path).name) if first else "computation graph"
 
@@ -222,7 +222,7 @@ def _node(timeline: Timeline, node: int, name: str, low: int, high: int, sources
         "op": shown(info.op.name),
         "scope": shown(info.scope),
         "inputs": [source for source, _ in info.created.inputs if source],
-        "users": timeline.users(node),
+        "users": timeline.nodes.users(node),
         "events": [n for n in timeline.events_of(node) if low <= n <= high],
         "mark": sources.mark(info.frames),
     }

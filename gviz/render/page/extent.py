@@ -54,7 +54,7 @@ def _grown(timeline: Timeline, every: Sequence[Iteration], at: int) -> tuple[Ite
 
 
 def _size(timeline: Timeline, iteration: Iteration) -> tuple[int, int]:
-    return iteration.end - iteration.start + 1, len(timeline.nodes_of(iteration))
+    return iteration.end - iteration.start + 1, len(timeline.nodes.of(iteration))
 
 
 def _left_out(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high: int, count: int) -> str:

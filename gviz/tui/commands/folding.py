@@ -64,7 +64,7 @@ def _some(node: int) -> int:
 def _here(session: Session) -> int:
     """The selected node, which must be in the graph that is shown."""
     node, iteration = _some(session.cursor.selected), session.timeline.iteration_at(session.cursor.position)
-    if node not in session.timeline.nodes_of(iteration):
+    if node not in session.timeline.nodes.of(iteration):
         raise GvizError(f"#{node} is in the graph of another iteration", hint="t goes there", exit_code=2)
     return node
 

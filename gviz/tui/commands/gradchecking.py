@@ -24,7 +24,7 @@ def gradcheck(session: Session, place: str) -> Look:
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
     is_op = timeline.info(node).created.kind == "op"
-    users = (user for user in timeline.users(node) if timeline.info(user).created.requires_grad)
+    users = (user for user in timeline.nodes.users(node) if timeline.info(user).created.requires_grad)
     nodes = [node] if is_op else list(dict.fromkeys(users))
     if not nodes:
         raise GvizError(f"nothing uses {shown(label(timeline, node))}", exit_code=2)

@@ -49,7 +49,7 @@ def _marks(session: Session, _: str) -> Iterator[str]:
 
 def _graph(session: Session, _: str) -> Iterator[str]:
     timeline, n = session.timeline, session.cursor.position
-    made = [timeline.info(node) for node in timeline.nodes if timeline.born(node) <= n]
+    made = [timeline.info(node) for node in timeline.nodes if timeline.nodes.born(node) <= n]
     kinds = Counter(one.created.kind for one in made)
     edges = sum(1 for one in made for source, _ in one.created.inputs if source)
     yield f"{len(made)} of {len(timeline.nodes)} nodes made, {edges} edges, at event {n} of {len(timeline)}"
@@ -59,7 +59,7 @@ def _graph(session: Session, _: str) -> Iterator[str]:
 
 
 def _saved(session: Session, _: str) -> Iterator[str]:
-    nodes = [node for node in session.timeline.nodes if session.timeline.born(node) <= session.cursor.position]
+    nodes = [node for node in session.timeline.nodes if session.timeline.nodes.born(node) <= session.cursor.position]
     states = session.moment.states(nodes)
     held = [node for node, state in zip(nodes, states, strict=True) if state is not None and state.saved == "held"]
     freed = sum(state is not None and state.saved == "freed" for state in states)
@@ -93,7 +93,7 @@ def _params(session: Session, _: str) -> Iterator[str]:
     nodes = [
         node
         for node in timeline.nodes
-        if timeline.born(node) <= moment.n and timeline.info(node).created.kind in ("parameter", "leaf")
+        if timeline.nodes.born(node) <= moment.n and timeline.info(node).created.kind in ("parameter", "leaf")
     ]
     rows = []
     for node, state in zip(nodes, moment.states(nodes), strict=True):

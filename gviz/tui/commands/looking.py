@@ -130,7 +130,7 @@ def tape(session: Session, _: str) -> Look:
 
 def _tape_lines(session: Session, width: int) -> Iterator[Line]:
     timeline, moment = session.timeline, session.moment
-    nodes = timeline.nodes_of(timeline.iteration_at(moment.n)) if timeline.iterations else ()
+    nodes = timeline.nodes.of(timeline.iteration_at(moment.n)) if timeline.iterations else ()
     columns = drawing.columns_for(width, max(nodes, default=0))
     yield drawing.heading(columns)
     for number, state in zip(nodes[:ROWS], moment.states(list(nodes[:ROWS])), strict=True):

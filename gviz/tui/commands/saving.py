@@ -130,7 +130,7 @@ def _set(timeline: Timeline, one: Breakpoint) -> str:
 def lasting(timeline: Timeline, asked: Stop) -> Stop:
     """A stop in words that also mean it in another run: nodes by a name of theirs alone, or by their line."""
     place = asked.place
-    if place is None or place.kind != "node" or place.number not in timeline:
+    if place is None or place.kind != "node" or place.number not in timeline.nodes:
         return asked
     return stop(asked.text.replace(f"#{place.number}", _in_words(timeline, place.number), 1))
 

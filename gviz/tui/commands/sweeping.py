@@ -47,7 +47,7 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Look:
 
 def _points(timeline: Timeline, iteration: Iteration, change: str) -> int:
     """How many points a debugger can be kept waiting for."""
-    nodes = len(timeline.nodes_of(iteration))
+    nodes = len(timeline.nodes.of(iteration))
     points = min(POINTS, MOST_RUNS // max(nodes, 1))
     if points < FEWEST_POINTS:
         why = f"the iteration has {nodes} nodes, and each is run again for every point"

@@ -58,7 +58,7 @@ class Panels:
     @property
     def _modules(self) -> bool:
         """Whether the recording called any."""
-        return self._screen.timeline.call(1) is not None
+        return self._screen.timeline.contexts.call(1) is not None
 
     def fit(self) -> None:
         """Suit the size of the terminal."""

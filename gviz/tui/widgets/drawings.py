@@ -97,7 +97,7 @@ class Drawings:
     def _boxes(self, iteration: Iteration) -> tuple[int, ...]:
         """A node for each box, in order of creation; all nodes of a graph that stays too large."""
         if not self._folds.hides(iteration):
-            return self._timeline.nodes_of(iteration)
+            return self._timeline.nodes.of(iteration)
         folded = self._folds.folded(iteration)
         boxes = tuple(sorted((*folded.shown, *(group.inner[-1] for group in folded.groups))))
-        return boxes if len(boxes) <= PART else self._timeline.nodes_of(iteration)
+        return boxes if len(boxes) <= PART else self._timeline.nodes.of(iteration)

@@ -146,5 +146,5 @@ class Tape(Lines):
         return self._states.get(at, (None, None))
 
     def _index(self, node: int) -> int | None:
-        at = self._timeline.place_of(node)
+        at = self._timeline.nodes.place_of(node)
         return at if at >= 0 else None

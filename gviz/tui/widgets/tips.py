@@ -14,7 +14,7 @@ from gviz.tui.glyphs import Glyphs
 
 def node_tip(timeline: Timeline, moment: Moment | None, node: int, glyphs: Glyphs) -> Content | None:
     """The value, incoming gradient and ``.grad`` of a node at a moment with every digit; None where there is none."""
-    if moment is None or node not in timeline:
+    if moment is None or node not in timeline.nodes:
         return None
     state = in_its_iteration(timeline, moment.n, moment.state(node))
     return Content(glyphs.text(tooltip(as_at(timeline.info(node), state), state)))

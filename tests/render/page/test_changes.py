@@ -35,7 +35,7 @@ def asked(timeline, shape, nodes, n):
 def compare(timeline):
     for iteration in timeline.iterations:
         shape = structure(timeline, iteration)
-        nodes = timeline.nodes_of(iteration)
+        nodes = timeline.nodes.of(iteration)
         low = iteration.start - 1
         moments = range(low, iteration.end + 1)
         expected = [asked(timeline, shape, nodes, n) for n in moments]  # before anything follows from event to event

@@ -81,7 +81,7 @@ def test_a_page_holds_all_iterations_that_fit():
 
 def test_what_does_not_fit_is_left_out_around_the_moment_and_said(monkeypatch):
     timeline = iterations(5)
-    size = len(timeline.nodes_of(timeline.iterations[2]))
+    size = len(timeline.nodes.of(timeline.iterations[2]))
     monkeypatch.setattr(extent, "NODES", 3 * size)
     notes = []
     data = held(page(timeline, timeline.iterations[2].start + 1, notes))

@@ -141,7 +141,7 @@ def test_the_page_of_a_part_looks_at_the_nodes_of_that_part_alone(visit):
     drawn = {int(box.get_attribute("data-node")) for box in page.all("g.box")}
     titles = [page.browser.execute_script("return document.querySelector('g.selected text').textContent")]
     assert node in drawn < set(timeline.nodes)
-    for _ in range(len(timeline.node_ends)):
+    for _ in range(len(timeline.contexts.node_ends)):
         page.press("N")
         titles.append(page.text("#panel h3"))
         assert page.all("g.box.selected") or page.now == 0

@@ -1,0 +1,208 @@
+"""The nodes of a recording: which there are, how they were made and from what, and how they are named."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import overload
+
+import numpy as np
+
+from gviz import events as e
+from gviz.trace.claims import Claims
+from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.contexts import Contexts
+from gviz.trace.index.columns import Index, nodes_of_keys
+from gviz.trace.index.references import References
+from gviz.trace.log import EventLog, damaged, expect
+from gviz.trace.names import Names
+from gviz.trace.state import UNKNOWN_OP, Iteration, Origins
+from gviz.trace.weakly import weakly
+from gviz.values import Array
+
+OF_NO_STATEMENT = (e.BackwardStarted, e.OptimizerStepped, e.GradSet, e.Marked, e.Printed, e.Failed)
+"""What never happens within a statement that makes nodes: where it is said, the one before is over."""
+
+
+class Nodes(Sequence[int]):
+    """The numbers of all nodes in the order of their creation, and what never changes about these nodes.
+
+    It is of a log as far as its `index` goes: when that has grown, another one is made. `growing` says that the program
+    still runs, so that what its last statement makes may yet be named.
+    """
+
+    def __init__(
+        self, log: EventLog, index: Index, events: References, contexts: Contexts, *, growing: bool = False
+    ) -> None:
+        self._log = log
+        self._index = index
+        self._events = events
+        self._contexts = contexts
+        self._growing = growing
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[int]: ...
+    def __getitem__(self, place: int | slice) -> int | Sequence[int]:
+        return self._numbers[place]
+
+    def __len__(self) -> int:
+        return len(self._births)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers)
+
+    def __contains__(self, node: object) -> bool:
+        return isinstance(node, int) and self.born(node) > 0
+
+    def place_of(self, node: int) -> int:
+        """Where a node stands among all, from 0; -1 if there is no such node. Threads do not number in this order."""
+        return self._places.get(node, -1)
+
+    def born(self, node: int) -> int:
+        """The event that made a node, 0 if there is none."""
+        return self._index.lists["created"].last(node, self._index.count)
+
+    def created(self, node: int) -> e.NodeCreated:
+        """How a node was made; GvizError if the log does not know it."""
+        born = self.born(node)
+        if not born:
+            raise damaged(f"there is no node {node}")
+        return expect(self._events, born, e.NodeCreated)
+
+    def all_created(self, nodes: Sequence[int]) -> Iterator[tuple[int, e.NodeCreated]]:
+        """How nodes were made, but for those that the log does not know; much cheaper than one after another."""
+        run = self._index.lists["created"].whole()
+        known = nodes if len(run.keys) else ()
+        at = np.minimum(run.keys.searchsorted(known), len(run.keys) - 1)
+        found = run.keys[at] == known
+        births = run.seqs[run.starts[at[found]]].tolist()
+        self._log.prefetch(births)
+        for node, born in zip(np.asarray(known)[found].tolist(), births, strict=True):
+            yield node, expect(self._events, born, e.NodeCreated)
+
+    @cached_property
+    def origins(self) -> Origins:
+        """How all were made, as far as the index says it: much cheaper than the events that made them."""
+        table = self._index.tables["origins"]
+        return Origins(*table[1:, table[0].searchsorted(np.sort(self._births))])
+
+    @cached_property
+    def made_from(self) -> Mapping[int, Sequence[int]]:
+        """By node: the nodes that it has as inputs, as often as it uses them; those with no known input are left out.
+
+        For questions that follow long ways; the first call takes in all nodes.
+        """
+        return _grouped(*self._index.tables["edges"][1:3].tolist())
+
+    @cached_property
+    def made_into(self) -> Mapping[int, Sequence[int]]:
+        """By node: the nodes that have it as an input, as often as they use it."""
+        return _grouped(*self._index.tables["edges"][2:0:-1].tolist())
+
+    def users(self, node: int) -> tuple[int, ...]:
+        """The nodes that have an output of this one as an input, in the order of their creation."""
+        rows = self._index.lists["edges_to"].of_key(node).astype(np.int64) - 1
+        return tuple(dict.fromkeys(self._index.tables["edges"][1, rows].tolist()))
+
+    def of(self, iteration: Iteration) -> tuple[int, ...]:
+        """Those made in an iteration, and the older ones it uses or sends gradients to, in order of creation."""
+        start, end = iteration.start, iteration.end
+        edge_seqs, _, targets, _, _ = self._index.tables["edges"]
+        low, high = edge_seqs.searchsorted((start, end + 1))
+        lists = self._index.lists
+        used = [lists[name].keys_between(start, end + 1) for name in ("created", "progress")]
+        reached = nodes_of_keys(lists["arrived"].keys_between(start, end + 1))
+        nodes = np.unique(np.concatenate((targets[low:high], reached, *used)))
+        created = self._index.lists["created"].whole()
+        rows = created.keys.searchsorted(nodes)
+        known = rows < len(created.keys)
+        nodes, rows = nodes[known], rows[known]
+        births = created.seqs[created.starts[rows]]
+        there = (created.keys[rows] == nodes) & (births <= end)
+        return tuple(nodes[there][np.argsort(births[there], kind="stable")].tolist())
+
+    def freed(self, n: int) -> frozenset[int]:
+        """Those that nothing referred to any more at moment `n`."""
+        return frozenset(self._index.lists["freed"].keys_between(1, n + 1).tolist())
+
+    def name(self, node: int) -> str:
+        """What the program calls a node, or nothing."""
+        return self._names.of(node)
+
+    def possible_name(self, stack: int) -> str:
+        """What a node that was made at a stack is called, or nothing, where it is not one of those `named`."""
+        return self._claims.possible(stack)
+
+    @cached_property
+    def named(self) -> frozenset[int]:
+        """The nodes to which the program itself has given names."""
+        return frozenset(self._index.lists["named"].whole().keys.tolist())
+
+    @property
+    def last_naming(self) -> int:
+        """The event that named a node last, 0 if none has: names may come later than their nodes."""
+        return self._index.lists["kind"].last(KIND_NUMBERS[e.Named], self._index.count)
+
+    @cached_property
+    def open_from(self) -> int:
+        """The event from which on nodes may yet be named, because their statement may not be over; 0: none may."""
+        births = self._index.lists["created"].whole().seqs
+        if not (self._growing or self._log.cut_off) or not len(births):
+            return 0
+        last, end, kinds = int(births.max()), self._index.count, self._index.lists["kind"]
+        left_its_module = expect(self._events, last, e.NodeCreated).scope and not self._contexts.at(end)[2]
+        if left_its_module or any(kinds.last(KIND_NUMBERS[kind], end) > last for kind in OF_NO_STATEMENT):
+            return 0
+        seqs, _, stacks, _, _ = self._index.tables["origins"]
+        others = np.flatnonzero(stacks != stacks[-1])
+        return int(seqs[others[-1] + 1 if len(others) else 0])
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        numbers: list[int] = self._index.lists["created"].whole().keys[np.argsort(self._births, kind="stable")].tolist()
+        return numbers
+
+    @cached_property
+    def _births(self) -> Array:
+        """The events that made the nodes, in the order of the nodes' numbers."""
+        run = self._index.lists["created"].whole()
+        return run.seqs[run.starts[:-1]]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {node: place for place, node in enumerate(self._numbers)}
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(
+            self._places,
+            self.origins,
+            weakly(self.created),
+            weakly(self._given_name),
+            self._claims,
+            op=weakly(self._op_name),
+            module=cache(self._contexts.module),
+            goes_on=bool(self.open_from),
+        )
+
+    @cached_property
+    def _claims(self) -> Claims:
+        return Claims(self._log.stacks, self._log.sources)
+
+    def _given_name(self, node: int) -> str:
+        """The name that the program itself gave."""
+        named = self._index.lists["named"].last(node, self._index.count)
+        return expect(self._log, named, e.Named).name if named else ""
+
+    def _op_name(self, number: int) -> str:
+        return self._log.ops.get(number, UNKNOWN_OP).name
+
+
+def _grouped(keys: list[int], entries: list[int]) -> Mapping[int, Sequence[int]]:
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for key, entry in zip(keys, entries, strict=True):
+        found[key].append(entry)
+    return dict(found)

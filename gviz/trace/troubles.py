@@ -1,0 +1,43 @@
+"""What went wrong in a recording: failures of the program, errors it caught, the first nan or infinity."""
+
+from __future__ import annotations
+
+from gviz import events as e
+from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.index.columns import Index
+from gviz.trace.index.references import References
+from gviz.trace.log import EventLog, expect
+from gviz.trace.nonfinite import first_nonfinite
+
+
+class Troubles:
+    """Finds what went wrong in a log that may grow; every value is looked at once."""
+
+    def __init__(self, log: EventLog, index: Index, events: References) -> None:
+        self._log = log
+        self._index = index
+        self._events = events
+        self._searched = 0 if index.first_bad is None else index.count  # up to which event a nan was looked for
+        self._first_bad = index.first_bad or 0
+
+    def failures(self) -> tuple[int, ...]:
+        """The events that say that the program failed."""
+        return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.Failed]).tolist())
+
+    def errors(self) -> tuple[int, ...]:
+        """The events that tell of an error: the ends of passes whose error was caught, and `failures`."""
+        failures, failed_passes = self.failures(), self._index.tables["failed_passes"][0].tolist()
+        self._log.prefetch([*failed_passes, *failures])
+        ended = [(seq, expect(self._events, seq, e.BackwardFinished).error) for seq in failed_passes]
+        uncaught = set()
+        for failure in failures:
+            message = expect(self._events, failure, e.Failed).message
+            uncaught.add(max((seq for seq, error in ended if seq < failure and error == message), default=0))
+        return tuple(sorted([*(seq for seq, _ in ended if seq not in uncaught), *failures]))
+
+    def first_bad(self) -> int:
+        """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
+        if not self._first_bad and self._searched < self._index.count:
+            self._first_bad = first_nonfinite(self._log, self._searched + 1, self._index.count + 1)
+            self._searched = self._index.count
+        return self._first_bad
