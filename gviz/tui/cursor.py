@@ -231,21 +231,25 @@ class Cursor:
 
     def _arrive(self, position: int, reason: str, *, ran_backward: bool = False, by_program: bool = False) -> Arrival:
         start, self.position = self.position, position
-        self.selected = self._node_here() or self._seen_here()
+        self.selected = self._node_here() or self._seen_here(start)
         said = self._reason(position, start, reason, ran_backward)
         cut_short = self.growing and position == len(self.timeline) and not by_program
         return Arrival(position, start, LIVE_END if cut_short and said in _FAR else said)
 
-    def _seen_here(self) -> int:
-        """The selected node if the graph of this moment has it, else the one that was concerned last."""
+    def _seen_here(self, start: int) -> int:
+        """What is looked at where no node is concerned: after one event what was before, else what was concerned last.
+
+        So a moment looks the same wherever one jumps to it from, and whoever steps on keeps the node that he selected.
+        """
         timeline, iteration = self.timeline, self.timeline.iteration_at(self.position)
-        if self.selected in timeline.nodes and timeline.info(self.selected).iteration == iteration.index:
-            return self.selected
-        nodes = timeline.nodes.of(iteration)
-        if self.selected in nodes or not nodes:
+        nodes = timeline.nodes.of(iteration) or (self.selected,)
+        born_here = self.selected in timeline.nodes and timeline.info(self.selected).iteration == iteration.index
+        is_here = born_here or self.selected in nodes
+        if is_here and abs(self.position - start) <= 1:
             return self.selected
         before = range(self.position, max(iteration.start, self.position - SEARCHED) - 1, -1)
-        return next((actor for n in before if (actor := timeline.at(n).actor)), nodes[0])
+        concerned = next((actor for n in before if (actor := timeline.at(n).actor)), 0)
+        return concerned or (self.selected if is_here else nodes[0])
 
     def _reason(self, position: int, start: int, reason: str, ran_backward: bool) -> str:
         """Ends and what the program itself says are worth more than the name of the command."""

@@ -65,6 +65,18 @@ def test_goto_is_so_many_steps(timeline, data):
     assert jumped.back().position == 0
 
 
+@given(programs())
+@settings(laws, max_examples=10)
+def test_a_moment_looks_at_the_same_node_wherever_one_comes_from(timeline):
+    walked = Cursor(timeline, 0)
+    for n in range(1, len(timeline) + 1):
+        walked.travel(navigation.step, "step")
+        for start in range(1, len(timeline) + 1):
+            jumped = Cursor(timeline, start)
+            jumped.goto(str(n))
+            assert jumped.selected == walked.selected or abs(n - start) <= 1
+
+
 @given(programs(), st.lists(st.sampled_from(PLACES), min_size=1, max_size=3))
 @laws
 def test_running_on_meets_the_same_stops_both_ways(timeline, places):
