@@ -26,7 +26,7 @@ Forward = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
 def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
     """What a node computed; GvizError where that cannot be run on its own."""
-    found = _operation(timeline, info)
+    found = operation_of(timeline, info)
     if found is not None:
         return lambda tensors: operations.run(found[0], info.op, found[1], tensors)
     ends = [_made_within(timeline, info, output.storage) for output in info.created.outputs]
@@ -46,7 +46,7 @@ def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
     return forward
 
 
-def _operation(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
+def operation_of(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
     """The engine's operation that a node ran and its event, None if it is none that can be run on its own."""
     attrs = dict(info.created.attrs)
     if VIEW in attrs or operations.is_regenerated(info.created):
@@ -58,7 +58,7 @@ def _operation(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | N
 
 
 def _runnable(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated]:
-    found = _operation(timeline, info)
+    found = operation_of(timeline, info)
     if found is None or is_in_place(info.op):
         raise _refusal(info, f"it runs {info.op.name}, which cannot be run alone")
     return found

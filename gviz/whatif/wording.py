@@ -62,9 +62,8 @@ def _call(path: str, arguments: Sequence[str]) -> str:
 
 def _grouped(operand: str) -> str:
     """An operand that what follows it takes as a whole."""
-    return (
-        operand if operand[0].isalpha() or operand[0] == "_" or operand.replace(".", "").isdigit() else f"({operand})"
-    )
+    is_name, is_positive = operand[0].isalpha() or operand[0] == "_", operand.replace(".", "").isdigit()
+    return operand if is_name or is_positive else f"({operand})"
 
 
 def _listed(name: str, value: Any) -> Any:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from recording import events_of
+from whatif.doubled import Doubled
 from whatif.rerun_check import same
 
 import gviz.engine as torch
@@ -91,18 +92,9 @@ def test_numbers_appear_when_their_events_do():
 
 
 def test_what_is_not_known_is_not_told():
-    class Double(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 2
-
     def program():
         x = torch.tensor(3.0, requires_grad=True)
-        h = Double.apply(x)
+        h = Doubled.apply(x)
         z = h * 3
         z.backward()
         return x, h, z

@@ -10,6 +10,7 @@ from engine.random_programs import START, lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording import events_of
+from whatif.doubled import Doubled
 from whatif.rerun_check import deviations, same, the_same_again
 
 import gviz.engine as torch
@@ -276,16 +277,6 @@ def test_writes_through_views_new_views_and_missing_operands_are_run_again():
     assert (branch.stopped, branch.unknown) == ((), frozenset())
     assert value(branch, other, y) == np.float32(4 * 3 * (-1 * -2 + 0.01 * -2))
     assert grad(branch, other, x)[0].tolist() == [-8, -8, -8]
-
-
-class Doubled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 2
 
 
 def test_what_is_not_an_operation_of_the_engine_stops_the_branch_there_only():

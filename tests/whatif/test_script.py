@@ -4,6 +4,7 @@ import re
 
 import pytest
 from recording import events_of
+from whatif.doubled import Doubled
 from whatif.scripts import run
 
 import gviz.engine as torch
@@ -88,19 +89,9 @@ def test_before_a_pass_there_is_none_in_the_script():
     assert ".backward()" in script(timeline, len(timeline), loss)
 
 
-class Double(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 2
-
-
 def own():
     x = torch.tensor(3.0, requires_grad=True)
-    return Double.apply(x)
+    return Doubled.apply(x)
 
 
 def written():
@@ -130,6 +121,32 @@ def test_what_no_script_gives_again_is_refused_with_the_reason(program, why):
     with pytest.raises(GvizError, match="again") as refusal:
         script(timeline, len(timeline), max(tracked(timeline, timeline.iterations[-1])))
     assert why in str(refusal.value.why)
+
+
+def test_a_pass_that_made_a_graph_keeps_it_for_the_next():
+    def twice():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = (x**3).sum()
+        y.backward(create_graph=True)
+        y.backward()
+
+    timeline = recorded(twice)
+    text = script(timeline, len(timeline), NamedNodes(timeline).last("y", len(timeline)))
+    assert "y.backward(create_graph=True)\n" in text
+    assert not run(text, "gviz.engine")[0]
+    with pytest.raises(GvizError) as refusal:
+        script(timeline, len(timeline), timeline.nodes[-1])
+    assert refusal.value.why == "a backward pass made it"
+
+
+def test_a_script_holds_so_many_numbers_and_no_more(monkeypatch):
+    timeline = recorded(product)
+    loss = NamedNodes(timeline).last("loss", len(timeline))
+    monkeypatch.setattr("gviz.whatif.literals.MOST_ELEMENTS", 6)
+    assert script(timeline, len(timeline), loss)  # x, -2, 4, 1, and the loss and x.grad to compare with
+    monkeypatch.setattr("gviz.whatif.literals.MOST_ELEMENTS", 5)
+    with pytest.raises(GvizError, match="more than 5 numbers"):
+        script(timeline, len(timeline), loss)
 
 
 def test_numbers_that_were_not_stored_are_missed():
