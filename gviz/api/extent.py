@@ -62,4 +62,4 @@ def _node_of(timeline: Timeline, place: str | int, n: int) -> int:
 
 def _in_picture(timeline: Timeline, n: int) -> Sequence[NodeInfo]:
     """The nodes in the picture of a moment, in order of creation."""
-    return [*shown_nodes(timeline, timeline.iteration_at(n), optimizer=False)[0].values()]
+    return [*shown_nodes(timeline, timeline.iteration_at(n), content="program")[0].values()]

@@ -91,10 +91,17 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
     part, iteration = options.part, timeline.iteration_at(n)
     if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= FEW_BOXES):
         return words
-    infos, _ = shown_nodes(timeline, iteration, optimizer=words.optimizer)
+    infos, _ = shown_nodes(timeline, iteration, content=words.content)
     if part.node and part.node not in infos:
         raise _not_drawn(timeline, part.node, n)
-    graph = graph_of(timeline, infos.values(), optimizer_steps(timeline, iteration) if words.optimizer else ())
+    if len(infos) > FEW_BOXES and not (part.node or part.only):
+        words = replace(words, content="passes")
+        passed, _ = shown_nodes(timeline, iteration, content=words.content)
+        if len(passed) < len(infos):
+            left_out = f"{len(infos) - len(passed):,} of {len(infos):,} nodes"
+            options.note(f"{left_out} are left out, no backward pass goes through them; --node draws what is near one")
+        infos = passed
+    graph = graph_of(timeline, infos.values(), optimizer_steps(timeline, iteration) if words.content == "all" else ())
     wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, within=True))
     asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
     words = replace(words, wanted=replace(wanted, closed=_closed(asked, options)))

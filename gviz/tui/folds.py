@@ -76,7 +76,7 @@ class Folds:
         return known.graph
 
     def _built(self, iteration: Iteration) -> CallGraph:
-        infos, _ = shown_nodes(self.timeline, iteration, optimizer=True)
+        infos, _ = shown_nodes(self.timeline, iteration, content="all")
         return graph_of(self.timeline, infos.values(), optimizer_steps(self.timeline, iteration))
 
     def hides(self, iteration: Iteration) -> bool:

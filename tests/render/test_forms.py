@@ -218,6 +218,30 @@ def test_a_large_graph_closes_its_modules_and_says_so():
     assert len(moment_scene(timeline, len(timeline), opened).boxes) == 1201
 
 
+def test_of_a_large_graph_what_no_pass_goes_through_is_left_out(monkeypatch):
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        batch = torch.arange(6.0)[2:4]
+        loss = (w * batch).sum()
+        loss.backward()
+        w.grad.mul_(0.5 / w.grad.norm())
+
+    def titles(**part):
+        options = ExportOptions(part=Part(**part), note=notes.append)
+        scene = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), options))
+        return {box.title for box in scene.boxes}
+
+    timeline, notes = Timeline(MemoryLog(events_of(program))), []
+    every = titles()
+    monkeypatch.setattr("gviz.render.request.FEW_BOXES", 3)
+    passed = titles()
+    assert passed == {"w leaf #1", "batch = Slice #3", "Mul #4", "loss = Sum #5"}
+    left_out = f"{len(every) - 4} of {len(every)} nodes are left out, no backward pass goes through them"
+    assert notes == [f"{left_out}; --node draws what is near one"]
+    assert titles(depth=1) == passed
+    assert any("Norm" in title for title in titles(node=timeline.nodes[-1], radius=3))
+
+
 def test_open_modules_have_frames():
     timeline = nested(2).timeline
     picture = svg.render(timeline, len(timeline), ExportOptions())

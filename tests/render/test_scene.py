@@ -134,7 +134,7 @@ def test_what_an_optimizer_computes_is_left_out_unless_asked_for():
     drawn = at(trained())
     assert [b.title for b in drawn.boxes] == ["w param #1", "y = Exp #2"]
     assert rows(drawn, "n1")[0] == "value v1 4"
-    assert len(at(trained(), optimizer=True).boxes) == 4
+    assert len(at(trained(), content="all").boxes) == 4
 
 
 def test_tooltips_are_made_when_asked_for():
@@ -285,7 +285,7 @@ def test_the_marked_box_the_caption_and_the_sentence_name_the_same_node(name):
 
 def test_the_unknown_input_of_a_graph_made_before_the_recording_has_no_box():
     timeline = late()
-    for options in (Options(), Options(split_above=0), Options(optimizer=True)):
+    for options in (Options(), Options(split_above=0), Options(content="all")):
         shape = structure(timeline, timeline.iterations[0], options)
         for n in range(len(timeline) + 1):
             drawn = scene(shape, timeline, timeline.at(n), tooltips=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-FEW_BOXES = 500
+FEW_BOXES = 200
 """Above so many nodes the modules of a picture close by themselves: a larger graph is not read box by box. So many are
 left of it, if closing modules can do that."""
 

@@ -1,4 +1,5 @@
-"""Which nodes of an iteration a picture shows: the graph of the program, not the arithmetic inside its optimizer.
+"""Which nodes of an iteration a picture shows: the graph of the program, not the arithmetic inside its optimizer; of a
+large one what backward passes go through.
 
 Of a very large graph it is one part, so that it can be laid out while somebody waits.
 """
@@ -6,10 +7,12 @@ Of a very large graph it is one part, so that it can be laid out while somebody 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from gviz.events import BackwardStarted
 from gviz.render.boxes.calls import Steps
+from gviz.render.boxes.options import Content
 from gviz.render.boxes.remarks import writes_in_place
 from gviz.trace.state import Iteration, NodeInfo, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
@@ -46,24 +49,46 @@ def extent(timeline: Timeline, iteration: Iteration) -> Extent:
 
 
 def shown_nodes(
-    timeline: Timeline, iteration: Iteration, part: Sequence[int] | None = None, *, optimizer: bool
+    timeline: Timeline, iteration: Iteration, part: Sequence[int] | None = None, *, content: Content
 ) -> tuple[dict[int, NodeInfo], list[NodeInfo]]:
     """The nodes to show, in order of creation, and those of them that were made here: in `part`, or in the iteration.
 
-    The others are older ones they use. Without `optimizer`, what an optimizer computed to step is left out: parameters
-    just change their values.
+    The others are older ones they use.
     """
     infos = {node: timeline.info(node) for node in (timeline.nodes.of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
-    steps = Steps(timeline, () if optimizer else optimizer_steps(timeline, iteration))
-    by_hand = frozenset() if optimizer else updates(timeline, iteration, own)
-    if part is None and not steps.known and not by_hand:
+    left_out = _left_out(timeline, iteration, own, content)
+    if part is None and not left_out:
         return infos, own
-    own = [info for info in own if not steps.call(info) and info.node not in by_hand]
+    own = [info for info in own if info.node not in left_out]
     kept = {info.node for info in own}.union(node for info in own for node, _ in info.created.inputs)
     kept |= {output.view_of for info in own for output in info.created.outputs}
     kept.discard(0)
     return {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}, own
+
+
+def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo], content: Content) -> Collection[int]:
+    if content == "passes" and (roots := roots_of(timeline, iteration)):
+        return {info.node for info in own} - _passed(own, roots)
+    if content == "all":
+        return ()
+    steps = Steps(timeline, optimizer_steps(timeline, iteration))
+    return {info.node for info in own if steps.call(info)} | updates(timeline, iteration, own)
+
+
+def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
+    """The nodes that the passes of an iteration start from."""
+    starts = [timeline.event(phase.start) for phase in phases_in(timeline, iteration, "backward")]
+    return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}
+
+
+def _passed(own: Sequence[NodeInfo], roots: Collection[int]) -> set[int]:
+    """The nodes that a gradient can reach from some roots."""
+    passed = set(roots)
+    for info in reversed(own):
+        if info.node in passed and info.created.requires_grad:
+            passed.update(node for node, _ in info.created.inputs)
+    return {info.node for info in own if info.node in passed and info.created.requires_grad}
 
 
 def updates(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> frozenset[int]:

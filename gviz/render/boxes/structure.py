@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gviz.events import BackwardStarted
 from gviz.explain.standing import as_in
 from gviz.render.boxes.calls import OPTIMIZER, graph_of
 from gviz.render.boxes.clusters import within
@@ -15,7 +14,7 @@ from gviz.render.boxes.fold import Folded, fold
 from gviz.render.boxes.links import Boxes, Link, Output, box_key, links, merged, other_ways
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import Outline, Rooms, chip_place, module_key, saved_key, saved_place
-from gviz.render.boxes.selection import PART, Extent, extent, optimizer_steps, phases_in, shown_nodes
+from gviz.render.boxes.selection import PART, Extent, extent, optimizer_steps, phases_in, roots_of, shown_nodes
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -52,10 +51,10 @@ def structure(
 ) -> Structure:
     """The graph of an iteration, or of a part of it: its own nodes, and the older ones they use, without inputs."""
     options = options or Options()
-    infos, own = shown_nodes(timeline, iteration, part, optimizer=options.optimizer)
+    infos, own = shown_nodes(timeline, iteration, part, content=options.content)
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
-    steps = optimizer_steps(timeline, iteration) if options.optimizer else ()
+    steps = optimizer_steps(timeline, iteration) if options.content == "all" else ()
     graph = graph_of(timeline, infos.values(), steps, whole=part is None)
     folded = fold(graph, options.wanted)
     roots, backward = _roots(timeline, iteration, own)
@@ -104,9 +103,8 @@ def _with_modules(places: list[Outline], modules: list[Outline]) -> list[Outline
 
 def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> tuple[set[int], bool]:
     """The nodes that passes start from, or without a pass what nobody uses; and whether there is a pass."""
-    starts = [timeline.event(phase.start) for phase in phases_in(timeline, iteration, "backward")]
-    if starts:
-        return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}, True
+    if roots := roots_of(timeline, iteration):
+        return roots, True
     used = {node for info in own for node, _ in info.created.inputs}
     return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
 

@@ -71,7 +71,7 @@ class Drawings:
             parts = self.parts(shown)
             nodes = parts.part(shown.part) if len(parts) > 1 else None
             iteration = self._timeline.iterations[shown.iteration]
-            options = Options(wanted=shown.wanted, optimizer=True, tensors="line")
+            options = Options(wanted=shown.wanted, content="all", tensors="line")
             shape = structure(self._timeline, iteration, options, part=nodes)
             drawing = self._kept[shown] = Moments(self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii)
         return drawing
