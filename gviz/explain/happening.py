@@ -56,7 +56,9 @@ def happening(timeline: Timeline, moment: Moment) -> str:
     """What the event of the moment says, without the full stop."""
     event = moment.event
     if event is None:
-        return _STARTING if timeline.growing and not len(timeline) else "nothing has happened yet"
+        if not timeline.growing:
+            return "nothing has happened yet"
+        return "before the first event: the program is further on" if len(timeline) else _STARTING
     return _graph(timeline, moment, event) or _gradient(timeline, moment, event) or _program(timeline, event)
 
 

@@ -253,11 +253,13 @@ class Cursor:
 
     def _reason(self, position: int, start: int, reason: str, ran_backward: bool) -> str:
         """Ends and what the program itself says are worth more than the name of the command."""
-        if position == 0 or (ran_backward and position == start):
+        if ran_backward and position == start:
             return "start of recording"
-        event, at_end = self.timeline.event(position), position == len(self.timeline)
         if reason.startswith(HELD):
             return reason
+        if position == 0:
+            return "start of recording"
+        event, at_end = self.timeline.event(position), position == len(self.timeline)
         if position in self.timeline.errors and not (at_end and position == start):
             return "error"
         if at_end and (not self.growing or position == start):

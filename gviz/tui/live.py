@@ -66,7 +66,9 @@ class Live:
         self._folds = session.folds
         self.running = False
         """Whether the program runs, as far as its reports were heard: the program may have sent later ones."""
-        self._pausing = False
+        self.pausing = False
+        """Whether it was asked to stand still, and does not yet."""
+        self._seen = 0
         self._errand = Errand("start", 0, Wish("run"))
         self._place: Hits | None = None
         self._grow(growing=True)
@@ -136,14 +138,14 @@ class Live:
 
     def pause(self) -> None:
         """Ask the program to stand still, which it does once a call into a library has come back."""
-        self._pausing = True
+        self.pausing = True
         self.program.pause()
 
     def heard(self, report: Report) -> Arrival | None:
         """Take in what the program reports; where time stands still again, or None if it does not."""
         match report:
             case Held():
-                self.running = self._pausing = False
+                self.running = self.pausing = False
                 self.timeline.refresh()
                 return self._held(report)
             case Ended():
@@ -161,6 +163,12 @@ class Live:
         """Take in what the running program has done, for about so long at most."""
         self.timeline.refresh(seconds)
 
+    def goes_on(self) -> bool:
+        """Whether any event has come since this was asked last."""
+        self.follow()
+        before, self._seen = self._seen, len(self.timeline) + self.timeline.behind
+        return self._seen != before
+
     def progress(self) -> str:
         """One line about the running program: how many events, how many a second; what it may be waiting for."""
         now, count = time.monotonic(), len(self.timeline) + self.timeline.behind
@@ -169,11 +177,11 @@ class Live:
             self._rates.popleft()
         (since, before), quiet = self._rates[0], now - self._last_output[0]
         rate = (count - before) / (now - since) if now > since else 0.0
-        if self._pausing:
-            return f"pausing when its call returns, {count:,} events"
         question = self._last_output[1].decode("utf-8", "replace").rpartition("\n")[2].strip()
         if question and quiet > QUIET_SECONDS and not rate:
-            return f"A answers: {clipped(question, 30)}"
+            return f"A answers{', then it pauses' if self.pausing else ''}: {clipped(question, 30)}"
+        if self.pausing:
+            return f"pausing when its call returns, {count:,} events"
         return f"{count:,} events, {rate:,.0f}/s"
 
     def _grow(self, *, growing: bool) -> None:

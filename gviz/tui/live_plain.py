@@ -19,7 +19,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completing import completions
 from gviz.tui.language.reading import Reader
-from gviz.tui.live import Launch, Live, code_of, kept
+from gviz.tui.live import QUIET_SECONDS, Launch, Live, code_of, kept
 from gviz.tui.session import Session
 
 SIZE = (80, 24)
@@ -104,10 +104,10 @@ class _Conversation:
 
     def _act(self, command: Command) -> Iterator[str]:
         act = carried_out(self.live, command.name, command.argument)
-        if act.said:
+        if act.said and not self.live.running:
             yield act.said
-        if act.then == "wait":
-            yield from self._until_it_stands(_CONTINUE)
+        if act.then == "wait" or self._asked:
+            yield from self._until_it_stands(command)
         elif act.then == "restart":
             yield from self.restart()
 
@@ -122,9 +122,10 @@ class _Conversation:
             live.program.stop()
         else:
             self._unheard = True
-            if not live.running:
-                live.run_out()
-            self._say_all(self._until_it_stands(_CONTINUE))
+            while live.alive:
+                if not live.running:
+                    live.run_out()
+                self._say_all(self._until_it_stands(_CONTINUE))
 
     def restart(self) -> Iterator[str]:
         """Run the program again with all that was set."""
@@ -143,6 +144,7 @@ class _Conversation:
         self.reader.breakpoints = self.live.cursor.breakpoints
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed = ""
+        self._asked = False  # it may be waiting for an answer, which is a command
         self._unheard = False  # nobody is there any more who could answer the program
 
     def _say_all(self, texts: Iterator[str]) -> None:
@@ -153,11 +155,17 @@ class _Conversation:
         print(text, file=self._output)
 
     def _until_it_stands(self, command: Command) -> Iterator[str]:
+        """What is said until the program stands still or has ended, or seems to wait for an answer."""
+        answered = self._asked and command.name == "type"  # it may read on without another question
+        self._asked = False
         while True:
             try:
-                report = self._reports.get(timeout=HANG_UP_SECONDS if self._unheard else None)
+                report = self._reports.get(timeout=HANG_UP_SECONDS if self._unheard else QUIET_SECONDS)
             except Empty:
-                self.live.program.hang_up()
+                yield from self._quiet()
+                self._asked |= answered
+                if self._asked:
+                    return
                 continue
             except KeyboardInterrupt:
                 self.live.pause()
@@ -168,6 +176,19 @@ class _Conversation:
             if arrival is not None:
                 yield from self._arrived(command, arrival, report)
                 return
+
+    def _quiet(self) -> Iterator[str]:
+        """The program has said nothing for a while: where it may be asking, the next command can be the answer."""
+        if self._unheard:
+            self.live.program.hang_up()
+        elif self._printed and not self.live.goes_on():
+            self._asked = True
+            yield self._bar(self._printed)
+            self._printed = ""
+            yield "if it waits for an answer: type LINE gives one, type ^D the end of the input."
+        elif self.live.pausing:
+            self._asked = True
+            yield "it pauses when its call returns; if it waits for an answer, type LINE gives one; kill ends it."
 
     def _arrived(self, command: Command, arrival: Arrival, report: Report) -> Iterator[str]:
         if self._printed:

@@ -135,3 +135,29 @@ def test_running_on_in_the_past_says_where_the_live_end_is(tmp_path):
     _, out, _ = live(tmp_path, commands="n\nS\nc\nS\nfinish\nquit\n")
     assert out.count("live end: s n f c let the program run on.") == 2
     assert "| step" not in out
+
+
+ASKS = """\
+import sys
+import gviz.engine as torch
+x = torch.tensor(2.0, requires_grad=True)
+print("name? ", end="", flush=True)
+name = sys.stdin.readline()
+y = x * len(name)
+more = sys.stdin.read()
+print(len(name), len(more))
+sys.exit(5)
+"""
+
+
+def test_a_program_that_asks_is_answered_by_the_next_command(tmp_path):
+    lines = ["continue", "type Ada", "type more", "type ^D"]
+    code, out, _ = live(tmp_path, *(word for text in lines for word in ("-c", text)), program=ASKS)
+    assert code == 5
+    assert out.index("| name? \n") < out.index("type LINE gives one") < out.index("type Ada") < out.index("4 5\n")
+
+
+def test_a_program_that_asked_runs_to_its_end_where_the_commands_end(tmp_path):
+    code, out, _ = live(tmp_path, "-c", "break y", "-c", "continue", program=ASKS)
+    assert out.index("type LINE gives one") < out.index("breakpoint 1.") < out.index("| 0 0\n")
+    assert code == 5

@@ -177,6 +177,17 @@ def test_before_its_first_node_a_program_is_starting(tmp_path, monkeypatch):
     debugged(scenario, tmp_path)
 
 
+def test_a_program_that_runs_from_its_start_shows_what_it_made_first(tmp_path):
+    async def scenario(running):
+        await running.until(lambda: running.screen.length)
+        assert "RUNNING" in running.status
+        assert running.screen.cursor.selected == 1
+        await running.press("ctrl+c")
+        await running.until(lambda: "LIVE" in running.status)
+
+    debugged(scenario, tmp_path, loops=True, first="run")
+
+
 def nothing(running):
     about = node_panel.Subject(running.live.timeline, running.screen.moment, 0, 80, glyphs(ascii=False))
     return node_panel._nothing(about)

@@ -1,8 +1,9 @@
 """What the debugger says while the program has been asked to stand still, and does not yet."""
 
-from stories import demo
+from stories import Story, demo
 
 from gviz.live.protocol import Held
+from gviz.live.session import Written
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.live import Live
@@ -30,3 +31,19 @@ def test_a_pause_that_has_to_wait_says_so_until_the_program_stands():
     assert live.heard(Held("pause", number=1)).reason == "paused"
     live.running = True
     assert "pausing" not in live.progress()
+
+
+def test_a_pause_of_a_program_that_asks_keeps_its_question(monkeypatch):
+    monkeypatch.setattr("gviz.tui.live.QUIET_SECONDS", -1.0)
+    live = Live(Busy(), Session(Cursor(demo(), 0), UNICODE))
+    live.running = True
+    live.heard(Written(b"hello\r\nname? "))
+    assert live.progress() == "A answers: name?"
+    live.pause()
+    assert live.progress() == "A answers, then it pauses: name?"
+
+
+def test_a_program_held_before_its_first_event_is_paused_and_not_at_an_end():
+    live = Live(Busy(), Session(Cursor(Story().timeline(), 0), UNICODE))
+    live.running = True
+    assert live.heard(Held("pause", place="lib/slow.py:3 in load", number=1)).reason == "paused at slow.py:3 in load"

@@ -10,6 +10,9 @@ from gviz.errors import GvizError
 from gviz.live.session import ControlledProgram
 from gviz.tui.live import Live
 
+END_OF_INPUT = "^D"
+"""What is typed where nothing more will be."""
+
 Then = Literal["go on", "wait", "leave", "restart"]
 """What a front end does next; it waits until the program stands still or has ended."""
 
@@ -24,10 +27,15 @@ class ProgramAct:
     needs_program: bool = True
 
 
+def _type(program: ControlledProgram, text: str) -> None:
+    if text == END_OF_INPUT:
+        program.hang_up()
+    else:
+        program.type(text)
+
+
 ACTS = {
-    "type": ProgramAct(
-        lambda program, text: program.type(text), "go on", "typed; the program reads it when it runs on."
-    ),
+    "type": ProgramAct(_type, "go on", "typed; the program reads it when it runs on."),
     "interrupt": ProgramAct(lambda program, _: program.interrupt(), "wait"),
     "detach": ProgramAct(lambda program, _: program.let_go(), "leave", "the program runs on without the debugger."),
     "kill": ProgramAct(lambda program, _: program.stop(), "wait"),

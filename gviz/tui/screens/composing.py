@@ -39,7 +39,7 @@ def composed(screen: DebuggerScreen) -> ComposeResult:
         with Vertical(id="side"):
             yield from _beside(screen)
     yield Static(f"terminal too small\nneed {LEAST[0]}x{LEAST[1]}, q quits", id="small", markup=False)
-    yield HappeningRow(timeline, glyphs).data_bind(here.moment)
+    yield HappeningRow(timeline, glyphs).data_bind(here.moment, here.length)
     yield KeysRow(glyphs).data_bind(here.remark)
     yield Prompt()
 

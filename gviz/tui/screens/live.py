@@ -213,6 +213,8 @@ class LiveScreen(DebuggerScreen):
         """Show how far the program has come, without moving a box."""
         if self.live.running and follow:
             self.live.follow()
+            if not self.length and not self.cursor.position and self.timeline.nodes:
+                self._show_beginning()
             here = self.cursor.position
             self.stop = Arrival(here, here, self.live.progress())
             for panel in self.query(OutputPanel):
@@ -223,6 +225,12 @@ class LiveScreen(DebuggerScreen):
                 self._ticking.stop()
                 self._ticking = None
         self.time = self.live.word
+
+    def _show_beginning(self) -> None:
+        """Show what a program that runs from its start has made first: it may be long until it stands still."""
+        self._grow()
+        self.cursor.seek(0)
+        self.show_frame()
 
     def _grow(self) -> None:
         """Let the panels know of everything that has happened."""

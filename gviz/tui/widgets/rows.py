@@ -52,6 +52,7 @@ class HappeningRow(StyledRow):
     """What the event of the moment was, in words."""
 
     moment: reactive[Moment | None] = reactive(None)
+    length: reactive[int] = reactive(0)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
         super().__init__(id="happening")
