@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import messages, watching
-from gviz.engine.node import AccumulateGrad, Grad, Node
+from gviz.engine.node import Grad
 from gviz.engine.ops.strided import overlaps_itself
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
@@ -23,26 +23,11 @@ _NAMED = 3
 """References to what only a list holds; to what a caller names and hands to the function that counts."""
 
 
-class AtLeaf(list[Grad | None]):
-    """What has arrived at a leaf, as at any node, and how often that was written to since (see `adds_in_place`).
+def accumulate(leaf: Tensor, arrived: list[Grad | None], written: int, create_graph: bool) -> None:
+    """Add what has arrived to a leaf's ``.grad``: in place, or out of place when the pass builds a graph.
 
-    A list, because at other nodes it is one: a record around every list would cost a pass 2% of its time.
+    `written` says how often what arrived was added to in place (see `adds_in_place`).
     """
-
-    __slots__ = ("written",)
-
-    def __init__(self) -> None:
-        super().__init__((None,))
-        self.written = 0
-
-
-def nothing_yet(node: Node) -> list[Grad | None]:
-    """What has arrived at a node before anything has."""
-    return AtLeaf() if node.__class__ is AccumulateGrad else [None] * len(node.outputs)
-
-
-def accumulate(leaf: Tensor, arrived: list[Grad | None], create_graph: bool) -> None:
-    """Add what has arrived to a leaf's ``.grad``: in place, or out of place when the pass builds a graph."""
     before = leaf._grad
     if watching.is_recording():
         _accumulate_recorded(leaf, arrived[0])
@@ -51,14 +36,9 @@ def accumulate(leaf: Tensor, arrived: list[Grad | None], create_graph: bool) -> 
         leaf._set_grad(_recorded_copy(leaf, grad) if before is None else before + grad)
     elif before is None:
         shared = getrefcount(arrived[0]) > _IN_LIST
-        leaf._set_grad(_taken(leaf, arrived[0], shared, times_written(arrived)))
+        leaf._set_grad(_taken(leaf, arrived[0], shared, written))
     else:
         _add(before, arrived[0])
-
-
-def times_written(arrived: Sequence[Grad | None]) -> int:
-    """How often a leaf's gradient was written to; what arrives at another node is not."""
-    return arrived.written if isinstance(arrived, AtLeaf) else 0
 
 
 def _accumulate_recorded(leaf: Tensor, grad: Grad) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import anomaly, messages
-from gviz.engine.accumulation import AtLeaf, accumulate, adds_in_place, nothing_yet
+from gviz.engine.accumulation import accumulate, adds_in_place
 from gviz.engine.announce_pass import PassReport
 from gviz.engine.broadcasting import conformed
 from gviz.engine.hooks import Extras
@@ -31,7 +31,8 @@ class Pass:
     """One backward pass: what has arrived where, and what is ready to run.
 
     `wanted` limits it to what leads to these edges (None: every leaf); `capture` keeps what arrives there as a result
-    instead of accumulating it.
+    instead of accumulating it. `written` says how often what has arrived at a leaf was added to in place, as PyTorch
+    would have done it.
     """
 
     def __init__(
@@ -50,22 +51,23 @@ class Pass:
         self.create_graph = create_graph
         self.wanted = wanted
         self.captures: dict[Edge, Tensor | None] = {}
+        self.written: dict[Node, int] = {}
+        self.report: PassReport | None = None
         self._capturing = set(wanted or ()) if capture else set()
         self._waiting: dict[Node, int] = {}
         self._arrived: dict[Node, list[Grad | None]] = {}
         self._ready: list[tuple[int, Node]] = []
         self._leaves: deque[Node] = deque()
         self._needed: set[Node] | None = None
-        self._report: PassReport | None = None
         self._refuses_nan = False
 
     def run(self) -> None:
         """Run to the end. Raises what a rule or hook raises; what ran by then stays freed and accumulated."""
         channel = emit.channel
         if channel is not None:
-            self._report = PassReport(channel)
+            self.report = PassReport(channel)
             modes = {"retain_graph": self.retain_graph, "create_graph": self.create_graph}
-            self._report.started(self.roots, self.seeds, self.wanted or (), **modes)
+            self.report.started(self.roots, self.seeds, self.wanted or (), **modes)
         self._refuses_nan = anomaly.mode.enabled and anomaly.mode.check_nan
         before = thread.grad_enabled, thread.during, running.innermost, anomaly.evaluated.node
         thread.grad_enabled, running.innermost = self.create_graph, self
@@ -81,8 +83,8 @@ class Pass:
             raise
         finally:
             thread.grad_enabled, thread.during, running.innermost, anomaly.evaluated.node = before
-            if self._report is not None and emit.channel is channel:
-                self._report.finished(*error)
+            if self.report is not None and emit.channel is channel:
+                self.report.finished(*error)
 
     def will_run(self, node: Node | None) -> bool:
         """Whether this pass runs a node or takes a result there. RuntimeError for a leaf of which it is a result."""
@@ -136,7 +138,7 @@ class Pass:
 
     def _start(self) -> None:
         for (node, output_nr), seed in zip(self.roots, self.seeds, strict=True):
-            grads = self._arrived.setdefault(node, nothing_yet(node))
+            grads = self._arrived.setdefault(node, [None] * len(node.outputs))
             grads[output_nr] = seed if grads[output_nr] is None else grads[output_nr] + seed
         for node in dict.fromkeys([node for node, _ in self.roots]):
             if self._waiting[node] == 0:
@@ -157,7 +159,7 @@ class Pass:
                 node = leaves.popleft() if leaves else heappop(ready)[1]
                 if watched:
                     anomaly.evaluated.node = node
-                grads = arrived.pop(node, None) or nothing_yet(node)
+                grads = arrived.pop(node, None) or [None] * len(node.outputs)
                 if not (every_node or self._is_needed(node, grads)):
                     continue
                 if node.extras is not None:
@@ -175,17 +177,17 @@ class Pass:
         """Run the hooks that come before a node's rule."""
         self._run_tensor_hooks(node, extras, grads)
         if extras.before:
-            run_prehooks(node, extras.before, grads, self.create_graph, self._report)
+            run_prehooks(self, node, extras.before, grads)
         thread.grad_enabled = self.create_graph  # whatever a hook made of it
 
     def _run_tensor_hooks(self, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
-        if self._report is not None:
-            thread.during = self._report.during(node)
-        run_tensor_hooks(node, extras, grads, self.create_graph, self._report)
+        if self.report is not None:
+            thread.during = self.report.during(node)
+        run_tensor_hooks(self, node, extras, grads)
 
     def _step(self, node: Node, grads: list[Grad | None]) -> None:
         """Run a node's rule, release what it saved, pass its gradients on."""
-        report, number = self._report, 0
+        report, number = self.report, 0
         if report is not None:
             number = report.step_started(node, grads)
             thread.during = (report.number, number)
@@ -207,17 +209,16 @@ class Pass:
                 if part.shape != shape or part.dtype is not kind:
                     part = conformed(part, node, slot, edge)
                 there = arrived.get(target)
-                if there is None:  # `nothing_yet`, without a call for every edge
-                    is_leaf = target.__class__ is AccumulateGrad
-                    there = arrived[target] = AtLeaf() if is_leaf else [None] * len(target.outputs)
+                if there is None:
+                    there = arrived[target] = [None] * len(target.outputs)
                 before = there[output_nr]
                 if before is None:
                     total = None
                     there[output_nr] = part
                 else:
                     total = there[output_nr] = before + part
-                    if there.__class__ is AtLeaf and (there.written or adds_in_place(before, parts)):
-                        there.written += 1
+                    if target.__class__ is AccumulateGrad and (target in self.written or adds_in_place(before, parts)):
+                        self.written[target] = self.written.get(target, 0) + 1
                 if report is not None:
                     report.flowed(number, slot, edge, part, total)
             left = waiting[target] - 1
@@ -236,7 +237,7 @@ class Pass:
         fit = [self._fitted(part, node, slot, edge) for slot, (part, edge) in slots]
         if node.extras is None or not node.extras.after:
             return fit
-        result = run_posthooks(node, node.extras.after, fit, grads, self.create_graph, self._report)
+        result = run_posthooks(self, node, node.extras.after, fit, grads)
         thread.grad_enabled = self.create_graph  # whatever a hook made of it
         return result
 
@@ -249,16 +250,16 @@ class Pass:
 
     def _accumulate(self, node: AccumulateGrad, grads: list[Grad | None]) -> None:
         """Add to a leaf's ``.grad`` and run the hooks that wait for it; nothing if no gradient came."""
-        leaf, report = node.variable, self._report
+        leaf, report = node.variable, self.report
         if grads[0] is not None:
             first = leaf._grad is None
-            accumulate(leaf, grads, self.create_graph)
+            accumulate(leaf, grads, self.written.get(node, 0), self.create_graph)
             if report is not None:
                 report.accumulated(node, leaf, grads[0], first=first)
             if leaf._accumulated_hooks:
                 run_accumulated_hooks(node, report)
         if node.extras is not None and node.extras.after:
-            run_posthooks(node, node.extras.after, (), grads, self.create_graph, report)
+            run_posthooks(self, node, node.extras.after, (), grads)
         thread.grad_enabled = self.create_graph
 
     def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
@@ -274,9 +275,9 @@ class Pass:
         for output_nr, grad in enumerate(grads):
             edge = (node, output_nr)
             if edge in self._capturing and grad is not None:
-                self.captures[edge] = shown(node, grads, output_nr)
-                if self._report is not None:
-                    self._report.captured(edge, grad)
+                self.captures[edge] = shown(self, node, grad)
+                if self.report is not None:
+                    self.report.captured(edge, grad)
 
 
 class _Running(threading.local):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gviz.engine import messages
-from gviz.engine.accumulation import AtLeaf, times_written
 from gviz.engine.hooks import Extras, Registered, Values, hook_name
 from gviz.engine.node import AccumulateGrad, Grad, Node
 from gviz.engine.tensor import Tensor, new_tensor
 
 if TYPE_CHECKING:
     from gviz.engine.announce_pass import PassReport
+    from gviz.engine.graph_pass import Pass
 
 
 def as_tensor(grad: Grad) -> Tensor:
@@ -26,62 +26,52 @@ def as_tensor(grad: Grad) -> Tensor:
     return grad if isinstance(grad, Tensor) else new_tensor(np.asarray(grad))
 
 
-def run_tensor_hooks(
-    node: Node, extras: Extras, grads: list[Grad | None], create_graph: bool, report: PassReport | None
-) -> None:
+def run_tensor_hooks(current: Pass, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
     """Let the hooks of a node's outputs see, and replace, what has arrived; then outputs keep what they retain."""
     for output_nr, hooks in extras.of_tensors.items():
-        value = shown(node, grads, output_nr)
+        value = shown(current, node, grads[output_nr])
         for hook in list(hooks.values()):
             before = _version(value)
             given = hook(value)
             if given is not None and given is not value:
                 value = _checked(given, value, hook)
-            if report is not None:
+            if current.report is not None:
                 changed = given is not None or _version(value) != before
-                report.hook_ran(node, output_nr, "tensor", hook, value if changed else None)
-        _put(grads, output_nr, value, create_graph)
+                current.report.hook_ran(node, output_nr, "tensor", hook, value if changed else None)
+        grads[output_nr] = _put_back(current, node, value)
     if extras.retained:
-        _retain(node, extras, grads, report)
+        _retain(node, extras, grads, current.report)
 
 
-def run_prehooks(
-    node: Node, hooks: Registered, grads: list[Grad | None], create_graph: bool, report: PassReport | None
-) -> None:
+def run_prehooks(current: Pass, node: Node, hooks: Registered, grads: list[Grad | None]) -> None:
     """Let a node's own hooks see, and replace, all that has arrived, before its rule runs."""
-    values: Values = tuple([shown(node, grads, output_nr) for output_nr in range(len(node.outputs))])
+    values: Values = tuple([shown(current, node, grad) for grad in grads])
     for hook in list(hooks.values()):
         given = hook(values)
         replaced = given is not None and given is not values
         values = _checked_all(given, values, hook) if replaced else values
-        if report is not None:
-            report.node_hook_ran(node, "pre", hook, values if replaced else ())
-    for output_nr, value in enumerate(values):
-        _put(grads, output_nr, value, create_graph)
+        if current.report is not None:
+            current.report.node_hook_ran(node, "pre", hook, values if replaced else ())
+    grads[:] = [_put_back(current, node, value) for value in values]
 
 
 def run_posthooks(
-    node: Node,
-    hooks: Registered,
-    parts: Sequence[Grad | None],
-    grads: Sequence[Grad | None],
-    create_graph: bool,
-    report: PassReport | None,
+    current: Pass, node: Node, hooks: Registered, parts: Sequence[Grad | None], grads: Sequence[Grad | None]
 ) -> list[Grad | None]:
     """Let a node's hooks see, and replace, what its rule gave for the inputs of the operation."""
     places = node.places(range(len(parts)))
     outgoing: Values = tuple([None if p is None or parts[p] is None else as_tensor(parts[p]) for p in places])
-    incoming: Values = tuple([shown(node, grads, output_nr) for output_nr in range(len(node.outputs))])
+    incoming: Values = tuple([shown(current, node, grad) for grad in grads])
     for hook in list(hooks.values()):
         given = hook(outgoing, incoming)
         replaced = given is not None and given is not outgoing
         outgoing = _checked_all(given, outgoing, hook) if replaced else outgoing
-        if report is not None:
-            report.node_hook_ran(node, "post", hook, outgoing if replaced else ())
+        if current.report is not None:
+            current.report.node_hook_ran(node, "post", hook, outgoing if replaced else ())
     result = list(parts)
     for place, value in zip(places, outgoing, strict=True):
         if place is not None:
-            result[place] = _plain(value, create_graph)
+            result[place] = _plain(value, current.create_graph)
     return result
 
 
@@ -110,22 +100,21 @@ def _retain(node: Node, extras: Extras, grads: list[Grad | None], report: PassRe
             report.retained(node, output_nr, tensor._grad)
 
 
-def shown(node: Node, grads: Sequence[Grad | None], output_nr: int) -> Tensor | None:
+def shown(current: Pass, node: Node, grad: Grad | None) -> Tensor | None:
     """What has arrived at an output as hooks see it; a leaf's gradient tells how often it was added to in place."""
-    grad = grads[output_nr]
     if grad is None:
         return None
     value = as_tensor(grad)
     if node.__class__ is AccumulateGrad and value is not grad:
-        value._counter[0] = times_written(grads)
+        value._counter[0] = current.written.get(node, 0)
     return value
 
 
-def _put(grads: list[Grad | None], output_nr: int, value: Tensor | None, create_graph: bool) -> None:
-    """Put back what hooks saw or gave."""
-    grads[output_nr] = _plain(value, create_graph)
-    if isinstance(grads, AtLeaf) and not create_graph:
-        grads.written = _version(value)
+def _put_back(current: Pass, node: Node, value: Tensor | None) -> Grad | None:
+    """What hooks saw or gave, as the pass goes on with it."""
+    if node.__class__ is AccumulateGrad and not current.create_graph:
+        current.written[node] = _version(value)
+    return _plain(value, current.create_graph)
 
 
 def _version(value: Tensor | None) -> int:
