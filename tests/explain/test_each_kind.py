@@ -362,3 +362,41 @@ def test_what_becomes_of_a_nan_is_not_known_before_its_pass(growing, says):
     assert (one.level, one.finding.kind) == ("suspicion", "nan-born")
     assert says in told(one)
     assert "stopped" not in told(one)
+
+
+def test_contributions_that_cancel_are_told_as_they_are():
+    """The last bias of a critic: what one mean adds, the other takes away."""
+
+    def program():
+        critic, x = torch.nn.Linear(2, 1), torch.ones(3, 2)
+        (critic(x).mean() - critic(x * 2).mean()).backward()
+        return critic
+
+    (one,) = found(program).values()
+    assert (one.finding.kind, one.level) == ("cancelled", "suspicion")
+    assert "bias is zero: its 2 contributions cancel" in told(one)
+    assert [part.text[:6] for part in one.finding.parts] == ["+= -1 ", "+= 1 f"]
+
+
+def test_contributions_that_cancel_further_up_are_told_there():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        h = w.exp()
+        ((h * 2).sum() - (h * 2).sum()).backward()
+        return w
+
+    (one,) = found(program).values()
+    assert one.finding.kind == "cancelled"
+    assert "h = Exp is zero: its 2 contributions cancel" in told(one)
+
+
+def test_a_pass_that_takes_back_what_one_before_has_added():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        (w * 2).sum().backward()
+        (w * -2).sum().backward()
+        return w
+
+    timeline = recorded(program)
+    answer = why(timeline, timeline.at(len(timeline)), 1, "grad")
+    assert answer.text == "the gradient of #1 w is zero: it cancels what passes before had added"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gviz.explain.arithmetic import computation
-from gviz.explain.contributions import arrived
+from gviz.explain.contributions import arrived, contributions
 from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
@@ -56,6 +57,8 @@ def is_zero(value: Value | None) -> bool:
 
 def _followed(timeline: Timeline, asked: Question, output: OutputState) -> Finding | None:
     part: Contribution = output.parts[0]
+    if not all(is_zero(one.value) for one in output.parts):
+        return _cancelled(timeline, asked.node, output.parts)
     while part.source:
         got = arrived(timeline, part)
         if got is not None and not is_zero(got):
@@ -64,9 +67,23 @@ def _followed(timeline: Timeline, asked: Question, output: OutputState) -> Findi
         above = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
         if not above:
             return None
+        if not all(is_zero(one.value) for one in above):
+            return _cancelled(timeline, part.source, above)
         part = above[0]
     text = f"the gradient of {label(timeline, asked.node)} is zero because backward was started with zero"
     return Finding("masked", text, part.seq, asked.node, at=innermost(asked.info))
+
+
+def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Finding:
+    """Contributions of which none needs to be zero, and whose sum is: each other's opposite, or that of passes before.
+
+    So it is for the last bias of a critic that is trained with the difference of two means.
+    """
+    which = f"its {len(parts)} contributions cancel" if len(parts) > 1 else "it cancels what passes before had added"
+    text = f"the gradient of {label(timeline, node)} is zero: {which}"
+    at = innermost(timeline.info(node))
+    told = contributions(timeline, parts)
+    return Finding("cancelled", text, parts[-1].seq, node, told, _ADDED_UP.fix, at, suspected=True)
 
 
 def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_size: int) -> Finding:
@@ -165,5 +182,5 @@ DEAD_UNITS = Kind(
 )
 SATURATED = Kind("saturated", "warning", "a function so far out that its derivative is zero")
 CLAMPED = Kind("clamped", "warning", "every element at the border of a clamp")
-CANCELLED = Kind("cancelled", "warning", "a gradient that is the same for all elements of a softmax, and cancels")
+CANCELLED = Kind("cancelled", "warning", "contributions that cancel: of several uses, or of all elements, as for a softmax")
 MASKED = Kind("masked", "warning", "a mask, an index or a factor of zero that lets nothing through")
