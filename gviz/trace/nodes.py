@@ -10,6 +10,7 @@ from typing import overload
 import numpy as np
 
 from gviz import events as e
+from gviz.site import Frame
 from gviz.trace.claims import Claims
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
@@ -135,6 +136,11 @@ class Nodes(Sequence[int]):
     def possible_name(self, stack: int) -> str:
         """What a node that was made at a stack is called, or nothing, where it is not one of those `named`."""
         return self._claims.possible(stack)
+
+    def assigned_at(self, stack: int) -> Frame | None:
+        """The frame whose statement gives what is made at a stack its name; None if it is not assigned."""
+        claim = self._claims.of(stack)
+        return self._log.stacks[stack][claim.depth] if claim is not None else None
 
     @cached_property
     def named(self) -> frozenset[int]:

@@ -13,6 +13,7 @@ from gviz.explain.why import why
 ANSWERS = {
     "in_place_saved": ("error", "changed-in-place", ["saved by SigmoidBackward0", ":6 at version 0", "to version 1"]),
     "second_backward": ("error", "second-backward", ["released by the first backward() at second_backward.py:7"]),
+    "critic_not_detached": ("error", "second-backward", ["fake = Tanh, which both use", "fake.detach()", "py:14, if"]),
     "carried_state": ("error", "carried-state", ["the edge that crosses", "h = h.detach()", ":14"]),
     "not_a_leaf": ("warning", "not-a-leaf", ["only leaves keep", "its gradient was [1 1]", "retain_grad()"]),
     "lost_leaf": ("warning", "rebound", ["the name w meant the leaf #1 w at lost_leaf.py:5"]),
@@ -94,7 +95,7 @@ def test_the_line_of_the_cause_is_named(name, engine):
 def test_a_finding_stands_at_its_cause(name):
     path = HERE / "bugs" / f"{name}.py"
     (found,) = [one.finding for one in checked(name)]
-    later = name == "second_backward"  # it stands at the call that fails; what released the graph is a part of it
+    later = name in {"second_backward", "critic_not_detached"}  # at what fails; what released the graph is a part
     assert found.at is not None
     assert (found.at.line, found.at.path.endswith(path.name)) == (line_of(path) + later, True)
 

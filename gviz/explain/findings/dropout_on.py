@@ -10,19 +10,27 @@ from gviz.explain.names import innermost, label_at
 from gviz.explain.survey import Made, Survey
 from gviz.explain.ways import ancestors
 
+_PRODUCTS = ("mul", "native_dropout", "dropout")
+
 
 def found(survey: Survey) -> Iterator[Finding]:
     """The products in the forward of a dropout module whose input was made under no_grad."""
-    timeline = survey.timeline
-    for made in survey.ops("mul", "native_dropout", "dropout"):
+    timeline, again = survey.timeline, _made_again(survey)
+    for made in survey.ops(*_PRODUCTS):
         scope = survey.scopes.get(made.created.scope)
-        if scope is None or "Dropout" not in scope.kind or made.created.requires_grad:
+        if scope is None or "Dropout" not in scope.kind or made.created.requires_grad or scope.name in again:
             continue
         if made.created.untracked == "no_grad" or _under_no_grad(survey, made):
             text = f"dropout is active at {label_at(timeline, made.node)}, though the forward runs under no_grad"
             fix = "model.eval() before evaluating, model.train() after (leave it if the randomness is wanted)"
             at = innermost(timeline.info(made.node))
             yield Finding("dropout-in-evaluation", text, made.seq, made.node, (), fix, at, suspected=True)
+
+
+def _made_again(survey: Survey) -> set[str]:
+    """The modules that ran in a backward step, too: those of a checkpoint, whose forward is made without a graph."""
+    again = (survey.scopes.get(made.created.scope) for made in survey.ops(*_PRODUCTS) if made.created.during[0])
+    return {scope.name for scope in again if scope is not None}
 
 
 def _under_no_grad(survey: Survey, made: Made) -> bool:

@@ -9,6 +9,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, made_at
 from gviz.explain.survey import Made, Survey
+from gviz.explain.ways import ancestors
 from gviz.numbers import bytes_text
 
 MOST_ALIVE = 3
@@ -20,13 +21,25 @@ def found(survey: Survey) -> Iterator[Finding]:
     if len(survey.timeline.iterations) <= MOST_ALIVE:
         return
     last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # later the program takes everything down
-    alive = [made for made in survey.alive(last_pass) if made.created.kind == "op" and made.created.requires_grad]
+    in_use = _in_use(survey)
+    tracked = (made for made in survey.alive(last_pass) if made.created.kind == "op" and made.created.requires_grad)
+    alive = [made for made in tracked if made.node not in in_use]
     by_line: defaultdict[int, dict[int, Made]] = defaultdict(dict)
     for made in alive:
         by_line[made.created.stack][survey.timeline.iteration_at(made.seq).index] = made
     last = max((one for one in by_line.values() if len(one) > MOST_ALIVE), key=_latest, default=None)
     if last is not None:
         yield _finding(survey, list(last.values()), alive)
+
+
+def _in_use(survey: Survey) -> set[int]:
+    """What the last pass goes back through and none has before: kept for it, as adapted weights are."""
+    if not survey.passes:
+        return set()
+    start, last = survey.passes[-1]
+    reached = list(ancestors(survey.timeline, *(node for node, _ in last.roots)))
+    states = survey.timeline.at(start - 1).states(reached)
+    return {node for node, state in zip(reached, states, strict=True) if state is not None and not state.pass_nr}
 
 
 def _latest(line: dict[int, Made]) -> int:

@@ -75,19 +75,27 @@ def _arrived(asked: Question) -> int:
 
 
 def _leaf_of_this_name(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
-    """The leaf that it was made from and that had its name before."""
+    """The leaf that it was made from and that had its name before, in the same function."""
     if not info.name:
         return None
+    here = _function(timeline, info.created.stack)
     for node in ancestors(timeline, info.node):
         other = timeline.info(node)
-        if other.name == info.name and other.created.kind != "op" and other.created.requires_grad:
+        same = other.name == info.name and other.created.kind != "op" and other.created.requires_grad
+        if same and _function(timeline, other.created.stack) == here:
             return other
     return None
 
 
+def _function(timeline: Timeline, stack: int) -> str:
+    """The function one of whose variables holds what was made at a stack; nothing if none does."""
+    frame = timeline.nodes.assigned_at(stack)
+    return frame.function.rpartition(".")[2] if frame is not None else ""
+
+
 def read_in_vain(survey: Survey) -> Iterator[Finding]:
     """Results that the program's text reads the ``.grad`` of, and that did not keep it."""
-    wanted = {name for path in _paths(survey) for name in _reads(survey.timeline.source(path))}
+    wanted = {variable for path in _paths(survey) for variable in _reads(survey.timeline.source(path))}
     if not wanted or not survey.passes:
         return
     timeline, moment = survey.timeline, survey.timeline.at(survey.end)
@@ -95,10 +103,12 @@ def read_in_vain(survey: Survey) -> Iterator[Finding]:
         event.node for _, event in survey.select(GradRetained, GradSet) if isinstance(event, GradRetained | GradSet)
     }
     for made in reversed(survey.nodes.values()):
-        name = timeline.info(made.node).name if wanted else ""
-        if name not in wanted:
+        if not wanted:
+            return
+        variable = timeline.info(made.node).name, _function(timeline, made.created.stack)
+        if variable not in wanted:
             continue
-        wanted.discard(name)  # what the name means at the end decides
+        wanted.discard(variable)  # what the name means at the end decides
         asked = question(timeline, moment, made.node, "grad")
         tracked = made.created.requires_grad and not made.created.during[0] and made.node not in kept
         if tracked and asked.topic != "unborn" and (found := not_kept(asked)) is not None:
@@ -110,14 +120,37 @@ def _paths(survey: Survey) -> set[str]:
     return {frame.path for stack in stacks for frame in survey.timeline.stack(stack)}
 
 
-def _reads(text: str | None) -> set[str]:
-    """The names in a program that ``.grad`` is read of."""
+_Variable = tuple[str, str]
+"""A name, and the function whose variable it is: ``("x", "<module>")``."""
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def _reads(text: str | None) -> set[_Variable]:
+    """The variables of a program that ``.grad`` is read of."""
     try:
-        tree = ast.parse(text or "")
+        return set(_read_within(ast.parse(text or ""), ()))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "grad")
-    return {node.value.id for node in found if isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name)}
+
+
+def _read_within(node: ast.AST, functions: tuple[tuple[str, set[str]], ...]) -> Iterator[_Variable]:
+    """The reads below a node; `functions` are those around it from the innermost on, with the names that they bind."""
+    if isinstance(node, _FUNCTIONS):
+        functions = ((getattr(node, "name", "<lambda>"), _bound(node)), *functions)
+    match node:
+        case ast.Attribute(attr="grad", ctx=ast.Load(), value=ast.Name(id=name)):
+            yield name, next((function for function, bound in functions if name in bound), "<module>")
+    for inner in ast.iter_child_nodes(node):
+        yield from _read_within(inner, functions)
+
+
+def _bound(function: ast.AST) -> set[str]:
+    """The names that a function gives values to, its arguments among them."""
+    bound = {one.arg for one in ast.walk(function) if isinstance(one, ast.arg)}
+    return bound | {
+        one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    }
 
 
 NOT_A_LEAF = Kind(

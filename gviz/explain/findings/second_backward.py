@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from gviz.events import BackwardStarted
 from gviz.explain.finding import Finding
@@ -10,6 +10,7 @@ from gviz.explain.findings.not_kept import nameless_leaf
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, label_at, made_at, symbol
 from gviz.explain.trouble import Trouble
+from gviz.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -54,14 +55,14 @@ def _carried(trouble: Trouble, released: Finding, user: int, old: int) -> Findin
     text = f"this backward runs into the graph of an earlier one, through {label(timeline, old)}, {what}"
     crossed = f"the edge that crosses: {label_at(timeline, user)} uses {label_at(timeline, old)}"
     edge = Finding("crossing", crossed, used.born, user, at=innermost(used))
-    fix = _where_to_detach(symbol(timeline, old), used, first)
+    fix = _where_to_detach(symbol(timeline, old), made, used, first)
     return Finding(kind, text, trouble.seq, old, (edge, released), fix, innermost(used) or innermost(made))
 
 
 def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
-    """Whether the line that uses a result has used it before: it was made once, and not anew at each step."""
+    """Whether the call that uses a result has used it before: it was made once, and not anew at each step."""
     uses = (timeline.info(node) for node in timeline.nodes.users(old) if timeline.nodes.born(node) < used.born)
-    return any(_line(info) == _line(used) and info.op.name == used.op.name for info in uses)
+    return any(_calls(info) == _calls(used) and info.op.name == used.op.name for info in uses)
 
 
 def _made_once(trouble: Trouble, released: Finding, used: NodeInfo, made: NodeInfo) -> Finding:
@@ -78,31 +79,39 @@ def _made_once(trouble: Trouble, released: Finding, used: NodeInfo, made: NodeIn
     return Finding("second-backward", text, trouble.seq, made.node, (edge, released), fix, innermost(made))
 
 
-def _where_to_detach(name: str, used: NodeInfo, first: NodeInfo | None) -> str:
+def _where_to_detach(name: str, made: NodeInfo, used: NodeInfo, first: NodeInfo | None) -> str:
     known = name.isidentifier()
     if first is None:
         what = f"{name} = {name}.detach()" if known else "detach() what is carried over"
         return f"{what} before it is used{made_at(used.frames)}"
     what = f"{name}.detach()" if known else "detach() it"
-    return f"{what}{made_at(first.frames)}, if the first backward() need not go behind it; else retain_graph=True there"
+    at = made_at(_parted(first, made))
+    return f"{what}{at}, if the first backward() need not go behind it; else retain_graph=True there"
 
 
 def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:
-    """The first use of `old`, if it is on another line than the `used` one, and that is not the line of a loop.
+    """The first use of `old`, if other lines called it than the `used` one, and those are not the lines of a loop.
 
-    Within a loop that line has made part of the graph that is gone, too.
+    Within a loop these lines have made part of the graph that is gone, too.
     """
-    here, place = _line(used), timeline.nodes.place_of(old)
+    here, place = _calls(used), timeline.nodes.place_of(old)
     before = timeline.nodes[max(place - _LOOKED_AT, 0) : place + 1]
-    if any(_line(timeline.info(node)) == here for node in before):
+    if any(_calls(timeline.info(node)) == here for node in before):
         return None
     uses = (timeline.info(node) for node in timeline.nodes.users(old) if timeline.nodes.born(node) < used.born)
-    return next((info for info in uses if _line(info) != here), None)
+    return next((info for info in uses if _calls(info) != here), None)
 
 
-def _line(info: NodeInfo) -> tuple[str, int]:
-    at = innermost(info)
-    return (at.path, at.line) if at is not None else ("", 0)
+def _calls(info: NodeInfo) -> list[tuple[str, int]]:
+    """The lines that were running: a model is called from more than one."""
+    return [(frame.path, frame.line) for frame in info.frames]
+
+
+def _parted(one: NodeInfo, other: NodeInfo) -> tuple[Frame, ...]:
+    """The frames of one from the first on, seen from the outermost, that is not a frame of the other."""
+    pairs = zip(reversed(one.frames), reversed(other.frames), strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return one.frames[max(len(one.frames) - shared - 1, 0) :]
 
 
 def freed_by(timeline: Timeline, seq: int) -> str:

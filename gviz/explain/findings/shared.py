@@ -24,13 +24,24 @@ def found(survey: Survey) -> Iterator[Finding]:
             scope = survey.scopes.get(user.created.scope)
             if scope is not None:
                 places[scope.kind].add(scope.name)
-        names = next((sorted(names) for names in places.values() if len(names) > 1), None)
+        apart = (sorted(_apart(names)) for names in places.values())
+        names = next((names for names in apart if len(names) > 1), None)
         if names:
             where = ", ".join(map(shown, names[:4]))
             text = f"{label(timeline, made.node)} is one parameter in {len(names)} modules ({where}): they share it"
             fix = "make each module anew, or copy.deepcopy(layer), if they were to differ (leave it if tied on purpose)"
             at = innermost(timeline.info(made.node))
             yield Finding("shared", text, made.seq, made.node, (), fix, at, suspected=True)
+
+
+def _apart(names: set[str]) -> set[str]:
+    """Without those that are the same module as another: called on its own first, and as part of its model later."""
+    within = {name: name.partition(".")[2] for name in names}
+    return {
+        name
+        for name in names
+        if not any(other != name and f".{other}".endswith(f".{within[name]}") for other in within.values())
+    }
 
 
 SHARED = Kind("shared", "warning", "one parameter that several modules use", find=found)
