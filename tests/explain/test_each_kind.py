@@ -88,6 +88,13 @@ def shared_layer():
     return model
 
 
+def a_part_alone_and_in_its_model():
+    inner = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    model = torch.nn.Sequential(torch.nn.Tanh(), inner)
+    (inner(torch.ones(2, 3)).sum() + model(torch.ones(2, 3)).sum()).backward()
+    return model
+
+
 def never_stepped():
     a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
     optimizer = torch.optim.SGD(b.parameters(), lr=0.1)
@@ -230,8 +237,8 @@ def test_a_dead_layer_is_found_behind_what_it_multiplies():
     assert timeline.info(one.finding.node).op.name == "relu"
 
 
-@pytest.mark.parametrize("program", [trained(F.mse_loss), trained(summed, rows=8)])
-def test_a_mean_and_a_sum_of_few_are_no_mistake(program):
+@pytest.mark.parametrize("program", [trained(F.mse_loss), trained(summed, rows=8), a_part_alone_and_in_its_model])
+def test_what_is_no_mistake(program):
     assert found(program) == {}
 
 

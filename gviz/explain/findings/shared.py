@@ -35,13 +35,14 @@ def found(survey: Survey) -> Iterator[Finding]:
 
 
 def _apart(names: set[str]) -> set[str]:
-    """Without those that are the same module as another: called on its own first, and as part of its model later."""
-    within = {name: name.partition(".")[2] for name in names}
-    return {
-        name
-        for name in names
-        if not any(other != name and f".{other}".endswith(f".{within[name]}") for other in within.values())
-    }
+    """Without those that are a part of another's model, called on its own before the model was: the same module."""
+    return {name for name in names if not any(_is_part(name, other) for other in names)}
+
+
+def _is_part(name: str, other: str) -> bool:
+    """Whether what is called by its class, or the class of what it is in, has a path in another model that ends so."""
+    (root, _, path), (model, _, whole) = name.partition("."), other.partition(".")
+    return root != model and bool(whole) and f".{whole}".endswith(f".{path}" if path else "")
 
 
 SHARED = Kind("shared", "warning", "one parameter that several modules use", find=found)
