@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gviz.events import ScopeEntered
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label
@@ -13,19 +14,21 @@ from gviz.plain_text import shown
 
 
 def found(survey: Survey) -> Iterator[Finding]:
-    """Parameters that two modules of one kind use within one iteration: tied on purpose, or by a copied reference."""
+    """Parameters that two modules of one kind use in one call of a model: tied on purpose, or by a copied reference.
+
+    A module that is also called on its own has another path there.
+    """
     timeline = survey.timeline
     for made in survey.nodes.values():
         if made.created.kind != "parameter":
             continue
         users = [survey.nodes[node] for node in timeline.nodes.made_into.get(made.node, ()) if node in survey.nodes]
-        places: defaultdict[str, set[str]] = defaultdict(set)
+        places: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         for user in users:
             scope = survey.scopes.get(user.created.scope)
             if scope is not None:
-                places[scope.kind].add(scope.name)
-        apart = (sorted(_apart(names)) for names in places.values())
-        names = next((names for names in apart if len(names) > 1), None)
+                places[scope.kind, _outermost(survey, scope).scope].add(scope.name)
+        names = next((sorted(names) for names in places.values() if len(names) > 1), None)
         if names:
             where = ", ".join(map(shown, names[:4]))
             text = f"{label(timeline, made.node)} is one parameter in {len(names)} modules ({where}): they share it"
@@ -34,15 +37,11 @@ def found(survey: Survey) -> Iterator[Finding]:
             yield Finding("shared", text, made.seq, made.node, (), fix, at, suspected=True)
 
 
-def _apart(names: set[str]) -> set[str]:
-    """Without those that are a part of another's model, called on its own before the model was: the same module."""
-    return {name for name in names if not any(_is_part(name, other) for other in names)}
-
-
-def _is_part(name: str, other: str) -> bool:
-    """Whether what is called by its class, or the class of what it is in, has a path in another model that ends so."""
-    (root, _, path), (model, _, whole) = name.partition("."), other.partition(".")
-    return root != model and bool(whole) and f".{whole}".endswith(f".{path}" if path else "")
+def _outermost(survey: Survey, scope: ScopeEntered) -> ScopeEntered:
+    """The module call around a module call that no other is around."""
+    while (parent := survey.scopes.get(scope.parent)) is not None and parent.scope < scope.scope:
+        scope = parent
+    return scope
 
 
 SHARED = Kind("shared", "warning", "one parameter that several modules use", find=found)
