@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from gviz.events import NodeCreated, OpSeen
 from gviz.site import Frame
 from gviz.values import Array, Value
@@ -22,8 +24,7 @@ Saved = Literal["nothing", "held", "freed"]
 PhaseKind = Literal["forward", "backward", "optimizer", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(Struct, frozen=True):
     """One `GradFlowed`: what arrived over one edge, from input `slot` of node `source`, by event number `seq`.
 
     The seed of a pass is a contribution too: `source` 0, `slot` its place among the pass's roots.
@@ -35,8 +36,7 @@ class Contribution:
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class OutputState:
+class OutputState(Struct, frozen=True):
     """One output of a node at one moment.
 
     `value` is what its memory holds now and `value_seq` the event that put it there; `version` and `written_by` (a
@@ -55,8 +55,7 @@ class OutputState:
     grad_seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeState(Struct, frozen=True):
     """One node at one moment. `freed` and `saved_freed` are event numbers, 0 while it has not happened.
 
     `pass_nr` is the innermost running pass that covers the node, else the latest that reached it (0: none yet).
