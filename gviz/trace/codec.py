@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from operator import attrgetter
 from typing import Any
@@ -57,6 +57,16 @@ def values(event: Event) -> list[Value]:
     return [value for value in held(event) if value is not None] if held is not None else []
 
 
+def values_of(events: Iterable[Event]) -> list[Value]:
+    """Every value that many events hold."""
+    found: list[Value | None] = []
+    for event in events:
+        held = HELD_VALUES.get(event.__class__)
+        if held is not None:
+            found += held(event)
+    return [value for value in found if value is not None]
+
+
 def with_values(event: Any, change: Callable[[Value], Value]) -> Any:
     """The event with every value it holds replaced by ``change(value)``."""
     if isinstance(event, Value):
@@ -97,7 +107,7 @@ def _subject_reader(kind: type[Event]) -> Callable[[Any], Subject]:
         return lambda event: (event.roots[0][0] if event.roots else 0, 0, event.pass_nr)
     match [name in kind.__struct_fields__ for name in ("node", "output_nr", "pass_nr")]:
         case [True, True, True]:
-            return lambda event: (event.node, event.output_nr, event.pass_nr)
+            return attrgetter("node", "output_nr", "pass_nr")
         case [True, True, False]:
             return lambda event: (event.node, event.output_nr, 0)
         case [True, False, True]:

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from gviz.events import KINDS, Event
-from gviz.trace.codec import HELD_VALUES, values
+from gviz.trace.codec import values, values_of
 from gviz.trace.log import EventLog
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Value
 
@@ -28,27 +28,25 @@ def first_nonfinite(log: EventLog, start: int, stop: int) -> int:
 
 
 def first_place(events: Iterable[Event], word: str = "") -> int:
-    """The place (from 1) of the first of these events that holds a nan or an infinity (the `word`: only that), or 0.
-
-    All small values of one dtype are tested as one array, because almost always there is nothing to find.
-    """
+    """The place (from 1) of the first of these events that holds a nan or an infinity (the `word`: only that), or 0."""
     events = list(events)
-    kept: defaultdict[str, list[bytes]] = defaultdict(list)
-    for event in events:
-        held = HELD_VALUES.get(event.__class__)
-        for value in () if held is None else held(event):
-            if value is None:
-                continue
-            if value.data is not None:
-                kept[value.dtype].append(value.data)
-            elif value.stats is not None and (value.stats.nan or value.stats.inf):
-                return _exact_place(events, word)
-    found = any(not _finite(dtype, b"".join(kept[dtype])) for dtype in kept if dtype in _CAN_BE_NONFINITE)
-    return _exact_place(events, word) if found else 0
-
-
-def _exact_place(events: list[Event], word: str) -> int:
+    if not any_nonfinite(values_of(events)):
+        return 0
     return next((place for place, event in enumerate(events, 1) if _is_nonfinite(event, word)), 0)
+
+
+def any_nonfinite(values: Iterable[Value]) -> bool:
+    """Whether there is a nan or an infinity in any value.
+
+    All small ones of one dtype are tested as one array, because almost always there is nothing to find.
+    """
+    kept: defaultdict[str, list[bytes]] = defaultdict(list)
+    for value in values:
+        if value.data is not None:
+            kept[value.dtype].append(value.data)
+        elif value.stats is not None and (value.stats.nan or value.stats.inf):
+            return True
+    return any(not _finite(dtype, b"".join(kept[dtype])) for dtype in kept if dtype in _CAN_BE_NONFINITE)
 
 
 def _is_nonfinite(event: Event, word: str) -> bool:

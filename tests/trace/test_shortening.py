@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gviz.events import GradAccumulated, StepStarted
+from gviz.trace.codec import values_of
 from gviz.trace.file.shortening import shorten
 from gviz.values import Value, decode, statistics
 
@@ -35,7 +36,7 @@ def as_floats(stats):
 def test_each_as_by_itself(arrays, dtype):
     values = [value_of(numbers, dtype) for numbers in arrays]
     expected = [statistics(decode(dtype, value.shape, value.data)) for value in values]
-    shorten([GradAccumulated(1, 1, value) for value in values], 0)
+    shorten(values, 0)
     for value, stats in zip(values, expected, strict=True):
         assert value.data is None
         assert value.stats is not None
@@ -47,7 +48,7 @@ def test_each_as_by_itself(arrays, dtype):
 
 def test_short_values_and_those_of_several_events_stay_themselves():
     short, long = value_of([1.0, 2.0], "float32"), value_of([1.0] * 9, "float32")
-    shorten([StepStarted(1, 1, (short, None, long)), GradAccumulated(1, 2, long, None)], 8)
+    shorten(values_of([StepStarted(1, 1, (short, None, long)), GradAccumulated(1, 2, long, None)]), 8)
     assert short.data is not None
     assert short.stats is None
     assert long.stats == statistics(np.ones(9, np.float32))
@@ -55,7 +56,7 @@ def test_short_values_and_those_of_several_events_stay_themselves():
 
 def test_a_batch_of_many_blocks():
     values = [value_of(np.full(5000, float(place)), "float32") for place in range(200)]
-    shorten([GradAccumulated(1, 1, value) for value in values], 100)
+    shorten(values, 100)
     assert [value.stats.mean for value in values] == list(range(200))
 
 
@@ -65,7 +66,7 @@ def test_sums_of_many_elements_lose_no_more_than_one_rounding(dtype):
     draw = np.random.default_rng(0)
     arrays = [draw.random(8000).astype(dtype) for _ in range(20)]
     values = [Value(dtype, array.shape, array.tobytes()) for array in arrays]
-    shorten([GradAccumulated(1, 1, value) for value in values], 0)
+    shorten(values, 0)
     for array, value in zip(arrays, values, strict=True):
         wide = array.astype(np.longdouble)
         exact = [float(wide.mean()), float(np.sqrt((wide * wide).mean()))]

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from msgspec.structs import force_setattr
 
-from gviz.events import Event
-from gviz.trace.codec import HELD_VALUES
 from gviz.values import Array, Stats, Value, decode, statistics
 
 LARGEST = 1 << 15
@@ -24,17 +22,15 @@ _ORDINARY = {"float32": (1e-16, 1e16), "bfloat16": (1e-16, 1e16), "float64": (1e
 """Between these magnitudes a square, and a sum of squares, stays within the range of the dtype."""
 
 
-def shorten(events: Iterable[Event], limit: int) -> None:
-    """Replace elements of more than `limit` bytes by their statistics, in the values that the events hold.
+def shorten(values: Iterable[Value], limit: int) -> None:
+    """Replace elements of more than `limit` bytes by their statistics, in the values themselves.
 
     The statistics are put in before the elements are taken out, so that whoever looks meanwhile finds one of the two.
     """
     long: defaultdict[str, defaultdict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
-    for event in events:
-        held = HELD_VALUES.get(event.__class__)
-        for value in () if held is None else held(event):
-            if value is not None and value.data is not None and len(value.data) > limit:
-                long[value.dtype][id(value.data)].append(value)  # several may hold the same bytes
+    for value in values:
+        if value.data is not None and len(value.data) > limit:
+            long[value.dtype][id(value.data)].append(value)  # several may hold the same bytes
     for dtype, holders in long.items():
         for some in _blocks(holders.values()):
             for same, stats in zip(some, _statistics_of(dtype, [same[0] for same in some]), strict=True):

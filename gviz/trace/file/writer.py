@@ -18,6 +18,7 @@ from threading import get_ident
 
 from gviz.errors import GvizError
 from gviz.events import Event
+from gviz.trace.codec import values_of
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import MOST_EVENTS
 from gviz.trace.file.bounds import UNBOUNDED, Bounds
@@ -28,7 +29,8 @@ from gviz.trace.file.failing_node import failing_node
 from gviz.trace.file.request import Request
 from gviz.trace.file.ring import Ring
 from gviz.trace.file.shortening import shorten
-from gviz.trace.nonfinite import first_nonfinite, first_place
+from gviz.trace.nonfinite import any_nonfinite, first_nonfinite, first_place
+from gviz.values import Value
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
@@ -222,8 +224,9 @@ class TraceWriter:
 
     def _write(self) -> None:
         taken: Sequence[Said] = [self._pending.popleft() for _ in range(len(self._pending))]
+        held = values_of(event for event, _, _ in taken)
         if self._limit is not None:
-            shorten((event for event, _, _ in taken), self._limit)
+            shorten(held, self._limit)
         if self._ending is not None:
             taken = self._ending.up_to_last(taken, self._told)
         self._chunks.used = False
@@ -234,7 +237,7 @@ class TraceWriter:
             self._trim(self._count + len(events))
         self._count += len(events)
         self._heavy = self._chunks.used
-        self._look_for_nonfinite(events)
+        self._look_for_nonfinite(events, held)
 
     def _write_told(self) -> None:
         while self._told:
@@ -244,9 +247,9 @@ class TraceWriter:
         if self._ring is not None:
             self._chunks.drop(self._ring.trim(end, exactly=exactly))
 
-    def _look_for_nonfinite(self, events: list[Event]) -> None:
+    def _look_for_nonfinite(self, events: list[Event], held: list[Value]) -> None:
         """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""
-        if not self._first_bad and (place := first_place(events)):
+        if not self._first_bad and any_nonfinite(held) and (place := first_place(events)):
             self._first_bad = self._count - len(events) + place
 
     def _finish(self) -> None:
