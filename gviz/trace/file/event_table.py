@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from gviz.events import Event
-from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, encode, subject, with_values
+from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, SUBJECTS, encode, with_values
 from gviz.trace.file.batch import LARGEST_BODIES, MOST_EVENTS, RowFields, encode_rows
 from gviz.trace.file.chunks import Chunks
 from gviz.trace.file.ring import Ring
@@ -45,7 +45,7 @@ class EventTable:
                 body = encode(with_values(event, self._chunks.put))
             events.append(event)
             bodies.append(body)
-            node, output_nr, pass_nr = subject(event)
+            node, output_nr, pass_nr = SUBJECTS[event.__class__](event)
             speaker = speakers.get(thread) or self._speaker(thread)
             rows.append((kind, node, output_nr, pass_nr, at - started, speaker, length, len(body)))
             length += len(body)

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -69,6 +70,11 @@ def fold(path: Path) -> None:
 
 def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
+
+
+def utc_now() -> str:
+    """The time as a trace keeps it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def in_words(trouble: Exception) -> str:

@@ -11,7 +11,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
@@ -273,7 +272,7 @@ class TraceWriter:
             connection.execute("BEGIN")
             connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
             self._write_told()
-            connection.execute("INSERT INTO meta VALUES ('finished', ?)", (utc_now(),))
+            connection.execute("INSERT INTO meta VALUES ('finished', ?)", (file_format.utc_now(),))
         self._fold()
 
     def _fold(self) -> None:
@@ -293,11 +292,6 @@ class TraceWriter:
 
 def _nothing() -> None:
     """No last words."""
-
-
-def utc_now() -> str:
-    """The time as a trace keeps it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _abandon_all() -> None:

@@ -23,7 +23,7 @@ from gviz.trace.file import format as file_format
 from gviz.trace.file import shortening
 from gviz.trace.file.ending import Ending
 from gviz.trace.file.places import make_way, new_trace, refuse_other_file
-from gviz.trace.file.writer import TraceWriter, utc_now
+from gviz.trace.file.writer import TraceWriter
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.kept import EVERYTHING, Kept
@@ -309,5 +309,5 @@ def _about(framework: str) -> dict[str, str]:
         "python": platform.python_version(),
         "argv": json.dumps(sys.argv),
         "process": str(os.getpid()),
-        "started": utc_now(),
+        "started": file_format.utc_now(),
     }
