@@ -55,8 +55,6 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
     """What the page that opens at moment `n` holds."""
     held = extent(timeline, n, alone=bool(options.part.node))
     strings, sources = Strings(), Sources(timeline)
-    notes = [held.left_out] if held.left_out else []
-    own = replace(options, style="gviz", note=notes.append)
     graphs, titles, drawn = [], {}, set[int]()
 
     def heard(moment: int) -> None:
@@ -66,6 +64,8 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
     for iteration in held.iterations:
         low = held.low if iteration is held.iterations[0] else iteration.start
         high = held.high if iteration is held.iterations[-1] else iteration.end
+        notes: list[str] = []
+        own = replace(options, style="gviz", note=notes.append)
         shape = structure(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
         changes = Changes(timeline, shape, timeline.nodes.of(iteration)).between(low, high, heard)
         words = _widest(shape, changes)
@@ -75,7 +75,8 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
             {place.node: place.title for place in shape.places if place.role not in ("chip", "module", "saved")}
         )
         drawn.update(node for place in shape.places for node in place.nodes)
-        graphs.append(_graph(shape, laid_out, changes, strings) | {"low": low, "high": high, "nr": iteration.index + 1})
+        stretch = {"low": low, "high": high, "nr": iteration.index + 1, "notes": notes}
+        graphs.append(_graph(shape, laid_out, changes, strings) | stretch)
     events = _events(timeline, held.low, held.high, strings, sources)
     actors = dict.fromkeys([*titles, *(node for node in events["actors"] if node)])
     nodes = {node: _node(timeline, node, titles.get(node, ""), held.low, held.high, sources) for node in actors}
@@ -87,7 +88,7 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
         "low": held.low,
         "high": held.high,
         "start": n,
-        "notes": list(dict.fromkeys(notes)),
+        "notes": [held.left_out] if held.left_out else [],
         "graphs": graphs,
         "events": events,
         "nodes": nodes,

@@ -56,12 +56,19 @@ function choose(node) {
   show();
 }
 
+/** Say what of the trace, and of the graph in sight, the page leaves out. */
+function tell(notes) {
+  find("notes").textContent = notes.join("\n");
+  find("notes").hidden = !notes.length;
+}
+
 /** Bring the whole page to the present moment. */
 function show() {
   const graph = graphAt(now);
   if (graph !== shown) {
     find("graph").replaceChildren(graph.svg);
     shown = graph;
+    tell([...page.notes, ...graph.data.notes]);
     find("iteration").value = page.graphs.indexOf(graph.data);
     resize();
   }
@@ -268,8 +275,6 @@ find("iteration").hidden = page.graphs.length < 2;
 find("iteration").addEventListener("change", (event) => go(page.graphs[event.target.value].low));
 find("theme").textContent = `theme: ${document.documentElement.dataset.theme}`;
 find("theme").addEventListener("click", switchTheme);
-find("notes").textContent = page.notes.join(" ");
-find("notes").hidden = !page.notes.length;
 addEventListener("hashchange", follow);
 addEventListener("resize", () => {
   resize();

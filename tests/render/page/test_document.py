@@ -92,6 +92,23 @@ def test_what_does_not_fit_is_left_out_around_the_moment_and_said(monkeypatch):
     assert notes == data["notes"] == [f"{said}; export --at another moment for the rest."]
 
 
+def test_each_graph_says_what_of_it_is_left_out(monkeypatch):
+    monkeypatch.setattr("gviz.render.request.FEW_BOXES", 1)
+
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        for at in range(3):
+            batch = torch.arange(6.0) * at
+            (w * batch[at : at + 2]).sum().backward()
+
+    timeline, notes = Timeline(MemoryLog(events_of(program))), []
+    data = held(page(timeline, timeline.iterations[2].start, notes))
+    said = [graph["notes"] for graph in data["graphs"]]
+    assert len(said) == 3
+    assert all("nodes are left out, no backward pass goes through them" in texts[0] for texts in said)
+    assert notes == said[2]
+
+
 def test_of_one_long_iteration_a_stretch_around_the_moment_is_held(monkeypatch):
     timeline = two_shares().timeline
     monkeypatch.setattr(extent, "EVENTS", 10)
