@@ -118,12 +118,16 @@ class StorageWritten(Event, frozen=True):
 
 
 class RequiresGradSet(Event, frozen=True):
-    """``requires_grad`` of a leaf was switched after it was made."""
+    """``requires_grad`` of a leaf was switched after it was made; `stack` is where (0: not known).
+
+    Of one that was made and switched before it was announced, this follows its announcement.
+    """
 
     changes = ("requires_grad",)
 
     node: Count
     requires_grad: bool
+    stack: Count = 0
 
 
 class BackwardStarted(Event, frozen=True):

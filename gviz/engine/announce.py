@@ -197,7 +197,7 @@ def requires_grad_set(channel: Channel, tensor: Tensor) -> None:
     """``requires_grad`` was switched."""
     mark = tensor._seen
     if mark is not None and mark.channel is channel:
-        channel.say(RequiresGradSet(mark.node, tensor._requires_grad))
+        channel.say(RequiresGradSet(mark.node, tensor._requires_grad, channel.stack()))
 
 
 def grad_set(channel: Channel, tensor: Tensor, how: str, stack: int = 0) -> None:

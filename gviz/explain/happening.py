@@ -30,7 +30,7 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.arithmetic import computation, shares
-from gviz.explain.names import label, phase_words, why_untracked
+from gviz.explain.names import label, made_at, phase_words, why_untracked
 from gviz.numbers import grad, share, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment
@@ -69,8 +69,8 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return _created(timeline, event)
         case StorageWritten():
             return _written(timeline, moment, event)
-        case RequiresGradSet(requires_grad=wanted):
-            return f"requires_grad was set to {wanted}"
+        case RequiresGradSet(requires_grad=wanted, stack=stack):
+            return f"requires_grad was set to {wanted}{made_at(timeline.stack(stack))}"
         case SavedFreed():
             return "the tensors it had saved for backward were released"
         case NodeFreed():

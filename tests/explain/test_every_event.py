@@ -80,7 +80,7 @@ SENTENCES = [
     ("grads", e.GradSet, ".grad was set to None"),
     ("grads", e.GradSet, ".grad was changed (assigned) to 7"),
     ("grads", e.GradCaptured, "autograd.grad takes the gradient 5"),
-    ("grads", e.RequiresGradSet, "requires_grad was set to False"),
+    ("grads", e.RequiresGradSet, "requires_grad was set to False at test_every_event.py:39"),
     ("grads", e.NodeFreed, "nothing refers to it any more"),
     ("training", e.ScopeEntered, "the forward of module Linear (Linear) begins"),
     ("training", e.ScopeLeft, "the module's forward ends"),

@@ -54,8 +54,12 @@ def set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kw
     result = function(*args, **kwargs)
     known = session.marks.of_tensor(args[0])
     with without_overrides():
-        if known is not None and args[0].requires_grad != before:
-            session.channel.say(RequiresGradSet(known.node, args[0].requires_grad))
+        if args[0].requires_grad == before:
+            return result
+        if known is not None:
+            session.channel.say(RequiresGradSet(known.node, not before, session.channel.stack()))
+        elif before:
+            session.marks.freeze(args[0], session.channel.stack())
     return result
 
 

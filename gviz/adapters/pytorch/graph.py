@@ -20,7 +20,7 @@ from gviz.adapters.pytorch.outputs import is_accumulator, oddities, output
 from gviz.adapters.pytorch.outputs import of_node as outputs_of
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
-from gviz.events import Attr, Edge, GradSet, Named, NodeKind
+from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
 
 
 def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
@@ -52,10 +52,10 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
         return _enter_view(session, tensor, base)
     origin = edge_of(session, base)[0] if base is not None else 0
     attrs: list[tuple[str, Attr]] = [] if owner is None else [("grad_of", edge_of(session, owner)[0])]
-    kind: NodeKind = "constant"
     needs_grad = tensor.requires_grad and is_leaf(tensor)
-    if needs_grad:
-        kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "leaf"
+    kind: NodeKind = "leaf" if needs_grad else "constant"
+    if isinstance(tensor, torch.nn.Parameter):
+        kind = "parameter"
     mark = Mark(channel.next_node())
     outputs = (output(session, tensor, origin),)
     say_created(
@@ -66,6 +66,8 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
     session.marks.remember(tensor, mark)
     if needs_grad:
         _enter_leaf(session, tensor, mark)
+    elif frozen_at := session.marks.frozen_at(tensor):
+        channel.say(RequiresGradSet(mark.node, False, frozen_at))
     return mark
 
 

@@ -81,10 +81,11 @@ class _Known(weakref.ref[Any]):
 
 
 class _Tensor(_Known):
-    """A tensor, with what is known of it."""
+    """A tensor, with what is known of it: the stacks in which it was made, and frozen before it was announced."""
 
-    __slots__ = ("born", "mark", "owner")
+    __slots__ = ("born", "frozen", "mark", "owner")
     born: int
+    frozen: int
     mark: Mark | None
     owner: weakref.ref[torch.Tensor] | None
 
@@ -191,6 +192,15 @@ class Marks:
         known = self._known.get(id(tensor))
         return known.born if known is not None and known() is tensor else 0
 
+    def freeze(self, tensor: torch.Tensor, stack: int) -> None:
+        """Remember where ``requires_grad`` was taken from a tensor that is announced only when it is used."""
+        self._entry(tensor).frozen = stack
+
+    def frozen_at(self, tensor: torch.Tensor) -> int:
+        """The stack in which a tensor was frozen before it was announced, 0 if it was not, or that is not known."""
+        known = self._known.get(id(tensor))
+        return known.frozen if known is not None and known() is tensor else 0
+
     def storage(self, tensor: torch.Tensor) -> int:
         """The number of a tensor's memory, a new one if it was not seen before."""
         memory = self._memory(tensor)
@@ -291,7 +301,8 @@ class Marks:
         if known is None or known() is not tensor:
             self._clear()
             known = _Tensor(tensor, self._bury)
-            known.key, known.table, known.born, known.mark, known.owner = id(tensor), self._known, 0, None, None
+            known.key, known.table, known.mark, known.owner = id(tensor), self._known, None, None
+            known.born = known.frozen = 0
             self._known[known.key] = known
         return known
 
