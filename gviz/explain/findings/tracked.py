@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from gviz.events import RequiresGradSet
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
-from gviz.explain.names import innermost, label_at, why_untracked
+from gviz.explain.names import innermost, label_at, made_at, why_untracked
+from gviz.explain.trouble import line_text
+from gviz.plain_text import clipped
+from gviz.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -48,10 +52,32 @@ def untracked(asked: Question) -> Finding | None:
         text, kind = f"{name} needs no gradient: none of its inputs requires one", "no-input-requires"
         fix = "requires_grad=True on what it is made from"
     else:
-        frozen = " (it is frozen)" if made.kind == "parameter" else ""
-        text, kind = f"{name} does not require a gradient{frozen}", "requires-none"
-        fix = "requires_grad_() before it is used"
+        return _requires_none(asked, name)
     return Finding(kind, text, info.born, asked.node, fix=fix, at=innermost(info))
+
+
+def _requires_none(asked: Question, name: str) -> Finding:
+    """A leaf that is frozen, by which line, or data."""
+    timeline, info = asked.timeline, asked.info
+    frozen = " (it is frozen)" if info.created.kind == "parameter" else ""
+    text, fix = f"{name} does not require a gradient{frozen}", "requires_grad_() before it is used"
+    seq, frames = _switched_off(asked)
+    if not frames:
+        return Finding("requires-none", text, info.born, asked.node, fix=fix, at=innermost(info))
+    line = clipped(line_text(timeline, frames[0]).strip(), 120)
+    by = Finding("frozen", f"requires_grad was set to False{made_at(frames)}: {line}", seq, asked.node, at=frames[0])
+    fix = "leave it out there, if it is to learn"
+    return Finding("requires-none", text, info.born, asked.node, (by,), fix, frames[0])
+
+
+def _switched_off(asked: Question) -> tuple[int, tuple[Frame, ...]]:
+    """The event that took ``requires_grad`` from a leaf last, and where the program did it; 0 if it never had it."""
+    timeline = asked.timeline
+    for seq in reversed([seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]):
+        event = timeline.event(seq)
+        if isinstance(event, RequiresGradSet):
+            return seq, timeline.stack(event.stack)
+    return 0, ()
 
 
 REQUIRES_NONE = Kind("requires-none", "fact", "a leaf that is frozen, or data", ("missing",), untracked)
