@@ -15,7 +15,7 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     with uncollected():
         held = contents(timeline, n, options)
         text = document(held, options.theme)
-    opened = next((graph["notes"] for graph in held["graphs"] if graph["low"] <= n <= graph["high"]), [])
+    opened = [note for graph in held["graphs"] if graph["low"] <= n <= graph["high"] for note in graph["notes"]]
     for note in (*held["notes"], *opened):
         options.note(note)
     return text
