@@ -272,13 +272,25 @@ class ScopeLeft(Event, frozen=True):
 class OptimizerStepped(Event, frozen=True):
     """An optimizer has updated `parameters`; the new values came before it as `StorageWritten`.
 
-    `skipped` are those it has as well that had no gradient, as far as they were announced.
+    `skipped` are those it has as well that had no gradient, as far as they were announced. It ends the step that
+    `OptimizerStarted` has said at the same `stack`; a step that raised has no end.
     """
 
     kind: str
     parameters: tuple[Count, ...]
     stack: Count
     skipped: tuple[Count, ...] = ()
+
+
+class OptimizerStarted(Event, frozen=True):
+    """A step of an optimizer of class `kind` begins, called at `stack`.
+
+    What is made at the same `stack` before its `OptimizerStepped` is the optimizer's own arithmetic. What a closure
+    does in between is the program's, passes included.
+    """
+
+    kind: str
+    stack: Count
 
 
 class HookRan(Event, frozen=True):
@@ -376,7 +388,7 @@ class Failed(Event, frozen=True):
 KINDS: tuple[type[Event], ...] = (
     NodeCreated, StorageWritten, RequiresGradSet, BackwardStarted, BackwardFinished, StepStarted, GradFlowed,
     StepFinished, GradAccumulated, GradRetained, GradCaptured, GradSet, SavedFreed, NodeFreed, ScopeEntered, ScopeLeft,
-    OptimizerStepped, HookRan, Marked, OpSeen, StackSeen, SourceSeen, Named, Printed, Warned, Failed,
+    OptimizerStepped, HookRan, Marked, OpSeen, StackSeen, SourceSeen, Named, Printed, Warned, Failed, OptimizerStarted,
 )  # fmt: skip
 """Every event class; its index is its number in trace files. Append only."""
 

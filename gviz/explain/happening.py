@@ -18,6 +18,7 @@ from gviz.events import (
     Named,
     NodeCreated,
     NodeFreed,
+    OptimizerStarted,
     OptimizerStepped,
     Printed,
     RequiresGradSet,
@@ -117,6 +118,8 @@ def _program(timeline: Timeline, event: Event) -> str:
             return f"the forward of module {shown(name) or 'model'} ({shown(kind)}) begins"
         case ScopeLeft():
             return "the module's forward ends"
+        case OptimizerStarted(kind=kind):
+            return f"{shown(kind)} starts a step"
         case OptimizerStepped(kind=kind, parameters=parameters, skipped=skipped):
             without = f", {len(skipped)} had no gradient" if skipped else ""
             return f"{shown(kind)} has updated {len(parameters)} parameter{'s' * (len(parameters) != 1)}{without}"

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from gviz.events import BackwardStarted, Failed, GradSet, NodeCreated, OptimizerStepped, StorageWritten, Warned
+from gviz.events import (
+    BackwardStarted,
+    Failed,
+    GradSet,
+    NodeCreated,
+    OptimizerStarted,
+    OptimizerStepped,
+    StorageWritten,
+    Warned,
+)
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -26,7 +35,7 @@ def source_place(timeline: Timeline, moment: Moment, node: int, depth: int = 0) 
 def running_frame(timeline: Timeline, moment: Moment) -> Frame | None:
     """The line the program itself is at: the call of ``backward()`` during a pass, else the line that did it."""
     event = moment.event
-    if isinstance(event, Failed | Warned | OptimizerStepped | GradSet):
+    if isinstance(event, Failed | Warned | OptimizerStarted | OptimizerStepped | GradSet):
         return _innermost(timeline, event.stack)
     phase = moment.phase
     if moment.pass_nr and phase is not None and phase.pass_nr:

@@ -85,7 +85,9 @@ class Rerun:
                     tensor.requires_grad_(flag) if tensor.grad_fn is None else tensor.detach_()
             case e.StorageWritten(node=node, value=value):
                 self._written(node, value)
-            case e.ScopeEntered() | e.ScopeLeft() | e.Named() | e.Marked() | e.OptimizerStepped():
+            case (
+                e.ScopeEntered() | e.ScopeLeft() | e.Named() | e.Marked() | e.OptimizerStarted() | e.OptimizerStepped()
+            ):
                 self.told.repeat(event)
 
     def output(self, node: int, nr: int, n: int) -> Tensor | None:

@@ -78,6 +78,8 @@ class Retelling:
                 return
             case e.Named(node=node):
                 event = e.Named(self.numbers[node], event.name)
+            case e.OptimizerStarted(stack=stack):
+                self._tell(stack)
             case e.OptimizerStepped(parameters=parameters, stack=stack, skipped=skipped):
                 self._tell(stack)
                 known, without = (

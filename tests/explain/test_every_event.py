@@ -85,6 +85,7 @@ SENTENCES = [
     ("training", e.ScopeEntered, "the forward of module Linear (Linear) begins"),
     ("training", e.ScopeLeft, "the module's forward ends"),
     ("training", e.HookRan, "a tensor hook double ran and gave 2"),
+    ("training", e.OptimizerStarted, "SGD starts a step"),
     ("training", e.OptimizerStepped, "SGD has updated 2 parameters"),
     ("training", e.Named, "it is called weight"),
     ("training", e.Marked, "the program marked this moment: epoch 3"),

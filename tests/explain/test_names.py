@@ -4,6 +4,7 @@ import pytest
 from explain.programs import recorded
 from stories import demo, failed
 
+from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.explain.happening import sentence
 from gviz.explain.names import called, constant_value, frame_text, label, phase_words, symbol, title
 from gviz.render.scene import caption
@@ -51,8 +52,10 @@ def test_without_an_update_nothing_is_called_an_optimizer(engine):
 @pytest.mark.parametrize("engine", ["builtin", "torch"])
 def test_a_step_is_the_optimizers(engine):
     timeline = recorded("updates", "a_plain_step", engine)
-    (step,) = timeline.optimizer_steps
-    assert ", optimizer" in sentence(timeline, step)
+    kinds = OptimizerStarted, OptimizerStepped
+    (_, begun), (_, done) = [(event, sentence(timeline, n)) for n, event in timeline.select(kinds)]
+    assert begun.endswith(", optimizer: SGD starts a step.")
+    assert done.endswith(", optimizer: SGD has updated 1 parameter.")
 
 
 def test_a_long_file_name_keeps_its_line():

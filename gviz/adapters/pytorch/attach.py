@@ -22,7 +22,7 @@ from gviz.adapters.pytorch.graph import edge_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.regions import replace
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.writes import has_other_ranks, set_data
+from gviz.adapters.pytorch.writes import set_data
 from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.emit import Channel
 from gviz.events import Warned
@@ -243,8 +243,8 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
             modules.stepped(session, optimizer)
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if session.is_heard and has_other_ranks():
-            modules.about_to_step(session, optimizer)
+        if session.is_heard:
+            modules.starts_step(session, optimizer)
 
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 

@@ -11,8 +11,8 @@ from gviz import model_names
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.writes import say_averaged, say_written
-from gviz.events import Named, OptimizerStepped, ScopeEntered, ScopeLeft
+from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged, say_written
+from gviz.events import Named, OptimizerStarted, OptimizerStepped, ScopeEntered, ScopeLeft
 
 
 def enter(session: Session, module: torch.nn.Module) -> None:
@@ -82,10 +82,12 @@ def _is_named(session: Session, module: torch.nn.Module) -> bool:
     return not module._modules and all(mark is not None and mark.named for mark in known)
 
 
-def about_to_step(session: Session, optimizer: Any) -> None:
-    """An optimizer of one of several ranks will use the gradients as they are now: ``all_reduce`` is not heard."""
+def starts_step(session: Session, optimizer: Any) -> None:
+    """An optimizer's step begins; of one of several ranks with the gradients of now: no ``all_reduce`` is heard."""
     with without_overrides():
-        say_averaged(session, [p for group in optimizer.param_groups for p in group["params"]])
+        if has_other_ranks():
+            say_averaged(session, [p for group in optimizer.param_groups for p in group["params"]])
+        session.channel.say(OptimizerStarted(type(optimizer).__name__, session.channel.stack()))
 
 
 def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:

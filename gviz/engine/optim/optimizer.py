@@ -17,7 +17,7 @@ from gviz.engine.nn.gradients import clear_grad
 from gviz.engine.nn.members import typename
 from gviz.engine.optim.loading import adapted, packed
 from gviz.engine.tensor import Tensor
-from gviz.events import OptimizerStepped
+from gviz.events import OptimizerStarted, OptimizerStepped
 
 Group = dict[str, Any]
 Memory = dict[str, Any]
@@ -207,6 +207,9 @@ def _heard(step: Callable[..., Any]) -> Callable[..., Any]:
         self: Optimizer = args[0]  # one of the arguments that hooks are shown and may replace
         if self._is_stepping:
             return step(*args, **kwargs)
+        channel = emit.channel
+        if channel is not None:
+            channel.say(OptimizerStarted(type(self).__name__, channel.stack()))
         for hook in (*STEP_PRE.values(), *self._hooks["step_pre"].values()):
             given = hook(self, args, kwargs)
             if given is None:

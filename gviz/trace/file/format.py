@@ -14,11 +14,8 @@ from pathlib import Path
 from gviz.errors import GvizError
 from gviz.trace.file.lock import Lock
 
-FORMAT = 2
+FORMAT = 3
 """Counts up when a reader of the old format would misread a new file; `schema.sql` keeps the history."""
-
-WHOLE_FORMAT, CUT_FORMAT = 1, 2
-"""The format of a trace of a whole run, and of one whose beginning was dropped: each is of the oldest that will do."""
 
 MAGIC = b"SQLite format 3\0"
 """The first bytes of the file; that it is a trace, and not some other database, is said further in."""
@@ -96,7 +93,7 @@ def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
     for statement in _statements():
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {WHOLE_FORMAT}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.executemany("INSERT INTO kind VALUES (?, ?, ?)", kind_rows())
     connection.executemany("INSERT INTO meta VALUES (?, ?)", about.items())
     connection.execute("COMMIT")

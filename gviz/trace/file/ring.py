@@ -157,7 +157,6 @@ class Ring:
         self._put(again, first - 1 - len(again), time)
         self.cut, self._again = first - 1, len(again)
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('said_again', ?)", (str(len(again)),))
-        self._connection.execute(f"PRAGMA user_version = {file_format.CUT_FORMAT}")
         return self._forget(first, again)
 
     def _forget(self, first: int, again: list[e.Event]) -> frozenset[bytes]:

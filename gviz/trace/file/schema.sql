@@ -1,4 +1,4 @@
--- A gviz trace: everything a program said about its computation graph, in order. Format 1, or 2.
+-- A gviz trace: everything a program said about its computation graph, in order. Format 3.
 --
 -- Open it with any SQLite client; nothing in it is ever executed. Numbers (of nodes, storages, ops, stacks, scopes and
 -- passes) count from 1 within a trace, 0 means "none". A body is MessagePack: an array of the event's fields, in the
@@ -12,9 +12,10 @@
 --
 -- History of the format (PRAGMA user_version), and what changed in it:
 --   1  the first
---   2  the file may keep only the last part of a run (a file that keeps all of it has format 1). Its first event then
+--   2  the file may keep only the last part of a run (a file that keeps all of it had format 1). Its first event then
 --      has a higher number than 1, and the table `meta` a row `said_again`: so many of the first events say again what
 --      was there when the part began, in the place of all that was dropped
+--   3  the start of an optimizer's step is an event of its own, OptimizerStarted; before, only its end was said
 
 CREATE TABLE meta (     -- what is known about the recording as a whole
     key TEXT PRIMARY KEY,   -- gviz, framework, python, argv (JSON), process (its number), started,
