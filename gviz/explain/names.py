@@ -117,6 +117,12 @@ def phase_called(timeline: Timeline, phase: Phase) -> str:
     return phase.kind if updates else BETWEEN
 
 
+def step_kind(timeline: Timeline, said: int) -> str:
+    """The class of the optimizer whose step event `said` tells of."""
+    event = timeline.event(said)
+    return event.kind if isinstance(event, OptimizerStarted | OptimizerStepped) else "optimizer"
+
+
 def _updates(timeline: Timeline, start: int) -> bool:
     phase = timeline.phase_at(start)
     end = phase.end if phase is not None else start

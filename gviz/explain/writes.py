@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gviz.events import OptimizerStepped
+from gviz.events import OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.site import Frame
 from gviz.trace.timeline import Timeline
 
 
@@ -11,10 +12,19 @@ def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
     return writer in (0, owner) or timeline.info(writer).created.kind != "op"
 
 
-def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStepped | None:
-    """The step of an optimizer that wrote to a node by event `seq`, if it was one; it is told after its writes."""
-    phase = timeline.phase_at(seq)
-    if phase is None or phase.kind != "optimizer":
-        return None
+def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStarted | OptimizerStepped | None:
+    """The step of an optimizer that wrote to a node by event `seq`, if it was one; of an older trace, as it ends."""
+    started, phase = timeline.contexts.step_at(seq), timeline.phase_at(seq)
+    if started is not None or phase is None or phase.kind != "optimizer":
+        return started
     steps = (event for _, event in timeline.select((OptimizerStepped,), seq, phase.end + 1))
     return next((step for step in steps if isinstance(step, OptimizerStepped) and node in step.parameters), None)
+
+
+def written_at(timeline: Timeline, n: int, write: StorageWritten) -> tuple[Frame, ...]:
+    """Where the program was at a write: at the operation that wrote, or at the step of the optimizer."""
+    node = write.node
+    if node not in timeline.nodes:
+        return ()
+    step = step_of(timeline, node, n) if timeline.info(node).created.kind != "op" else None
+    return timeline.info(node).frames if step is None else timeline.stack(step.stack)

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from types import FrameType
 
 from gviz import site
 from gviz.emit import Listener
@@ -31,7 +30,6 @@ from gviz.trace.recording.record import Recording
 
 SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_POKES = 0.05
-_OPTIMIZERS = f"{os.sep}optim{os.sep}"
 
 current: Debuggee | None = None
 """The session of this process, if it is a program under a debugger's control."""
@@ -71,7 +69,7 @@ class Debuggee:
         self._line.send(Ready(self._process))
         first = self._line.receive()
         wish = first.wish if isinstance(first, Go) else Wish("run")
-        gate = self._gate = Gate(writer.say, self._wait, wish, in_optimizer)
+        gate = self._gate = Gate(writer.say, self._wait, wish)
         signal.signal(signal.SIGURG, lambda number, frame: self._pause_here())
         signal.siginterrupt(signal.SIGURG, False)  # no system call of the program's libraries fails because of it
         control = threading.Thread(target=self._listen, name="gviz control", daemon=True)
@@ -161,13 +159,3 @@ def _place() -> str:
         frame = frame.f_back
     code = frame.f_code
     return f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}"
-
-
-def in_optimizer() -> bool:
-    """Whether an optimizer's step runs here, and no code of the user's within it."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and site.is_hidden(frame.f_code.co_filename):
-        if frame.f_code.co_name == "step" and _OPTIMIZERS in frame.f_code.co_filename:
-            return True
-        frame = frame.f_back
-    return False

@@ -24,6 +24,7 @@ from gviz.trace.contexts import WHOLE_NODE
 from gviz.trace.index.context import CONTEXT, Context
 from gviz.trace.nodes import OF_NO_STATEMENT
 from gviz.trace.phases import DECIDING, Chapters
+from gviz.trace.state import OPTIMIZER
 
 Wait = Callable[[Why], Wish]
 """Called while the program is held; gives how it is to go on."""
@@ -35,14 +36,11 @@ _SCOPE_KINDS = (e.ScopeEntered, e.ScopeLeft)
 
 
 class Gate:
-    """`say` is the listener of a channel; `first` is how the program begins; `in_optimizer` tells where it is."""
+    """`say` is the listener of a channel; `first` is how the program begins."""
 
-    def __init__(
-        self, hand_on: Listener, wait: Wait, first: Wish, in_optimizer: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, hand_on: Listener, wait: Wait, first: Wish) -> None:
         self._hand_on = hand_on
         self._wait = wait
-        self._in_optimizer = in_optimizer
         self._lock = threading.RLock()
         self._owner = 0
         """The thread that holds the lock."""
@@ -56,8 +54,6 @@ class Gate:
         self._scope = self._depth = self._ran = 0
         self._chances: dict[str, Chance] = {}
         self._bad_seen = False
-        self._computed = False
-        """Whether an optimizer has computed something in a step that is not over."""
         self._inside = 0
         """The closed module call whose nodes are going through, while `next` takes them for one."""
         self._asked_of = 0
@@ -129,7 +125,7 @@ class Gate:
         elif self._every:
             self._counted()
         elif self._nodes:
-            if self._is_whole_node(kind, before):
+            if self._is_whole_node(event, kind, before):
                 self._inside = self._inside or self._call_of(event)
                 if not self._inside:
                     self._counted()
@@ -158,15 +154,13 @@ class Gate:
             return event.stack != self._asked_of
         return isinstance(event, OF_NO_STATEMENT)
 
-    def _is_whole_node(self, kind: type[e.Event], depth: int) -> bool:
-        """Whether a node is through, of `depth` before the event; all that an optimizer computes in its step is one."""
-        if kind is e.OptimizerStepped:
-            computed, self._computed = self._computed, False
-            return computed
-        if not (depth > 0 == self._depth if kind in _CONTEXT else kind in WHOLE_NODE and not self._depth):
+    def _is_whole_node(self, event: e.Event, kind: type[e.Event], depth: int) -> bool:
+        """Whether a node is through, of `depth` before the event, or a step of an optimizer, of which it is no part."""
+        if kind in _CONTEXT:
+            return depth > 0 == self._depth
+        if kind not in WHOLE_NODE or self._depth:
             return False
-        part = self._in_optimizer()
-        self._computed |= part
+        part = self._steps_closed and isinstance(event, e.NodeCreated) and self._chapters.steps.computes(event)
         return not part
 
     def _call_of(self, event: e.Event) -> int:
@@ -232,6 +226,7 @@ class Gate:
         self._every = wish.mode == "step"
         self._nodes = wish.mode == "next"
         self._closed, self._inside = frozenset(wish.closed), 0
+        self._steps_closed = OPTIMIZER in self._closed
         self._until_phase_ends = wish.mode == "finish" and not self._scope
         self._tests = self._tests_of(wish)
 

@@ -29,7 +29,8 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     """How the program is to run on: `count` times by a mode, or to the next event of a node or of its `storages`.
 
     `stops` are breakpoints as `gviz.where.stop` reads them; only `continue` looks at them. `closed` are the paths of
-    modules of which each call counts as one node; only `next` looks at them.
+    modules of which each call counts as one node, and `trace.state.OPTIMIZER` if a step of an optimizer does; only
+    `next` looks at them.
     """
 
     mode: Mode

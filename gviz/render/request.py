@@ -22,7 +22,7 @@ from gviz.render.boxes.fold import (
     fold,
 )
 from gviz.render.boxes.options import Options
-from gviz.render.boxes.selection import optimizer_steps, shown_nodes
+from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
@@ -101,7 +101,7 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
             left_out = f"{len(infos) - len(passed):,} of {len(infos):,} nodes"
             options.note(f"{left_out} are left out, no backward pass goes through them; --node draws what is near one")
         infos = passed
-    graph = graph_of(timeline, infos.values(), optimizer_steps(timeline, iteration) if words.content == "all" else ())
+    graph = graph_of(timeline, infos.values())
     wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, within=True))
     asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
     words = replace(words, wanted=replace(wanted, closed=_closed(asked, options)))

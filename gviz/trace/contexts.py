@@ -1,4 +1,5 @@
-"""In what every moment of a log lies: the passes that run, the node whose rule runs, the module call in progress."""
+"""In what every moment of a log lies: the passes that run, the node whose rule runs, the module call in progress, the
+steps of optimizers."""
 
 from __future__ import annotations
 
@@ -11,8 +12,12 @@ from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.columns import Index
 from gviz.trace.log import EventLog, expect
+from gviz.trace.state import Iteration, Phase
+from gviz.trace.steps import Row, by_stack, step_that_made
 
-WHOLE_NODE: frozenset[type[e.Event]] = frozenset((e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.Failed))
+WHOLE_NODE: frozenset[type[e.Event]] = frozenset(
+    (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.OptimizerStepped, e.Failed)
+)
 """What ``next`` stops at, where no rule runs."""
 
 
@@ -64,7 +69,7 @@ class Contexts:
     @cached_property
     def node_ends(self) -> Sequence[int]:
         """The moments at which one whole node is through: it was made, its backward step is over, or a leaf has its
-        gradient. What happens inside a backward step belongs to the step."""
+        gradient; or at which an optimizer has stepped. What happens inside a backward step belongs to the step."""
         seqs, _, _, _, depths = self._index.tables["context"]
         step_ends = seqs[1:][(depths[1:] == 0) & (depths[:-1] > 0)]
         alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in WHOLE_NODE])
@@ -72,6 +77,26 @@ class Contexts:
         outside = alone[(rows < 0) | (depths[rows] == 0)] if len(seqs) else alone
         ends: list[int] = np.unique(np.concatenate((step_ends, outside))).tolist()
         return ends
+
+    def step_at(self, n: int) -> e.OptimizerStarted | None:
+        """How the step of an optimizer began that is in progress; None without one, or where the log says no starts."""
+        said, starts, ends, _ = self._index.tables["steps"]
+        running = said[(said == starts) & (said <= n) & ((ends == 0) | (ends >= n))]
+        return expect(self._log, int(running[-1]), e.OptimizerStarted) if len(running) else None
+
+    def steps_in(self, part: Iteration | Phase) -> list[int]:
+        """The steps of optimizers that go on in a part of the recording, by the events that first tell of them."""
+        said, starts, ends, _ = self._index.tables["steps"]
+        found: list[int] = said[(starts <= part.end) & ((ends == 0) | (ends >= part.start))].tolist()
+        return found
+
+    def step_that_made(self, made: e.NodeCreated, born: int) -> int:
+        """The step of an optimizer that computed a node itself, by the event that first tells of it; 0 if none did."""
+        return step_that_made(self._steps, made, born)
+
+    @cached_property
+    def _steps(self) -> dict[int, list[Row]]:
+        return by_stack(self._index.tables["steps"])
 
     @property
     def _end(self) -> int:

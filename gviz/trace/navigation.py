@@ -38,7 +38,8 @@ def reverse_step(timeline: Timeline, n: int) -> int:
 
 
 def next_node(timeline: Timeline, n: int) -> int:
-    """One whole node on: its creation, its backward step with all contributions, or a leaf's gradient."""
+    """One whole node on: its creation, its backward step with all contributions, a leaf's gradient; or the end of an
+    optimizer's step."""
     return _after(timeline.contexts.node_ends, n, len(timeline))
 
 

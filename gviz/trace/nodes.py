@@ -22,7 +22,9 @@ from gviz.trace.state import UNKNOWN_OP, Iteration, Origins
 from gviz.trace.weakly import weakly
 from gviz.values import Array
 
-OF_NO_STATEMENT = (e.BackwardStarted, e.OptimizerStepped, e.GradSet, e.Marked, e.Printed, e.Failed)
+OF_NO_STATEMENT = (
+    e.BackwardStarted, e.OptimizerStarted, e.OptimizerStepped, e.GradSet, e.Marked, e.Printed, e.Failed,
+)  # fmt: skip
 """What never happens within a statement that makes nodes: where it is said, the one before is over."""
 
 
@@ -83,6 +85,10 @@ class Nodes(Sequence[int]):
         self._log.prefetch(births)
         for node, born in zip(np.asarray(known)[found].tolist(), births, strict=True):
             yield node, expect(self._events, born, e.NodeCreated)
+
+    def step_of(self, node: int) -> int:
+        """The step of an optimizer that computed a node itself, by the event that first tells of it; 0 if none did."""
+        return self._contexts.step_that_made(self.created(node), self.born(node))
 
     @cached_property
     def origins(self) -> Origins:

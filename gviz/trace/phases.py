@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gviz import events as e
 from gviz.trace.state import PhaseKind
+from gviz.trace.steps import OptimizerSteps
 
 PHASE_KINDS: tuple[PhaseKind, ...] = ("forward", "backward", "optimizer", "failed")
 
@@ -14,6 +15,7 @@ DECIDING = (
     e.NodeCreated,
     e.StorageWritten,
     e.GradSet,
+    e.OptimizerStarted,
     e.OptimizerStepped,
     e.ScopeEntered,
     e.BackwardStarted,
@@ -24,18 +26,20 @@ DECIDING = (
 
 
 class Chapters:
-    """Divides a log into phases and iterations while its events go by.
+    """Divides a log into phases and iterations while its events go by, and finds the steps of optimizers in it.
 
     After a pass nothing is decided until something happens: what changes memory or gradients, or makes nodes that
     autograd does not track, is the optimizer's; the first tracked node, or new data, begins the next forward and the
     next iteration, with the module call that made it. A pass that made a graph itself (``create_graph``) has only begun
-    something: the iteration goes on, unless memory is written before the next forward. Data that an optimizer turns out
-    to have made, when it has stepped before any tracked node came, began nothing: it is the optimizer's state.
+    something: the iteration goes on, unless memory is written before the next forward. Within the step of an optimizer
+    only a tracked node or a module call, those of a closure, begin a forward. Data made between a pass and a step, with
+    no tracked node in between, began nothing.
     """
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.iterations: list[int] = [1]
+        self.steps = OptimizerSteps()
         self._running: list[int] = []
         self._current: PhaseKind | None = None
         self._pass_over = False  # a pass has finished, and no tracked node was made since
@@ -48,6 +52,7 @@ class Chapters:
         """Take notice of the next event, one of `DECIDING`."""
         if event.__class__ is e.NodeCreated and self._current == "forward" and not (self._pass_over or self._by_data):
             return  # what almost every event is
+        self.steps.happen(seq, event)
         match event:
             case e.Failed():
                 self._begin("failed", seq)
@@ -61,6 +66,11 @@ class Chapters:
             case _ if not self._running:
                 self._outside_a_pass(seq, event)
 
+    def forget(self) -> None:
+        """Drop what is over, and keep what may still go on."""
+        del self.iterations[:-1], self.rows[:-1]
+        self.steps.forget()
+
     def _finish_pass(self, seq: int, pass_nr: int) -> None:
         if pass_nr in self._running:
             self._running.remove(pass_nr)
@@ -72,10 +82,13 @@ class Chapters:
 
     def _outside_a_pass(self, seq: int, event: e.Event) -> None:
         tracked = isinstance(event, e.NodeCreated) and event.requires_grad and not event.untracked
-        begins = tracked or (isinstance(event, e.NodeCreated) and event.kind == "constant" and not event.attrs)
-        if isinstance(event, e.OptimizerStepped) and self._by_data:
+        in_step = bool(self.steps.stacks)
+        data = isinstance(event, e.NodeCreated) and event.kind == "constant" and not event.attrs
+        begins = tracked or (data and not in_step)
+        steps = isinstance(event, e.OptimizerStarted | e.OptimizerStepped)
+        if steps and self._by_data:
             self._take_back()
-        if isinstance(event, e.StorageWritten | e.OptimizerStepped):
+        if steps or isinstance(event, e.StorageWritten):
             self._goes_on = False
         if tracked:
             self._by_data = False
@@ -88,8 +101,10 @@ class Chapters:
             if not self._goes_on:
                 self.iterations.append(self._entered or seq)
                 self._by_data = not tracked
-        goes_on = isinstance(event, e.NodeCreated) and (self._stepped or self._goes_on)
-        if self._current != "forward":
+        goes_on = isinstance(event, e.NodeCreated) and not in_step and (self._stepped or self._goes_on)
+        if isinstance(event, e.OptimizerStarted):
+            self._begin("optimizer", seq)
+        elif self._current != "forward":
             forward = begins or isinstance(event, e.ScopeEntered) or goes_on or not self.rows
             self._begin("forward" if forward else "optimizer", seq)
         self._stepped = self._current == "optimizer" and (self._stepped or isinstance(event, e.OptimizerStepped))

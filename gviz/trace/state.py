@@ -23,6 +23,9 @@ UNKNOWN_OP = OpSeen(0, "?", "", (), (), ())
 Saved = Literal["nothing", "held", "freed"]
 PhaseKind = Literal["forward", "backward", "optimizer", "failed"]
 
+OPTIMIZER = "optimizer step"
+"""The path that the steps of all optimizers have, as calls of modules have theirs."""
+
 
 class Contribution(Struct, frozen=True):
     """One `GradFlowed`: what arrived over one edge, from input `slot` of node `source`, by event number `seq`.

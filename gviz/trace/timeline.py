@@ -37,7 +37,7 @@ class Timeline(Played):
     """Answers about every moment ``0 <= n <= len`` of a log (0: before anything), by search; cheap in any order.
 
     The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a
-    name may come later than its node, and that an optimizer makes its state before it is known that it steps.
+    name may come later than its node, and that data after a pass begins an iteration unless an optimizer steps first.
 
     A long trace whose program was killed has no index in its file, and making one takes seconds. A viewer gives
     `seconds` to have the beginning at once, and calls `refresh` until `behind` is 0, as it does for a trace that grows.
@@ -247,11 +247,6 @@ class Timeline(Played):
     def marks(self) -> tuple[tuple[int, str], ...]:
         """The moments the program has named."""
         return tuple((seq, event.name) for seq, event in self._all(e.Marked, len(self)))
-
-    @cached_property
-    def optimizer_steps(self) -> tuple[int, ...]:
-        """The events that say that an optimizer has stepped."""
-        return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.OptimizerStepped]).tolist())
 
     def pass_ends(self, iteration: Iteration) -> list[int]:
         """The moments of an iteration at which a backward pass is over, also one that ran within another."""

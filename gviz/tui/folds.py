@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
-from gviz.render.boxes.calls import OPTIMIZER, graph_of
+from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.fold import (
     FEW_BOXES,
     LARGE,
@@ -21,8 +21,8 @@ from gviz.render.boxes.fold import (
     fold,
     modules,
 )
-from gviz.render.boxes.selection import Extent, extent, optimizer_steps, shown_nodes
-from gviz.trace.state import Iteration
+from gviz.render.boxes.selection import shown_nodes
+from gviz.trace.state import OPTIMIZER, Iteration
 from gviz.trace.timeline import Timeline
 
 NEAR = 2
@@ -34,7 +34,7 @@ class _Known:
     """The graph of an iteration `at` an index and an end, and what it was made of."""
 
     at: tuple[int, int]
-    extent: Extent
+    nodes: tuple[int, ...]
     graph: CallGraph
 
 
@@ -51,8 +51,8 @@ class Folds:
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """The modules of which each call counts as one node."""
-        return tuple(sorted(path for path in self._wanted.closed if isinstance(path, str) and path != OPTIMIZER))
+        """The modules of which each call counts as one node, the path of optimizers' steps with them."""
+        return tuple(sorted(path for path in self._wanted.closed if isinstance(path, str)))
 
     def close_as(self, other: Folds) -> None:
         """Close what is closed there, of a recording of the same program."""
@@ -70,19 +70,19 @@ class Folds:
         """The nodes and module calls of an iteration, which may still grow."""
         known, here = self._graph, (iteration.index, iteration.end)
         if known is None or known.at != here:
-            size = extent(self.timeline, iteration)
-            same = known is not None and (known.at[0], known.extent) == (iteration.index, size)
-            known = self._graph = _Known(here, size, known.graph if known and same else self._built(iteration))
+            nodes = self.timeline.nodes.of(iteration)
+            same = known is not None and (known.at[0], known.nodes) == (iteration.index, nodes)
+            known = self._graph = _Known(here, nodes, known.graph if known and same else self._built(iteration))
         return known.graph
 
     def _built(self, iteration: Iteration) -> CallGraph:
         infos, _ = shown_nodes(self.timeline, iteration, content="all")
-        return graph_of(self.timeline, infos.values(), optimizer_steps(self.timeline, iteration))
+        return graph_of(self.timeline, infos.values())
 
     def hides(self, iteration: Iteration) -> bool:
         """Whether a node of an iteration may have no box of its own."""
         wanted = self.wanted(iteration)
-        return bool(wanted.focus or wanted.closed - {OPTIMIZER} or optimizer_steps(self.timeline, iteration))
+        return bool(wanted.focus or wanted.closed - {OPTIMIZER} or self.timeline.contexts.steps_in(iteration))
 
     def folded(self, iteration: Iteration) -> Folded:
         """The boxes of an iteration."""
@@ -143,14 +143,21 @@ class Folds:
         return self._through(timeline, n, -1)
 
     def _through(self, timeline: Timeline, n: int, way: int) -> int:
-        """To the next moment at which a node is through and the one after it is not of the same closed call."""
+        """To the next moment at which a node is through, unless it is only a part of a closed call that goes on."""
         ends = timeline.contexts.node_ends
         at = bisect_right(ends, n) if way > 0 else bisect_right(ends, n - 1) - 1
-        while 0 <= at < len(ends) - 1 and self._together(ends[at], ends[at + 1]):
+        while 0 <= at < len(ends) and (self._in_step(ends[at]) or self._together(*ends[at : at + 2])):
             at += way
         return ends[at] if 0 <= at < len(ends) else len(timeline) if way > 0 else 0
 
-    def _together(self, one: int, other: int) -> bool:
+    def _in_step(self, n: int) -> bool:
+        """Whether the node of a moment is the own arithmetic of an optimizer, whose steps are closed."""
+        node = self._node_at(n)
+        return bool(node) and OPTIMIZER in self._wanted.closed and self.timeline.nodes.step_of(node) != 0
+
+    def _together(self, one: int, other: int = 0) -> bool:
+        if not other:
+            return False
         groups = self._groups(one)
         group = groups.get(self._node_at(one), 0)
         return bool(group) and groups.get(self._node_at(other), 0) == group

@@ -12,6 +12,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
+from gviz.explain.writes import written_at
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -42,7 +43,9 @@ def running_frame(timeline: Timeline, moment: Moment) -> Frame | None:
         started = timeline.event(phase.start)
         if isinstance(started, BackwardStarted):
             return _innermost(timeline, started.stack)
-    if isinstance(event, NodeCreated | StorageWritten):
+    if isinstance(event, StorageWritten):
+        return next(iter(written_at(timeline, moment.n, event)), None)
+    if isinstance(event, NodeCreated):
         return next(iter(_frames(timeline, event.node)), None)
     return None
 

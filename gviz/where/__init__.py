@@ -39,6 +39,7 @@ EVENTS: dict[str, tuple[type[e.Event], ...]] = {
     "accumulate": (e.GradAccumulated,),
     "free": (e.SavedFreed,),
     "inplace": (e.StorageWritten,),
+    "optimizer": (e.OptimizerStarted,),
     "view": (e.NodeCreated,),
     "nan": (e.NodeCreated, e.StorageWritten, e.GradFlowed, e.GradAccumulated),
     "inf": (e.NodeCreated, e.StorageWritten, e.GradFlowed, e.GradAccumulated),

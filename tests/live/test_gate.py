@@ -10,14 +10,14 @@ from recording import events_of
 from stories import Story
 
 import gviz.engine as torch
-from gviz import emit
 from gviz import events as e
 from gviz.engine import nn
-from gviz.live.debuggee import in_optimizer
 from gviz.live.gate import Gate
 from gviz.live.protocol import Wish
 from gviz.trace import navigation
 from gviz.trace.log import MemoryLog
+from gviz.trace.state import OPTIMIZER
+from gviz.trace.steps import OptimizerSteps
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds
@@ -378,25 +378,113 @@ def test_what_a_running_statement_makes_is_named_when_it_is_over():
     assert named[:4] == ["x", "", "", "y"]
 
 
-def test_next_goes_through_all_that_an_optimizer_computes():
-    def train():
-        w = torch.tensor(2.0, requires_grad=True)
-        optimizer = torch.optim.Adam([w], lr=0.1)
-        for _ in range(2):
-            (w * w).backward()
-            optimizer.step()
-            w.grad = None
+def begun(events):
+    """The same with a start of every step that ends: a program that runs says both."""
+    steps, said = OptimizerSteps(), []
+    for event in events:
+        if isinstance(event, e.OptimizerStepped) and event.stack not in steps.stacks:
+            said.append(e.OptimizerStarted(event.kind, event.stack))
+            steps.happen(0, said[-1])
+        steps.happen(0, event)
+        said.append(event)
+    return said
 
-    stops, log = [], MemoryLog()
-    wait = lambda why: stops.append(len(log)) or Wish("next")  # noqa: E731
-    gate = Gate(log.append, wait, Wish("next"), in_optimizer)
-    with emit.listening(emit.Channel(gate.say)):
-        train()
-    timeline = Timeline(log)
-    held = [(timeline.phase_at(n).kind, type(timeline.event(n))) for n in stops]
-    assert held.count(("optimizer", e.OptimizerStepped)) == 2
-    assert len([kind for kind, _ in held if kind == "optimizer"]) == 2
-    assert [timeline.event(n).kind for n in stops if type(timeline.event(n)) is e.NodeCreated] == ["leaf", "op", "op"]
+
+@given(programs.map(begun), st.integers(1, 3))
+@laws
+def test_a_closed_step_is_passed_by_as_in_the_recording(events, count):
+    wishes = [Wish("next", count=count, closed=(OPTIMIZER,))] * 40
+    assert before_the_end(held(events, *wishes), events) == folded(events, wishes)
+
+
+def folded(events, wishes):
+    """Where the same wishes lead through the finished recording, with the steps of optimizers closed."""
+    timeline = Timeline(MemoryLog(events))
+    folds, n, stops = Folds(timeline), 0, []
+    for wish in wishes:
+        for _ in range(wish.count):
+            n = folds.next_node(timeline, n)
+        if n == len(timeline):
+            return stops
+        stops.append(n)
+    return stops
+
+
+class Own(torch.optim.Optimizer):
+    """An optimizer of the program: its lines are stepped through like any others."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for w in group["params"]:
+                state = self.state[w].setdefault("mean", torch.zeros(2))
+                state.mul_(0.5).add_(w.grad)
+                w.sub_(state * 0.1)
+
+
+OPTIMIZERS = {
+    "Adam": lambda weights: torch.optim.Adam(weights, lr=0.1),
+    "momentum": lambda weights: torch.optim.SGD(weights, lr=0.1, momentum=0.9),
+    "plain": lambda weights: torch.optim.SGD(weights, lr=0.1),
+    "Adagrad": lambda weights: torch.optim.Adagrad(weights, lr=0.1),
+    "LBFGS": lambda weights: torch.optim.LBFGS(weights, lr=0.1, max_iter=3),
+    "own": Own,
+}
+
+
+WITHIN = {"LBFGS": {e.NodeCreated, e.StepFinished, e.GradAccumulated}, "own": {e.NodeCreated}}
+"""What is met between the start and the end of a step: what a closure does, and an optimizer of the program."""
+
+
+def optimized(name):
+    """The events of a training loop."""
+
+    def train():
+        w = torch.tensor([2.0, 3.0], requires_grad=True)
+        optimizer = OPTIMIZERS[name]([w])
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (w * w * torch.tensor([1.0, 2.0])).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(3):
+            if name == "LBFGS":
+                optimizer.step(closure)
+            else:
+                closure()
+                optimizer.step()
+            (w.detach() * 2).sum()
+
+    return events_of(train)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_of_an_optimizer_is_one_stop_live_as_in_the_recording(name):
+    events = optimized(name)
+    wishes = [Wish("next", closed=(OPTIMIZER,))] * 300
+    stops = before_the_end(held(events, *wishes), events)
+    assert stops == folded(events, wishes)
+    timeline = Timeline(MemoryLog(events))
+    starts, ends = ([n for n, _ in timeline.select([kind])] for kind in (e.OptimizerStarted, e.OptimizerStepped))
+    within = [[timeline.event(n) for n in stops if start < n < end] for start, end in zip(starts, ends, strict=True)]
+    assert set(ends) <= set(stops)
+    assert {type(event) for step in within for event in step} == WITHIN.get(name, set())
+    if name == "LBFGS":
+        made = [timeline.info(event.node).op.name for event in within[1] if isinstance(event, e.NodeCreated)]
+        assert set(made) == {"tensor", "mul", "sum"}, "the closure's, and none of the optimizer's own"
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("mode", ["step", "next", "finish", "phase"])
+def test_phases_of_a_step_and_what_it_computes_are_met_live_as_in_the_recording(name, mode):
+    events = optimized(name)
+    wishes = [Wish(mode)] * 600
+    assert before_the_end(held(events, *wishes), events) == replayed(events, wishes)
 
 
 def trained(layers, *, twice):

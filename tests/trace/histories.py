@@ -123,8 +123,12 @@ class World:
             self.say(e.Named(self.pick(a), f"n{b}"))
 
     def step(self, a, b, c):
+        """The start of a step, its end, or both in any order: a step may raise, and older recordings say no start."""
         if self.created:
-            self.say(e.OptimizerStepped("SGD", (self.pick(a), self.pick(b)), 1))
+            if c % 3:
+                self.say(e.OptimizerStarted("SGD", 1 + a % 2))
+            if c % 3 != 1:
+                self.say(e.OptimizerStepped("SGD", (self.pick(a), self.pick(b)), 1 + b % 2))
 
     def scope(self, a, b, c):
         if self.scopes and a % 2:

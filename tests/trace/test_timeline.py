@@ -73,14 +73,13 @@ def test_the_contributions_of_a_moment_are_a_sequence(shared_leaf):
 QUESTIONS = (
     lambda timeline: list(timeline.nodes),
     lambda timeline: timeline.contexts.node_ends,
-    *map(attrgetter, ("iterations", "phases", "marks", "optimizer_steps", "failures", "errors")),
+    *map(attrgetter, ("iterations", "phases", "marks", "failures", "errors")),
 )
 
 
 @pytest.mark.parametrize(
     ("question", "more"),
-    [("failures", e.Failed("ValueError", "", 0, 0, "")), ("marks", e.Marked("here")),
-     ("optimizer_steps", e.OptimizerStepped("SGD", (1,), 0))],
+    [("failures", e.Failed("ValueError", "", 0, 0, "")), ("marks", e.Marked("here"))],
 )  # fmt: skip
 def test_an_answer_given_before_the_log_grew_is_given_anew(shared_leaf, question, more):
     timeline = Timeline(shared_leaf)

@@ -5,7 +5,7 @@ from recording import events_of
 from stories import AGAIN, Story, chain, demo, failed, hostile, iterations, value
 
 import gviz.engine as torch
-from gviz.events import GradAccumulated, GradFlowed, GradSet, OptimizerStepped, StorageWritten
+from gviz.events import GradAccumulated, GradFlowed, GradSet, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.names import iteration_called
 from gviz.site import Frame
 from gviz.trace.log import MemoryLog
@@ -338,9 +338,14 @@ def test_the_running_line_is_the_one_that_did_the_event():
     assert source_place(timeline, timeline.at(3), x).running in (0, 3)
     assert source_place(timeline, timeline.at(4), x).running == -1
     stack = story.stack(9, 0, 10)
+    story.say(OptimizerStarted("SGD", stack))
+    story.say(StorageWritten(1, x, 2, value([6.0])))
     story.say(OptimizerStepped("SGD", (x,), stack))
+    story.say(StorageWritten(1, x, 3, value([7.0])))
     timeline = story.timeline()
-    assert source_place(timeline, timeline.at(len(timeline)), x).running == 9
+    end = len(timeline)
+    running = [source_place(timeline, timeline.at(n), x) for n in range(end - 3, end + 1)]
+    assert [place.running or place.frame.line for place in running] == [9, 9, 9, 3]
 
 
 def twice():

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.render.boxes.calls import OPTIMIZER
 from gviz.trace.log import MemoryLog
+from gviz.trace.state import OPTIMIZER
 from gviz.trace.timeline import Timeline
 from gviz.tui import folds as folds_module
 from gviz.tui.folds import Folds
@@ -71,7 +71,7 @@ def test_the_stops_of_next_are_the_same_both_ways(paths):
 def test_a_closed_module_is_one_step_forward_and_one_in_the_pass():
     folds = closed(TRAINED, "Sequential")
     stops = [n for n in TRAINED.contexts.node_ends if folds.next_node(TRAINED, n - 1) == n]
-    infos = [TRAINED.info(TRAINED.at(n).actor) for n in stops]
+    infos = [TRAINED.info(actor) for n in stops if (actor := TRAINED.at(n).actor)]
     inside = [info for info in infos if info.scope or info.created.kind == "parameter"]
     assert len(inside) == 5  # its parameters are made; then forward and backward, twice
     assert len(stops) < len(TRAINED.contexts.node_ends) - 20

@@ -6,10 +6,14 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.engine import nn
-from gviz.render.boxes.calls import OPTIMIZER
+from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.explain.names import frame_text
 from gviz.render.boxes.structure import structure
+from gviz.render.page.moves import moves
 from gviz.trace.log import MemoryLog
+from gviz.trace.state import OPTIMIZER
 from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import glyphs
 from gviz.tui.widgets.drawings import Drawings
@@ -32,16 +36,23 @@ def timeline():
     return Timeline(MemoryLog(events_of(train)))
 
 
+def started(timeline):
+    return [n for n, _ in timeline.select([OptimizerStarted])]
+
+
+def stepped(timeline):
+    return [n for n, _ in timeline.select([OptimizerStepped])]
+
+
 def inner(timeline, step):
     """The nodes made in the phase that ends with a step of an optimizer."""
-    end = timeline.optimizer_steps[step]
-    start = timeline.phase_at(end).start
+    start, end = started(timeline)[step], stepped(timeline)[step]
     return {node for node in timeline.nodes if start <= timeline.info(node).born < end}
 
 
 def test_each_step_belongs_to_the_iteration_of_its_pass_the_first_too(timeline):
     assert len(timeline.iterations) == STEPS
-    for iteration, step in zip(timeline.iterations, timeline.optimizer_steps, strict=True):
+    for iteration, step in zip(timeline.iterations, stepped(timeline), strict=True):
         assert iteration.start < step <= iteration.end
 
 
@@ -58,16 +69,32 @@ def test_the_step_is_one_box_without_lines(timeline):
 
 def test_one_next_goes_through_the_whole_step_and_one_back(timeline):
     folds = Folds(timeline)
-    step = timeline.optimizer_steps[1]
-    before = max(end for end in timeline.contexts.node_ends if end < timeline.phase_at(step).start)
+    before = max(end for end in timeline.contexts.node_ends if end < started(timeline)[1])
     after = folds.next_node(timeline, before)
-    assert timeline.info(timeline.at(after).actor).node == max(inner(timeline, 1))
-    assert folds.next_node(timeline, after) > step
+    assert after == stepped(timeline)[1]
     assert folds.reverse_next_node(timeline, after) == before
 
 
+def test_a_page_goes_through_it_at_once_too(timeline):
+    for at, iteration in enumerate(timeline.iterations):
+        nodes = moves(timeline, iteration.start - 1, iteration.end).nodes
+        assert [n for n in nodes if started(timeline)[at] < n <= stepped(timeline)[at]] == [stepped(timeline)[at]]
+
+
+def test_the_chooser_says_whose_step_it_is(timeline):
+    rows = [text for text, _, _ in pass_rows(timeline, 1) if "optimizer" in text]
+    assert len(rows) == STEPS
+    assert all(row.endswith(", Adam") for row in rows)
+
+
+def test_where_tells_the_call_of_the_step(timeline):
+    said = transcript(timeline, f"goto @{started(timeline)[0]}", "where", at=1)
+    frame = timeline.stack(timeline.event(started(timeline)[0]).stack)[0]
+    assert f"the program is at {frame_text(frame)}\n" in said
+
+
 def test_opened_it_is_all_nodes_and_closed_again_one_box(timeline):
-    step = timeline.optimizer_steps[-1]
+    step = stepped(timeline)[-1]
     said = transcript(timeline, f"goto @{step}", "open all", "close optimizer step", at=1).splitlines()
     boxes = [int(line.split(": ")[1].split(" ")[0]) for line in said if " is open" in line or " is closed" in line]
     assert boxes[0] - boxes[1] >= len(inner(timeline, STEPS - 1)) - 1  # older state is in the box too

@@ -8,8 +8,8 @@ from textual.content import Content
 from textual.widgets import Input
 
 import gviz.engine as torch
-from gviz.render.boxes.calls import OPTIMIZER
 from gviz.trace.log import MemoryLog
+from gviz.trace.state import OPTIMIZER
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import PANELS, STANDS_IN, TABS
 from gviz.tui.cursor import Cursor

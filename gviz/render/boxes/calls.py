@@ -5,38 +5,33 @@ What a backward pass made lies in the pass, what an optimizer computed in its st
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gviz.events import OptimizerStepped
+from gviz.explain.names import step_kind
 from gviz.render.boxes.fold import CallGraph, ModuleCall
-from gviz.trace.state import NodeInfo
+from gviz.trace.state import OPTIMIZER, NodeInfo
 from gviz.trace.timeline import Timeline
 
 Calls = tuple[ModuleCall, ...]
 """The calls around a node, the outermost first."""
 
-OPTIMIZER = "optimizer step"
-"""The path that the steps of all optimizers have."""
 
-
-def graph_of(
-    timeline: Timeline, infos: Iterable[NodeInfo], steps: Sequence[int] = (), *, whole: bool = True
-) -> CallGraph:
-    """The graph of some nodes, which come in order of creation; `steps` are the events of optimizers that count.
+def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], *, whole: bool = True) -> CallGraph:
+    """The graph of some nodes, which come in order of creation.
 
     Only where they are the `whole` of a graph it is known as what call of its module each came.
     """
+    infos = tuple(infos)
     known: dict[int, Calls] = {}
-    stepped = Steps(timeline, steps)
+    steps = _steps(timeline, infos)
     nodes, inputs, loose = [], {}, set()
     calls: dict[int, Calls] = {}
     for info in infos:
         nodes.append(info.node)
         inputs[info.node] = tuple(node for node, _ in info.created.inputs)
-        apart = stepped.call(info) or _made_by(info.created.during[0])
+        apart = steps.get(info.node) or _made_by(info.created.during[0])
         calls[info.node] = (apart,) if apart else _calls(timeline, info.created.scope, known)
         if info.created.kind == "parameter":
             loose.add(info.node)
@@ -57,30 +52,17 @@ def _numbered(calls: Mapping[int, Calls]) -> dict[int, Calls]:
     return {node: chains[chain[-1].scope] if chain else () for node, chain in calls.items()}
 
 
-class Steps:
-    """Some steps of optimizers: which of them computed a node, as far as the place where they were called tells."""
-
-    def __init__(self, timeline: Timeline, steps: Sequence[int]) -> None:
-        self._kinds: dict[int, str] = {}
-        self._by_stack: dict[int, list[int]] = {}
-        for seq in steps:
-            event = timeline.event(seq)
-            if isinstance(event, OptimizerStepped):
-                self._kinds[seq] = event.kind
-                self._by_stack.setdefault(event.stack, []).append(seq)
-
-    @property
-    def known(self) -> bool:
-        """Whether there is any."""
-        return bool(self._kinds)
-
-    def call(self, info: NodeInfo) -> ModuleCall | None:
-        """The first step after the node was made where it was made, the last one there if none is."""
-        seqs = self._by_stack.get(info.created.stack)
-        if not seqs or info.created.requires_grad:
-            return None
-        seq = seqs[min(bisect_left(seqs, info.born), len(seqs) - 1)]
-        return ModuleCall(-2 * seq - 1, OPTIMIZER, self._kinds[seq])
+def _steps(timeline: Timeline, infos: Sequence[NodeInfo]) -> dict[int, ModuleCall]:
+    """The step of an optimizer that made each node itself; what an older one made is in the step that uses it here."""
+    steps: dict[int, int] = {}
+    here: dict[int, int] = {}  # by the place where they are called
+    for info in reversed(infos):
+        said = timeline.nodes.step_of(info.node)
+        if said and info.iteration == infos[-1].iteration:
+            steps[info.node] = here[info.created.stack] = said
+        elif said:
+            steps[info.node] = here.get(info.created.stack, said)
+    return {node: ModuleCall(-2 * said - 1, OPTIMIZER, step_kind(timeline, said)) for node, said in steps.items()}
 
 
 def _made_by(pass_nr: int) -> ModuleCall | None:

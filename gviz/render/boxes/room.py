@@ -8,14 +8,13 @@ from typing import Literal
 from gviz.explain.names import MAX_TITLE, called, constant_value, title
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped, shown
-from gviz.render.boxes.calls import OPTIMIZER
 from gviz.render.boxes.details import detail_count, detail_width
 from gviz.render.boxes.fold import Group, ModuleCall
 from gviz.render.boxes.links import box_key, chip_key
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.remarks import remark
 from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES
-from gviz.trace.state import Iteration, NodeInfo
+from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 

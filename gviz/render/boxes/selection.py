@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from gviz.events import BackwardStarted
-from gviz.render.boxes.calls import Steps
 from gviz.render.boxes.options import Content
 from gviz.render.boxes.remarks import writes_in_place
 from gviz.trace.state import Iteration, NodeInfo, Phase, PhaseKind
@@ -39,15 +38,6 @@ class Parts:
         return self.nodes[index * PART : (index + 1) * PART]
 
 
-Extent = tuple[tuple[int, ...], tuple[int, ...]]
-"""What `shown_nodes` depends on: as long as it is the same, a recording that grows shows the same nodes."""
-
-
-def extent(timeline: Timeline, iteration: Iteration) -> Extent:
-    """The nodes of an iteration and where optimizers stepped in it, as far as both are recorded."""
-    return timeline.nodes.of(iteration), optimizer_steps(timeline, iteration)
-
-
 def shown_nodes(
     timeline: Timeline, iteration: Iteration, part: Sequence[int] | None = None, *, content: Content
 ) -> tuple[dict[int, NodeInfo], list[NodeInfo]]:
@@ -72,8 +62,7 @@ def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo],
         return {info.node for info in own} - _passed(own, roots)
     if content == "all":
         return ()
-    steps = Steps(timeline, optimizer_steps(timeline, iteration))
-    return {info.node for info in own if steps.call(info)} | updates(timeline, iteration, own)
+    return {info.node for info in own if timeline.nodes.step_of(info.node)} | updates(timeline, iteration, own)
 
 
 def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
@@ -117,14 +106,17 @@ def _steps(timeline: Timeline, info: NodeInfo) -> bool:
     return target.kind != "op" and target.requires_grad
 
 
+def shown_ends(timeline: Timeline, low: int, high: int) -> list[int]:
+    """The moments ``low..high`` at which a node is through, without the arithmetic inside optimizers."""
+    start = max(low, 1)
+    nodes = timeline.columns(start, high + 1).node.tolist()
+    ends = timeline.contexts.node_ends
+    ends = ends[bisect_left(ends, start) : bisect_right(ends, high)]
+    return [n for n in ends if not nodes[n - start] or not timeline.nodes.step_of(nodes[n - start])]
+
+
 def phases_in(timeline: Timeline, iteration: Iteration, kind: PhaseKind) -> list[Phase]:
     """The phases of a kind that begin in an iteration."""
     first = bisect_left(timeline.phases, iteration.start, key=lambda phase: phase.start)
     last = bisect_right(timeline.phases, iteration.end, key=lambda phase: phase.start)
     return [phase for phase in timeline.phases[first:last] if phase.kind == kind]
-
-
-def optimizer_steps(timeline: Timeline, iteration: Iteration) -> tuple[int, ...]:
-    """The events of an iteration that say that an optimizer has stepped."""
-    steps = timeline.optimizer_steps
-    return steps[bisect_left(steps, iteration.start) : bisect_right(steps, iteration.end)]

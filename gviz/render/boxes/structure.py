@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gviz.explain.standing import as_in
-from gviz.render.boxes.calls import OPTIMIZER, graph_of
+from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.clusters import within
 from gviz.render.boxes.fold import Folded, fold
 from gviz.render.boxes.links import Boxes, Link, Output, box_key, links, merged, other_ways
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import Outline, Rooms, chip_place, module_key, saved_key, saved_place
-from gviz.render.boxes.selection import PART, Extent, extent, optimizer_steps, phases_in, roots_of, shown_nodes
-from gviz.trace.state import Iteration, NodeInfo
+from gviz.render.boxes.selection import PART, phases_in, roots_of, shown_nodes
+from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
 
@@ -30,14 +30,14 @@ class Structure:
     options: Options = field(default_factory=Options)
 
 
-Form = tuple[Extent, int, int, str]
+Form = tuple[tuple[int, ...], int, int, str]
 """What `structure` depends on: as long as it is the same, a recording that grows keeps its boxes and lines."""
 
 
 def form(timeline: Timeline, iteration: Iteration) -> Form:
     """The nodes of an iteration, how many passes it has, and what has been named last: names come after their nodes."""
-    shown, named = extent(timeline, iteration), timeline.nodes.last_naming
-    newest = timeline.info(shown[0][-1]).name if shown[0] else ""
+    shown, named = timeline.nodes.of(iteration), timeline.nodes.last_naming
+    newest = timeline.info(shown[-1]).name if shown else ""
     return shown, len(phases_in(timeline, iteration, "backward")), named if named >= iteration.start else 0, newest
 
 
@@ -54,8 +54,7 @@ def structure(
     infos, own = shown_nodes(timeline, iteration, part, content=options.content)
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
-    steps = optimizer_steps(timeline, iteration) if options.content == "all" else ()
-    graph = graph_of(timeline, infos.values(), steps, whole=part is None)
+    graph = graph_of(timeline, infos.values(), whole=part is None)
     folded = fold(graph, options.wanted)
     roots, backward = _roots(timeline, iteration, own)
     boxes = _boxes(folded, infos, own, options)

@@ -11,6 +11,7 @@ from typing import Any
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.boxes.row import Row
+from gviz.render.boxes.selection import shown_ends
 from gviz.render.forms.svg import scaled
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.drawing import Picture, TooSlowError, draw, draw_all
@@ -37,7 +38,7 @@ def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
     found = tuple(seq for seq in range(max(start, 1), end + 1) if isinstance(timeline.event(seq), CHANGING))
     if len(found) <= MOST_MOMENTS:
         return found
-    whole = tuple(seq for seq in timeline.contexts.node_ends if start <= seq <= end)
+    whole = tuple(shown_ends(timeline, start, end))
     if len(whole) > MOST_MOMENTS:
         raise GvizError(
             f"{len(whole):,} moments are too many for one moving picture",

@@ -8,8 +8,10 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import Any
 
+from gviz.events import StorageWritten
 from gviz.explain.happening import happening
 from gviz.explain.names import phase_words, title
+from gviz.explain.writes import written_at
 from gviz.plain_text import shown
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.structure import Structure
@@ -204,12 +206,14 @@ def _events(timeline: Timeline, low: int, high: int, strings: Strings, sources: 
 
 
 def _marks(timeline: Timeline, moments: Iterable[Moment], sources: Sources) -> Iterator[tuple[int, int]]:
-    """Where each event happened if it says so, else where its node was made, else the place before."""
+    """Where each event happened if it is known, else where its node was made, else the place before."""
     last = -1
     for moment in moments:
         stack = getattr(moment.event, "stack", 0)
         if stack:
             last = sources.mark(timeline.stack(stack))
+        elif isinstance(moment.event, StorageWritten):
+            last = sources.mark(written_at(timeline, moment.n, moment.event))
         elif moment.actor:
             last = sources.mark(timeline.info(moment.actor).frames)
         yield moment.n, last

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from gviz.render.boxes.selection import shown_ends
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 
@@ -31,7 +32,7 @@ def moves(timeline: Timeline, low: int, high: int, part: Collection[int] | None 
         return [n for n in moments if low <= n <= high]
 
     return Moves(
-        [n for n in within(timeline.contexts.node_ends) if part is None or timeline.at(n).actor in part],
+        [n for n in shown_ends(timeline, low, high) if part is None or timeline.at(n).actor in part],
         within(phase.start for phase in timeline.phases),
         within(navigation.stops(timeline)),
         steps((n, min(navigation.finish(timeline, n), high)) for n in range(low, high + 1)),

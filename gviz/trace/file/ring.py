@@ -101,7 +101,7 @@ class Ring:
         chapters.happen(seq, event)
         begun = len(chapters.iterations) > before
         if begun:
-            del chapters.iterations[:-1], chapters.rows[:-1]
+            chapters.forget()
         if isinstance(event, e.BackwardStarted):
             self._passes.add(event.pass_nr)
         elif isinstance(event, e.BackwardFinished):

@@ -38,13 +38,14 @@ TABLES: dict[str, tuple[str, ...]] = {
     "edges": ("seq", "source", "target", "output_nr", "carries"),
     "phases": ("kind", "start", "end", "pass_nr"),
     "iterations": ("start",),
+    "steps": ("said", "start", "end", "stack"),
     "origins": ("seq", "op", "stack", "scope", "gradient_of"),
     "strays": ("seq",),
     "failed_passes": ("seq",),
 }
-"""Tables of whole numbers by name, and their columns, in order of time; an origin says how a node was made, a
-stray a contribution of another pass than the one that runs innermost (several threads go back at once), a failed pass
-the end of one that an error ended."""
+"""Tables of whole numbers by name, and their columns, in order of time; a step is one of an optimizer's (see
+`trace.steps`), an origin says how a node was made, a stray a contribution of another pass than the one that runs
+innermost (several threads go back at once), a failed pass the end of one that an error ended."""
 
 _BY_NODE = {
     "created": kinds(e.NodeCreated),
@@ -117,6 +118,7 @@ class Index:
     def _add_chapters(self) -> None:
         self.tables["phases"] = _table("phases", self._chapters.rows)
         self.tables["iterations"] = _table("iterations", [(start,) for start in self._chapters.iterations])
+        self.tables["steps"] = _table("steps", self._chapters.steps.rows)
 
 
 class _Batch:

@@ -49,4 +49,6 @@ def _tables_hold_together(index: Index) -> bool:
     known = ((passes, "pass_started"), (steps, "progress"), (scopes, "scope"))
     if not all(np.isin(numbers[numbers != 0], index.lists[name].whole().keys).all() for numbers, name in known):
         return False
+    if (tables["steps"][1:3] > index.count).any():
+        return False
     return bool((tables["phases"][0] < len(PHASE_KINDS)).all() and (tables["phases"][2] <= index.count).all())

@@ -26,7 +26,7 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import key_lines
 from gviz.tui.language.command import Command, Look, Said
 from gviz.tui.lines import Line, line, wrapped
-from gviz.tui.places import source_place
+from gviz.tui.places import running_frame, source_place
 from gviz.tui.session import Session
 from gviz.where import split_aspect
 
@@ -184,12 +184,15 @@ def _underline(row: Line, place: SourceMark) -> str:
 
 
 def where(session: Session, _: str) -> Look:
-    """The call stack of the selected node."""
+    """The line the program is at, and the call stack of the selected node."""
     return Look("Where", lambda _: _stack_lines(session), panel="stack")
 
 
 def _stack_lines(session: Session) -> Iterator[Line]:
     selected = session.cursor.selected
+    running = running_frame(session.timeline, session.moment)
+    if running is not None:
+        yield line(f"the program is at {frame_text(running)}")
     if not selected:
         yield line("no node is selected.")
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gviz.events import BackwardStarted
-from gviz.explain.names import iteration_called, label, phase_called
+from gviz.explain.names import iteration_called, label, phase_called, step_kind
+from gviz.plain_text import shown
 from gviz.trace.state import Iteration, Phase
 from gviz.trace.timeline import Timeline
 
@@ -41,4 +42,6 @@ def _told(timeline: Timeline, phase: Phase) -> str:
         words += [f"from {', '.join(label(timeline, node) for node, _ in started.roots[:3])}"]
         words += ["makes a graph of its own (create_graph)"] if started.create_graph else []
         words += ["keeps the graph"] if started.retain_graph and not started.create_graph else []
+    if phase.kind == "optimizer":
+        words += dict.fromkeys(shown(step_kind(timeline, said)) for said in timeline.contexts.steps_in(phase))
     return ", ".join(words)

@@ -29,6 +29,7 @@ _WISHES: tuple[Entry, ...] = (
     ("Break on NaN", "break on nan", "stop where a nan appears"),
     ("Break on accumulation", "break on accumulate", "stop whenever a .grad is added to"),
     ("Break on in-place change", "break on inplace", "stop whenever memory is written"),
+    ("Break on optimizer step", "break on optimizer", "stop whenever an optimizer starts to step"),
     ("Break on free", "break on free", "stop whenever saved tensors are released"),
     ("Edit breakpoints", "info break", "list them"),
     ("Clear all breakpoints", "delete", "take them away"),

@@ -1,0 +1,88 @@
+"""The steps of optimizers, and what they compute themselves.
+
+An optimizer's own operations are those that no line of the program called but the one that called the step: what its
+closure does is the program's, and so is what a user's own optimizer computes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from gviz import events as e
+from gviz.values import Array
+
+Row = tuple[int, int, int, int]
+"""``(said, start, end, stack)``: the first event that tells of a step, the events it lasts from and to (0 while it
+goes on), and where it was called.
+
+A trace that does not tell when a step starts has its end alone; such a step starts after the one before it there.
+"""
+
+
+class OptimizerSteps:
+    """Finds the steps of a log while its events go by."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.stacks: list[int] = []
+        """Where the steps in progress were called, the outermost first."""
+        self._running: list[int] = []  # their places in `rows`
+        self._ends: dict[int, int] = {}  # of the last step that was called in each place
+
+    def happen(self, seq: int, event: e.Event) -> None:
+        """Take notice of the next event."""
+        match event:
+            case e.OptimizerStarted(stack=stack):
+                self._leave(stack, seq - 1)
+                self._running.append(len(self.rows))
+                self.stacks.append(stack)
+                self.rows.append((seq, seq, 0, stack))
+            case e.OptimizerStepped(stack=stack):
+                if not self._leave(stack, seq):
+                    self.rows.append((seq, self._ends.get(stack, 0) + 1, seq, stack))
+                self._ends[stack] = seq
+            case e.Failed() if self.stacks:
+                self._leave(self.stacks[0], seq)
+
+    def forget(self) -> None:
+        """Drop what is known of steps that are over."""
+        self.rows = [self.rows[place] for place in self._running]
+        self._running = list(range(len(self.rows)))
+
+    def computes(self, made: e.NodeCreated) -> bool:
+        """Whether a step in progress has made a new node itself."""
+        return made.stack in self.stacks and _is_own(made)
+
+    def _leave(self, stack: int, end: int) -> bool:
+        """End the step called there, if it is in progress, and those within it, which have raised."""
+        if stack not in self.stacks:
+            return False
+        outer = self.stacks.index(stack)
+        for place in self._running[outer:]:
+            said, start, _, called = self.rows[place]
+            self.rows[place] = (said, start, end, called)
+        del self.stacks[outer:], self._running[outer:]
+        return True
+
+
+def _is_own(made: e.NodeCreated) -> bool:
+    return made.stack != 0 and not made.requires_grad
+
+
+def by_stack(table: Array) -> dict[int, list[Row]]:
+    """The rows of all steps by the place where they were called, in order of time."""
+    found: dict[int, list[Row]] = {}
+    for said, start, end, stack in table.T.tolist():
+        found.setdefault(stack, []).append((said, start, end, stack))
+    return found
+
+
+def step_that_made(steps: Mapping[int, Sequence[Row]], made: e.NodeCreated, born: int) -> int:
+    """The event that first tells of the step that made a node itself, 0 if none did."""
+    called = steps.get(made.stack)
+    if called is None or not _is_own(made):
+        return 0
+    at = bisect_right(called, born, key=lambda row: row[1]) - 1
+    said, _, end, _ = called[at] if at >= 0 else (0, 0, 0, 0)
+    return said if born <= (end or born) else 0

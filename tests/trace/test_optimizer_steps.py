@@ -1,0 +1,132 @@
+"""Which operations are an optimizer's own, and what of a program a step of one begins and ends."""
+
+import contextlib
+
+import pytest
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
+from gviz.trace.log import MemoryLog
+from gviz.trace.phases import Chapters
+from gviz.trace.timeline import Timeline
+
+
+def weight():
+    return torch.tensor([2.0, 3.0], requires_grad=True)
+
+
+def adam():
+    w = weight()
+    optimizer = torch.optim.Adam([w], lr=0.1)
+    for _ in range(3):
+        loss = (w * w).sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def with_closure():
+    w = weight()
+    optimizer = torch.optim.LBFGS([w], lr=0.1, max_iter=2)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (w * torch.tensor([1.0, 2.0]) * w).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        optimizer.step(closure)
+
+
+def two_optimizers():
+    v, w = weight(), weight()
+    first = torch.optim.SGD([v], lr=0.1, momentum=0.9)
+    second = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+    for _ in range(2):
+        (v * w).sum().backward()
+        first.step()
+        second.step()
+
+
+def raises_once():
+    w = weight()
+    optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+
+    def closure():
+        raise ValueError
+
+    (w * w).sum().backward()
+    with contextlib.suppress(ValueError):
+        optimizer.step(closure)
+    for _ in range(2):
+        data = torch.tensor([1.0, 2.0])
+        (data * w).sum().backward()
+        optimizer.step()
+
+
+def recorded(program, *, starts=True):
+    return Timeline(MemoryLog([one for one in events_of(program) if starts or not isinstance(one, OptimizerStarted)]))
+
+
+def kinds(timeline):
+    return [(timeline.iteration_at(phase.start).index, phase.kind) for phase in timeline.phases]
+
+
+def own(timeline):
+    """The nodes that optimizers have made, by the number of the step."""
+    found = {}
+    for node in timeline.nodes:
+        if said := timeline.nodes.step_of(node):
+            found.setdefault(said, []).append(node)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("program", [adam, two_optimizers])
+def test_a_recording_that_says_no_starts_is_understood_as_far_as_its_ends_tell(program):
+    assert own(recorded(program)) == own(recorded(program, starts=False)) != []
+
+
+def test_a_step_has_all_nodes_between_its_start_and_its_end():
+    timeline = recorded(adam)
+    seqs = [[n for n, _ in timeline.select([kind])] for kind in (OptimizerStarted, OptimizerStepped)]
+    made = [[event.node for _, event in timeline.select([NodeCreated], *span)] for span in zip(*seqs, strict=True)]
+    assert own(timeline) == made
+    assert kinds(timeline) == [(i, kind) for i in range(3) for kind in ("forward", "backward", "optimizer")]
+
+
+def test_what_a_closure_does_is_the_programs_and_its_data_begins_nothing():
+    timeline = recorded(with_closure)
+    passes = [phase for phase in timeline.phases if phase.kind == "backward"]
+    assert len(timeline.iterations) == len(passes) == 4
+    for iteration in timeline.iterations[1:]:
+        first = timeline.event(iteration.start)
+        assert first.requires_grad, "an iteration begins with what autograd tracks"
+
+
+def test_the_step_of_a_second_optimizer_is_no_forward():
+    assert kinds(recorded(two_optimizers)) == [
+        (i, kind) for i in range(2) for kind in ("forward", "backward", "optimizer")
+    ]
+
+
+def test_a_step_that_raised_is_over_when_the_next_one_begins_there_or_is_never_said_to_end():
+    timeline = recorded(raises_once)
+    starts = [n for n, _ in timeline.select([OptimizerStarted])]
+    ends = [n for n, _ in timeline.select([OptimizerStepped])]
+    assert (len(starts), len(ends)) == (3, 2)
+    assert timeline.contexts.step_at(starts[1] - 1) == timeline.event(starts[0])  # nothing has said that it is over
+    assert timeline.contexts.step_at(ends[0]) == timeline.event(starts[1])
+    assert kinds(timeline)[-3:] == [(2, "forward"), (2, "backward"), (2, "optimizer")]
+
+
+def test_what_is_over_can_be_forgotten():
+    chapters, whole = Chapters(), Chapters()
+    log = MemoryLog(events_of(with_closure))
+    for seq in range(1, len(log) + 1):
+        chapters.happen(seq, log.event(seq))
+        whole.happen(seq, log.event(seq))
+        chapters.forget()
+        assert chapters.steps.stacks == whole.steps.stacks
+        assert chapters.steps.rows == [row for row in whole.steps.rows if not row[2]]
