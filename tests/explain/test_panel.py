@@ -1,5 +1,7 @@
 """What is said of a node in a panel, whoever draws it."""
 
+import re
+
 import pytest
 from recording import events_of
 from render.logs import LOGS
@@ -80,3 +82,17 @@ def test_a_graph_that_is_built_first_says_that_its_numbers_come():
     timeline = Timeline(MemoryLog(events_of(program)))
     assert texts(facts(timeline, 1, 1)["value"]) == ["value: none yet: the graph is built before its numbers"]
     assert texts(facts(timeline, len(timeline), 1)["value"])[0] == "value: 3  () f32"
+
+
+def test_a_write_names_who_wrote_unless_it_is_the_tensor_itself():
+    def program():
+        w = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+        (w * w).sum().backward()
+        torch.optim.SGD([w], lr=0.5).step()
+        w.data.add_(1.0)
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    said = [facts(timeline, n, 1) for n in range(1, len(timeline) + 1)]
+    written = [text for rows in said for answer in rows.values() for text in texts(answer) if "written in" in text]
+    assert any(re.search(r"written in place by #\d+, version 2", text) for text in written)
+    assert not any("by #1," in text for text in written)

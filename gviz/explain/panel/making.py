@@ -36,7 +36,7 @@ def values(asked: Asked, state: NodeState) -> Iterator[Fact]:
         held = _no_value(asked, nr) if output.value is None else _value(output.value, output.value_seq, asked.full)
         yield Fact(name, tuple(held), nr)
         if output.version > asked.info.created.outputs[nr].version:
-            by = f" by #{output.written_by}" if output.written_by else ""
+            by = f" by #{output.written_by}" if output.written_by not in (0, asked.node) else ""
             text = f"written in place{by}, version {output.version}, "
             yield Fact("", (Part(text, "sum"), event(output.value_seq)), nr, 1)
 
