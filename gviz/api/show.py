@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gviz.api.drawable import drawn
 from gviz.api.moments import moment_of
+from gviz.api.within import active, held
 from gviz.tui import terminal
 from gviz.tui.opening import open_debugger
 
@@ -18,8 +19,13 @@ def show(trace: Drawable, *, at: int | str | None = None) -> None:
     first event.
 
     A tensor of the latest recording opens that where the tensor was made; any other stands for the graph behind it, of
-    which only itself and the leaves have values. Without a terminal it goes line by line.
+    which only itself and the leaves have values. Without a terminal it goes line by line. Under ``gviz run`` the
+    program stops here, with the tensor selected.
     """
+    recording = active()
+    node = recording.node_of(trace) if recording is not None else 0
+    if node and at is None and held("show", node):
+        return
     of = drawn(trace)
     if at is not None:
         start: int | None = moment_of(of.timeline, at)

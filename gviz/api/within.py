@@ -26,11 +26,11 @@ def breakpoint(*_: Any, **__: Any) -> None:
     ``PYTHONBREAKPOINT=gviz.breakpoint`` makes Python's own ``breakpoint()`` mean this. What is still unseen at the
     end of the program is shown there.
     """
-    if _held("breakpoint"):
+    if held("breakpoint"):
         return
-    active = _active()
-    if active is not None:
-        _show(active)
+    going_on = active()
+    if going_on is not None:
+        _show(going_on)
     else:
         _Unseen(Path(sys.argv[0]).name).begin()
 
@@ -44,8 +44,8 @@ class debug:  # it is used as a function: with gviz.debug(): …
     def __enter__(self) -> None:
         self._made: Recording | Within | None = None
         self._own = False
-        if not _held("breakpoint"):
-            self._made = _active()
+        if not held("breakpoint"):
+            self._made = active()
             self._own = self._made is None
             if self._made is None:
                 self._made = frameworks.record().__enter__()
@@ -64,10 +64,10 @@ def post_mortem() -> None:
 
     Under ``gviz run`` the program stops here. Raises GvizError if nothing was recorded.
     """
-    error, active = sys.exception(), _active()
-    if error is not None and active is not None:
-        active.fail(error)
-    if _held("post-mortem"):
+    error, going_on = sys.exception(), active()
+    if error is not None and going_on is not None:
+        going_on.fail(error)
+    if held("post-mortem"):
         return
     if recording.latest is None:
         raise GvizError("nothing was recorded", hint="with gviz.debug(): … records and shows a block")
@@ -95,16 +95,17 @@ class _Unseen:
             notice.say(f"gviz: recorded to {self._made.path}")
 
 
-def _active() -> Recording | None:
+def active() -> Recording | None:
+    """The recording that goes on in this process."""
     latest = recording.latest
     return latest if latest is not None and latest.active else None
 
 
-def _held(why: Why) -> bool:
-    """Whether this process was under a debugger's control, which has held it."""
+def held(why: Why, node: int = 0) -> bool:
+    """Whether this process was under a debugger's control, which has held it, to look at a node."""
     debuggee = sys.modules.get("gviz.live.debuggee")
     current = getattr(debuggee, "current", None)
-    return current is not None and bool(current.stop_here(why))
+    return current is not None and bool(current.stop_here(why, node))
 
 
 def _show(made: Recording | Within) -> None:

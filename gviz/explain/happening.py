@@ -130,7 +130,7 @@ def _program(timeline: Timeline, event: Event) -> str:
         case Warned(category=category, message=message):
             return f"{shown(category)}: {clipped(message, 300)}"
         case Failed(error=error, message=message):
-            return f"the program failed with {shown(error)}: {clipped(message, 300)}"
+            return f"the program failed with {shown(error)}{': ' * bool(message)}{clipped(message, 300)}"
     return type(event).__name__
 
 

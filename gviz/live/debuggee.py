@@ -47,6 +47,7 @@ class Debuggee:
         self._line = Connection(end)
         self._answers: SimpleQueue[Go] = SimpleQueue()
         self._stops = 0
+        self._node = 0
         self._gate: Gate | None = None
         self._recording: Recording | None = None
         self._alone = False
@@ -58,10 +59,11 @@ class Debuggee:
         self._recording = recording
         return self._begin
 
-    def stop_here(self, why: Why) -> bool:
-        """Hold the program where it stands; False if there is no debugger any more."""
+    def stop_here(self, why: Why, node: int = 0) -> bool:
+        """Hold the program where it stands, to look at a node; False if there is no debugger any more."""
         if self._gate is None or self._alone or os.getpid() != self._process:
             return False
+        self._node = node
         self._gate.stop_here(why)
         return True
 
@@ -84,7 +86,8 @@ class Debuggee:
         self._stops += 1
         place = _place() if why not in ("wish", "maybe") else ""
         try:
-            told = self._line.send(Held(why, threading.current_thread().name, place, self._stops))
+            node = self._node if why == "show" else 0
+            told = self._line.send(Held(why, threading.current_thread().name, place, self._stops, node))
             return self._answer() if told else Wish("run")
         except BaseException:
             self._line.send(Released())

@@ -20,7 +20,7 @@ _LENGTH_BYTES = 4
 Mode = Literal["step", "next", "finish", "phase", "to", "backward", "continue", "run"]
 """How far the program runs: `backward` is to the next backward pass, `run` to its end without any stop."""
 
-Why = Literal["wish", "maybe", "pause", "breakpoint", "post-mortem"]
+Why = Literal["wish", "maybe", "pause", "breakpoint", "post-mortem", "show"]
 """Why the program stands still: the wish is fulfilled; the debugger has to look whether it is; it was asked to; its own
 code says so."""
 
@@ -50,13 +50,14 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 class Held(msgspec.Struct, frozen=True, tag=True):
     """The program stands still and its trace is complete up to now; `thread` and `place` say who stands where.
 
-    Stops are numbered from 1.
+    Stops are numbered from 1. `node` is what the program wants to be looked at, 0 for none.
     """
 
     why: Why
     thread: str = ""
     place: str = ""
     number: int = 0
+    node: int = 0
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):

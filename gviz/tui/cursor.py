@@ -23,7 +23,7 @@ Move = Callable[[Timeline, int], int]
 HISTORY = 1000
 SEARCHED = 100
 """Events without a node that are passed over to find one to look at."""
-HELD = ("breakpoint", "paused", "post_mortem", "the program is")
+HELD = ("breakpoint", "paused", "post_mortem", "show()", "the program is")
 """How reasons begin that are worth more than what the event is: a stop that was asked for, a program that is held."""
 LIVE_END = "live end"
 FIRST_BAD = "first nan or inf"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from gviz.errors import GvizError
-from gviz.live.protocol import Held, Mode, Released, Wish
+from gviz.live.protocol import Held, Mode, Released, Why, Wish
 from gviz.live.session import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.plain_text import clipped
 from gviz.trace.stops import Hits
@@ -39,6 +39,14 @@ class Started:
     program: ControlledProgram
     timeline: Timeline
 
+
+_ASKED_FOR: dict[Why, str] = {
+    "pause": "paused",
+    "breakpoint": "breakpoint()",
+    "post-mortem": "post_mortem()",
+    "show": "show()",
+}
+"""Why the program stands still, where no wish of the debugger was fulfilled, as it is said."""
 
 Launch = Callable[[Callable[[Report], None], tuple[int, int]], Started]
 """Starts the program in a terminal of a size; what it reports goes to the function."""
@@ -206,13 +214,11 @@ class Live:
     def _held(self, held: Held) -> Arrival | None:
         errand, end = self._errand, len(self.timeline)
         by = f" in thread {clipped(held.thread, 20)}" if held.thread not in ("", "MainThread") else ""
-        match held.why:
-            case "pause":
-                return self._stop(end, f"paused{_at(held.place)}{by}")
-            case "breakpoint":
-                return self._stop(end, f"breakpoint(){_at(held.place)}{by}")
-            case "post-mortem":
-                return self._stop(end, f"post_mortem(){_at(held.place)}{by}")
+        if held.why in _ASKED_FOR:
+            stop = self._stop(end, f"{_ASKED_FOR[held.why]}{_at(held.place)}{by}")
+            if held.node in self.timeline.nodes:
+                self.cursor.select(held.node)
+            return stop
         if errand.wish.mode == "continue":
             met = self._met()
             if met is None:

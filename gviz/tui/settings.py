@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from gviz.errors import GvizError, did_you_mean
@@ -11,11 +11,19 @@ from gviz.plain_text import clipped
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting: its values, the first of which it has at the start (none: any word), and what it does."""
+    """A setting: its values, the first of which it has at the start, or `full` that knows them; and what it does."""
 
     name: str
     values: tuple[str, ...]
     help: str
+    full: Callable[[str], str] = str
+    """A value by its full name; GvizError for one there is not."""
+
+
+def _theme(name: str) -> str:
+    from gviz.tui.themes import SHORT, TEXTUAL, named  # Textual is only needed here
+
+    return named(name, (*SHORT.values(), *TEXTUAL))
 
 
 SETTINGS = (
@@ -23,7 +31,8 @@ SETTINGS = (
     Setting("keymap", ("default", "vscode", "jetbrains"), "which keys do what"),
     Setting("motion", ("on", "off"), "scroll smoothly, and blink the cursor of the prompt"),
     Setting("speed", ("1x", "2x", "4x", "8x"), "how fast play steps"),
-    Setting("theme", (), "the colours: gviz-dark, gviz-light, gviz-contrast, gviz-ansi, gviz-cs231n, gviz-mono"),
+    Setting("theme", (), "the colours: gviz-dark, gviz-light, gviz-contrast, gviz-ansi, gviz-cs231n, gviz-mono",
+            _theme),
 )  # fmt: skip
 
 
@@ -40,8 +49,8 @@ class Settings:
         if not value or (setting.values and value not in setting.values):
             what = f"{setting.name} cannot be {clipped(value, 20)}" if value else f"{setting.name} needs a value"
             raise GvizError(what, hint=", ".join(setting.values) or setting.help, exit_code=2)
-        self.values[setting.name] = value
-        return setting.name, value
+        self.values[setting.name] = setting.full(value)
+        return setting.name, self.values[setting.name]
 
     def told(self, text: str) -> Iterator[str]:
         """One setting, or all."""

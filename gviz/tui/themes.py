@@ -83,6 +83,9 @@ THEMES = (
 SHORT = {name.removeprefix("gviz-"): name for name in (theme.name for theme in THEMES)}
 """``light`` for ``gviz-light``."""
 
+TEXTUAL = tuple(BUILTIN_THEMES)
+"""The themes that Textual brings."""
+
 
 def named(name: str, known: Iterable[str]) -> str:
     """The theme of a name, also without its ``gviz-``; GvizError for one there is not."""

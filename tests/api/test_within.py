@@ -45,6 +45,16 @@ def test_under_gviz_run_they_hold_the_program_where_they_stand(tmp_path):
         assert f"{place} in <module>" in out
 
 
+def test_under_gviz_run_show_holds_the_program_with_the_tensor_selected(tmp_path):
+    program = PROGRAM.splitlines()
+    (tmp_path / "program.py").write_text("\n".join([*program[:3], "z = y * x", "gviz.show(y)", "print('over')"]))
+    code, out, _ = gviz("run", "program.py", cwd=tmp_path, stdin="c\nnode\n", env=environment(tmp_path))
+    assert code == 0
+    assert (
+        out.index("#3 z = Mul") < out.index("show() at program.py:5") < out.index("y = Mul  #2") < out.index("| over")
+    )
+
+
 def test_by_itself_the_program_records_from_there_and_shows_it(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(

@@ -177,6 +177,14 @@ def test_before_its_first_node_a_program_is_starting(tmp_path, monkeypatch):
     debugged(scenario, tmp_path)
 
 
+def test_a_program_that_cannot_be_read_is_no_program_that_starts(tmp_path):
+    async def scenario(running):
+        await running.until(lambda: not running.live.alive)
+        await running.until(lambda: running.screen.query_one(GraphCanvas).said == " no nodes were recorded")
+
+    debugged(scenario, tmp_path, text="x = = 3")
+
+
 def test_a_program_that_runs_from_its_start_shows_what_it_made_first(tmp_path):
     async def scenario(running):
         await running.until(lambda: running.screen.length)

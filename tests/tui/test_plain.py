@@ -112,3 +112,10 @@ def test_find_prefers_the_exact_name():
 def test_a_question_does_not_end_with_two_marks():
     said = transcript(demo(), "lst")
     assert "did you mean list?\n" in said
+
+
+def test_a_theme_that_does_not_exist_is_refused_line_by_line_too():
+    said = transcript(demo(), "set theme zzz", "show theme", "set theme light", "show theme")
+    assert "there is no theme zzz" in said
+    assert "theme is as it began" in said
+    assert said.count("theme is gviz-light") == 2

@@ -46,7 +46,10 @@ def save(session: Session, path: str) -> Said:
         target.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise GvizError(f"cannot write {shown(str(target))}", why=error.strerror or str(error)) from error
-    return Said((f"saved {len(lines) - 1} lines in {shown(str(target))}; load {shown(str(target))} reads them.",))
+    count = len(lines) - 1
+    return Said(
+        (f"saved {count} line{'s' * (count != 1)} in {shown(str(target))}; load {shown(str(target))} reads them.",)
+    )
 
 
 def load(session: Session, path: str) -> Script | Asked:

@@ -188,10 +188,11 @@ class GraphCanvas(Painted, can_focus=True):
             return
         shown = self._drawings.shown(self.moment.n, self.selected or self.moment.actor)
         drawing = self._drawings.get(shown)
+        self.said = "" if drawing.shape.places else self._nothing()
         if drawing is not self.drawing:
             held = kept_in_view(self.drawing, drawing, self.view)
             before = self.scroll_offset - Offset(self.margin, 0)
-            self.drawing, self.said = drawing, "" if drawing.shape.places else self._nothing()
+            self.drawing = drawing
             self._entitle(self._drawings.title(shown))
             size = self._extent(drawing)
             if size != self.virtual_size:
