@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
-from gviz.trace.recording.record import write
+from gviz.trace.recording.written import write
 from gviz.trace.timeline import Timeline
 from gviz.whatif.decisions import Decision
 

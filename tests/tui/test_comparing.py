@@ -7,7 +7,7 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.trace.log import MemoryLog
-from gviz.trace.recording.record import write
+from gviz.trace.recording.written import write
 from gviz.trace.timeline import Timeline
 
 

@@ -10,7 +10,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
@@ -28,7 +27,7 @@ from gviz.trace.file.failing_node import failing_node
 from gviz.trace.file.request import Request
 from gviz.trace.file.ring import Ring
 from gviz.trace.file.shortening import shorten
-from gviz.trace.nonfinite import any_nonfinite, first_nonfinite, first_place
+from gviz.trace.nonfinite import any_nonfinite, first_place
 from gviz.values import Value
 
 FLUSH_SECONDS = 0.05
@@ -252,35 +251,17 @@ class TraceWriter:
             self._first_bad = self._count - len(events) + place
 
     def _finish(self) -> None:
-        from gviz.trace.file.reader import open_trace
-        from gviz.trace.index.columns import Index
+        from gviz.trace.file.finishing import finish, fold  # it reads the file, which a program that runs does not
 
         if not self._lock.is_at(self.path):
-            self._fold()  # what is open still gets everything, whatever it is called now
+            fold(self._connection)  # what is open still gets everything, whatever it is called now
             raise GvizError("it was moved or deleted while it was written")
-        if self._ring is not None:
-            with self._connection as connection:
-                connection.execute("BEGIN")
-                self._trim(self._count, exactly=True)
-        with open_trace(self.path) as log:
-            index = Index()
-            index.extend(log)
-            cut = self._ring is not None and self._ring.cut > 0
-            index.first_bad = first_nonfinite(log, 1, len(log) + 1) if cut else self._first_bad
-        columns = [(name, array.dtype.str, array.tobytes()) for name, array in index.arrays()]
         with self._connection as connection:
             connection.execute("BEGIN")
-            connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
             self._write_told()
-            connection.execute("INSERT INTO meta VALUES ('finished', ?)", (file_format.utc_now(),))
-        self._fold()
-
-    def _fold(self) -> None:
-        """Bring the write-ahead log into the file, and leave that alone."""
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.
-        with suppress(sqlite3.OperationalError):
-            self._connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+            self._trim(self._count, exactly=True)
+        cut = self._ring is not None and self._ring.cut > 0
+        finish(self._connection, self.path, None if cut else self._first_bad)
 
     def _give_up(self, trouble: Exception) -> None:
         if not self.dead:

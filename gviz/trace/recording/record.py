@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
-import platform
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -21,16 +19,15 @@ from gviz.errors import GvizError
 from gviz.events import Failed, Marked
 from gviz.trace.file import format as file_format
 from gviz.trace.file import shortening
+from gviz.trace.file.about import about
 from gviz.trace.file.ending import Ending
 from gviz.trace.file.places import make_way, new_trace, refuse_other_file
 from gviz.trace.file.writer import TraceWriter
-from gviz.trace.log import MemoryLog
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.kept import EVERYTHING, Kept
 from gviz.trace.recording.program_text import read_source
 from gviz.trace.recording.raised import message, printed, raised_at
 from gviz.trace.recording.window import begin_at, end_at
-from gviz.version import __version__
 
 OWN = "gviz.engine"
 """What a trace names as its framework unless told otherwise."""
@@ -73,7 +70,7 @@ class Recording(Displayed):
             make_way(self.path)
         kept, limit = self._kept, emit.limit_of(self._kept.keep, self._kept.limit)
         writer = self._writer = TraceWriter(
-            self.path, about=_about(self.framework), on_trouble=self._detached, bounds=kept.bounds, limit=limit,
+            self.path, about=about(self.framework), on_trouble=self._detached, bounds=kept.bounds, limit=limit,
             ending=Ending(kept.until, self._ended) if kept.until else None,
         )  # fmt: skip
         self.channel = Channel(
@@ -281,17 +278,6 @@ def recording_to(path: Path, kept: Kept, *, force: bool, framework: str = OWN) -
     return Recording(path, kept, framework, replaces=force)
 
 
-def write(log: MemoryLog, path: Path, framework: str = OWN) -> None:
-    """Write a log that is in memory to a new trace; GvizError if it cannot be written whole."""
-    troubles: list[str] = []
-    writer = TraceWriter(path, about=_about(framework), on_trouble=troubles.append)
-    for event in log.everything():
-        writer.say(event)
-    writer.close()
-    if troubles:
-        raise GvizError(f"cannot write {path}", why=troubles[0])
-
-
 def mark(name: str) -> None:
     """Name this moment of the recording in progress; does nothing if there is none. GvizError for what is no text."""
     arguments.text("name", name)
@@ -300,14 +286,3 @@ def mark(name: str) -> None:
     if channel is not None:
         channel.say(Marked(name))
     end_at(name)
-
-
-def _about(framework: str) -> dict[str, str]:
-    return {
-        "gviz": __version__,
-        "framework": framework,
-        "python": platform.python_version(),
-        "argv": json.dumps(sys.argv),
-        "process": str(os.getpid()),
-        "started": file_format.utc_now(),
-    }

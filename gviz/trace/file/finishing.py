@@ -1,0 +1,37 @@
+"""The end of a trace that is closed: what is looked up in it later is made now, and one file is left."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+from gviz.trace.file.format import utc_now
+from gviz.trace.file.reader import open_trace
+from gviz.trace.index.columns import Index
+from gviz.trace.nonfinite import first_nonfinite
+
+
+def finish(connection: sqlite3.Connection, path: Path, first_bad: int | None) -> None:
+    """Keep the index of a whole trace in it, and say that it is finished.
+
+    `first_bad` is the first event with a nan or infinity, 0 if there is none, None if it is not known.
+    """
+    with open_trace(path) as log:
+        index = Index()
+        index.extend(log)
+        index.first_bad = first_nonfinite(log, 1, len(log) + 1) if first_bad is None else first_bad
+    columns = [(name, array.dtype.str, array.tobytes()) for name, array in index.arrays()]
+    with connection:
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
+        connection.execute("INSERT INTO meta VALUES ('finished', ?)", (utc_now(),))
+    fold(connection)
+
+
+def fold(connection: sqlite3.Connection) -> None:
+    """Bring the write-ahead log into the file, and leave that alone."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
