@@ -2,7 +2,8 @@
 
 The engine runs each recorded operation on the tensors of the branch and speaks to a log of the branch's own. Random
 numbers are inputs of the operations that use them, so the branch has the recording's. What the program did besides (an
-assignment to ``.data``, a hook) is known by its effect only; where that effect depends on the change the branch stops.
+assignment to ``.data``, a hook) is known by its effect only (`effects`); where that depends on the change the branch
+stops.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from gviz.plain_text import clipped
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
-from gviz.whatif import operations
+from gviz.whatif import effects, operations
 from gviz.whatif.branch import Branch, Stopped, beyond
 from gviz.whatif.change import Change, by_node
 from gviz.whatif.decisions import Decisions
-from gviz.whatif.older import LET_GO, Older
+from gviz.whatif.older import Older
 from gviz.whatif.passes import Passes
 from gviz.whatif.retelling import Retelling
 
@@ -47,7 +48,7 @@ def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]
 
 
 class Rerun:
-    """A run in progress: the tensors so far, by the recording's nodes."""
+    """A run in progress: the tensors so far, by the recording's nodes, and the nodes that have `changed` with them."""
 
     def __init__(self, timeline: Timeline, changes: Sequence[Change]) -> None:
         self.timeline = timeline
@@ -56,7 +57,7 @@ class Rerun:
         self._values = by_node(change for change in changes if not change.of_gradient)
         self._gradients = by_node(change for change in changes if change.of_gradient)
         self.tensors: dict[int, list[Tensor | None]] = {}
-        self._changed: set[int] = set()
+        self.changed: set[int] = set()
         self._met: set[int] = set()
         self._made_so: set[int] = set()
         self._cut: set[int] = set()
@@ -77,14 +78,13 @@ class Rerun:
                     self._enter(event)
             case e.BackwardStarted():
                 self._passes.run(n, event)
-            case e.GradSet(node=node, output_nr=nr, how=how, value=value, stack=stack):
-                with self.told.at(stack):
-                    self._set_grad(node, self.output(node, nr, n), how, value)
-            case e.RequiresGradSet(node=node, requires_grad=flag):
-                if (tensor := self.output(node, 0, n)) is not None:
-                    tensor.requires_grad_(flag) if tensor.grad_fn is None else tensor.detach_()
-            case e.StorageWritten(node=node, value=value):
-                self._written(node, value)
+            case e.GradSet():
+                with self.told.at(event.stack):
+                    effects.set_grad(self, n, event)
+            case e.RequiresGradSet():
+                effects.switch_grad(self, n, event)
+            case e.StorageWritten():
+                effects.replace_memory(self, event)
             case (
                 e.ScopeEntered() | e.ScopeLeft() | e.Named() | e.Marked() | e.OptimizerStarted() | e.OptimizerStepped()
             ):
@@ -111,12 +111,12 @@ class Rerun:
     def lose(self, node: int) -> None:
         """A ``.grad`` is not known, as what was to arrive there is not."""
         self.stop(node, "it is a gradient that is not known")
-        self._changed.add(node)
+        self.changed.add(node)
         self.tensors[node] = [None]
 
     def depends_on_change(self, nodes: Iterable[int]) -> bool:
         """Whether any of these nodes has another value than in the recording, or may have."""
-        return not self._changed.isdisjoint(nodes)
+        return not self.changed.isdisjoint(nodes)
 
     def refuse_unused(self, used: Container[int]) -> None:
         """Raise `GvizError` if a number was to be changed and was not, although the branch never stopped before it.
@@ -161,7 +161,7 @@ class Rerun:
         """Note whether what a pass of the branch made for a node is another than the recorded value."""
         recorded = self._recorded(value)
         if recorded is None or not np.array_equal(recorded, tensor._array, equal_nan=True):
-            self._changed.add(node)
+            self.changed.add(node)
 
     def _made_by_pass(self, node: int) -> Tensor | None:
         """What a pass of the branch made, if it is its result or a ``.grad``; nothing else of it can be used."""
@@ -170,7 +170,7 @@ class Rerun:
             if tensor._seen is not None and tensor._seen.node == self.told.numbers[node]:
                 return tensor
         self.stop(node, "a pass made it, and it cannot be followed")
-        self._changed.add(node)
+        self.changed.add(node)
         return None
 
     def forget(self, storage: int) -> None:
@@ -179,20 +179,21 @@ class Rerun:
             for nr, made in enumerate(self.timeline.info(node).created.outputs[: len(outputs)]):
                 if made.storage == storage:
                     outputs[nr] = None
-                    self._changed.add(node)
+                    self.changed.add(node)
                     self.told.numbers.pop(node, None)
 
     def made(self, node: int, value: Value | None, kind: str, requires_grad: bool) -> Tensor | None:
+        """A leaf or constant of the recorded value, changed where that is asked for; None if it was not stored."""
         array = self._recorded(value)
         change = self._values.get(node)
         if array is None:
             self.stop(node, NOT_STORED)
-            self._changed.add(node)
+            self.changed.add(node)
             return None
         if change is not None:
             recorded, array = array, change.applied(array)
             self.decisions.note(node, recorded, array)
-            self._changed.add(node)
+            self.changed.add(node)
             self._made_so.add(node)
         tensor = new_tensor(np.array(array))
         if kind == "parameter":
@@ -209,13 +210,13 @@ class Rerun:
         if view is not None:
             inputs[0] = self.output(view, 0, n)
         if node in self._values or self.depends_on_change([source for source, _ in created.inputs]):
-            self._changed.add(node)
+            self.changed.add(node)
         self.tensors[node] = [None] * len(created.outputs)
         given = [tensor for tensor in inputs if tensor is not None]
         moved = self.decisions.source(created.attrs)
         if moved:
             self.stop(node, f"its index may have been taken out of #{moved}, which is another number now")
-            self._changed.add(node)
+            self.changed.add(node)
         if moved or len(given) < len(inputs):
             if is_in_place(seen) and created.inputs[0][0]:
                 source, nr = created.inputs[0]
@@ -261,7 +262,7 @@ class Rerun:
 
     def _stand_in(self, created: e.NodeCreated, why: str) -> None:
         """Take a node's recorded values for an operation that cannot be run, unless they depend on the change."""
-        if created.node in self._changed:
+        if created.node in self.changed:
             self.stop(created.node, why)
             return
         self.stop(created.node, why, of_gradient=True)
@@ -279,33 +280,13 @@ class Rerun:
             self._met.add(node)
             return new_tensor(change.applied(grad._array))
 
-        self._changed.add(node)
+        self.changed.add(node)
         tensor.register_hook(arrived)
 
-    def _set_grad(self, node: int, tensor: Tensor | None, how: str, value: Value | None) -> None:
-        """Set ``.grad``; what wrote into its memory is an operation of its own."""
-        if tensor is None or how not in LET_GO:
-            return
-        known = value is None or not self._changed
-        tensor.grad = self.grad(value) if known else None
-        if not known:
-            self.stop(node, "the program assigned to its .grad, and what is not known", itself=True)
-
     def grad(self, value: Value | None) -> Tensor | None:
+        """A recorded ``.grad`` as a tensor; None if there was none, or it was not stored."""
         array = self._recorded(value)
         return None if array is None else new_tensor(np.array(array))
 
     def _recorded(self, value: Value | None) -> Array | None:
         return None if value is None else self.timeline.array(value)
-
-    def _written(self, node: int, value: Value) -> None:
-        """Memory was replaced without an operation: ``x.data = ...``."""
-        if is_in_place(self.timeline.info(node).op):
-            return  # the operation wrote it, and has been run
-        self.stop(node, "the program assigned to its .data; the recorded value is taken")
-        tensor = self.tensors.get(node, [None])[0]
-        array = self.timeline.array(value)
-        if tensor is None or array is None or array.size != tensor._array.size:
-            return
-        if not np.array_equal(tensor._array.reshape(-1), array, equal_nan=True) and node not in self._changed:
-            tensor._array[...] = array.reshape(tensor._array.shape)
