@@ -19,9 +19,10 @@ from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.engine.op import REQUIRED, Op
 from gviz.engine.out import WITH_OUT, taking_out
-from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
+from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.engine.wanting import wanting_tensors
+from gviz.engine.wrapped_number import WrappedNumber
 from gviz.values import Array
 
 F = TypeVar("F", bound=Callable[..., Any])

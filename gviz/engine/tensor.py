@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from gviz import emit
 from gviz.display import Displayed
 from gviz.emit import Seen
-from gviz.engine import announce, messages, modes, watching
+from gviz.engine import announce, assigned_grad, messages, modes, watching
 from gviz.engine.conversions import Conversions
 from gviz.engine.hooks import Hook, HookHandle, Registered
 from gviz.engine.memory import Storage
@@ -121,9 +121,7 @@ class Tensor(Conversions, Displayed):
             raise RuntimeError("requires_grad must be a bool")
         if self.grad_fn is not None:
             raise RuntimeError(messages.FLAG_ON_NON_LEAF + ("" if value else messages.FLAG_OFF_HINT))
-        if value and self._array.dtype.kind != "f":
-            raise RuntimeError(messages.DTYPE_CANNOT_REQUIRE)
-        self._set_requires_grad(value)
+        self._set_requires_grad(value, messages.DTYPE_CANNOT_REQUIRE)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set ``requires_grad`` of a leaf in place. RuntimeError for a non-leaf or a dtype without gradients."""
@@ -132,13 +130,13 @@ class Tensor(Conversions, Displayed):
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
         if self.grad_fn is not None and not requires_grad:
             raise RuntimeError(messages.FLAG_ON_NON_LEAF + messages.FLAG_OFF_HINT)
-        if requires_grad and self._array.dtype.kind != "f":
-            raise RuntimeError(messages.METHOD_CANNOT_REQUIRE)
         if self.grad_fn is None:
-            self._set_requires_grad(requires_grad)
+            self._set_requires_grad(requires_grad, messages.METHOD_CANNOT_REQUIRE)
         return self
 
-    def _set_requires_grad(self, value: bool) -> None:
+    def _set_requires_grad(self, value: bool, not_of_this_dtype: str) -> None:
+        if value and self._array.dtype.kind != "f":
+            raise RuntimeError(not_of_this_dtype)
         if value and self.is_inference() and not thread.inference:
             raise RuntimeError(messages.INFERENCE_FLAG)
         changed = self._requires_grad is not value
@@ -157,7 +155,9 @@ class Tensor(Conversions, Displayed):
     def grad(self, value: Tensor | None) -> None:
         channel = emit.channel
         if value is not None:
-            self._check_grad(value)
+            if not isinstance(value, Tensor):
+                raise TypeError(messages.GRAD_TYPE.format(name=type(value).__name__))
+            assigned_grad.refuse_unfit(self, value)
             if channel is not None:
                 announce.seen(channel, value)  # while it is known whose ``.grad`` it was before
         self._set_grad(value)
@@ -174,18 +174,6 @@ class Tensor(Conversions, Displayed):
             value._grad_of = weakref.ref(self)
             if value._seen is not None:
                 value._storage.add_owner(value._grad_of)
-
-    def _check_grad(self, value: object) -> None:
-        if not isinstance(value, Tensor):
-            raise TypeError(messages.GRAD_TYPE.format(name=type(value).__name__))
-        if value is self:
-            raise RuntimeError(messages.GRAD_SELF)
-        if value._array.dtype != self._array.dtype:
-            kind, own = value.dtype.tensor_type, self.dtype.tensor_type
-            grad = messages.CPP_TYPES.get(kind, kind.lower())
-            raise RuntimeError(messages.GRAD_DTYPE.format(grad=grad, own=own))
-        if value._array.shape != self._array.shape:
-            raise RuntimeError(messages.GRAD_SIZE.format(grad=list(value.shape), own=list(self.shape)))
 
     def retain_grad(self) -> None:
         """Keep the gradient of a non-leaf in ``.grad`` too. RuntimeError if it does not require grad."""
@@ -307,10 +295,3 @@ def _restored(array: Array, requires_grad: bool, cls: type[Tensor] | None) -> Te
     restored._requires_grad = requires_grad
     restored._counter[0] = 1  # PyTorch makes it empty and then gives it its memory
     return restored
-
-
-class WrappedNumber(Tensor):
-    """A Python number as an operand: a 0-dimensional constant, drawn smaller than a tensor somebody made."""
-
-    __slots__ = ()
-    _is_number = True

@@ -18,7 +18,8 @@ from gviz.engine import announce
 from gviz.engine.identify import VIEW, is_in_place, recorded_operation
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.op import Op
-from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.wrapped_number import WrappedNumber
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.state import Iteration

@@ -21,7 +21,8 @@ from gviz.engine.jit.structure import mapped
 from gviz.engine.jit.traced import TracedFunction, TracedModule
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter
-from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.wrapped_number import WrappedNumber
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 

@@ -1,0 +1,21 @@
+"""What may be put in a tensor's ``.grad``, in PyTorch's words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gviz.engine import messages
+
+if TYPE_CHECKING:
+    from gviz.engine.tensor import Tensor
+
+
+def refuse_unfit(of: Tensor, grad: Tensor) -> None:
+    """Raise RuntimeError for a gradient that is the tensor itself, or of another dtype or shape."""
+    if grad is of:
+        raise RuntimeError(messages.GRAD_SELF)
+    if grad._array.dtype != of._array.dtype:
+        kind, own = grad.dtype.tensor_type, of.dtype.tensor_type
+        raise RuntimeError(messages.GRAD_DTYPE.format(grad=messages.CPP_TYPES.get(kind, kind.lower()), own=own))
+    if grad._array.shape != of._array.shape:
+        raise RuntimeError(messages.GRAD_SIZE.format(grad=list(grad.shape), own=list(of.shape)))
