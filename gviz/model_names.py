@@ -27,6 +27,9 @@ class _Root:
 _roots: weakref.WeakKeyDictionary[Channel, dict[str, _Root]] = weakref.WeakKeyDictionary()
 """Of each recording the model that said a path last, by the path."""
 
+_of_nodes: weakref.WeakKeyDictionary[Channel, dict[int, _Root]] = weakref.WeakKeyDictionary()
+"""Of each recording the model by which a parameter's node is called."""
+
 _paths: weakref.WeakKeyDictionary[Channel, weakref.WeakKeyDictionary[object, str]] = weakref.WeakKeyDictionary()
 """Of each recording the paths of the modules within the models that were called."""
 
@@ -45,8 +48,13 @@ def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterab
 
 def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> None:
     """Say what a model's parameters are called: pairs of path and node."""
-    known = _roots.setdefault(channel, {})
+    known, of_node = _roots.setdefault(channel, {}), _of_nodes.setdefault(channel, {})
     root = _Root(weakref.ref(module), dict(named))
+    for path, node in named:
+        before = of_node.get(node)
+        if before is not None:
+            before.nodes = {path: other for path, other in before.nodes.items() if other != node}
+        of_node[node] = root
     others = {id(other): other for path, _ in named if (other := known.get(path)) is not None}
     for other in others.values():
         its_module = other.module()
@@ -59,6 +67,13 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
             _say(channel, other)
     _say(channel, root)
     known.update(dict.fromkeys(root.nodes, root))
+
+
+def is_held(channel: Channel, node: int) -> bool:
+    """Whether a variable holds the model by which a parameter's node is called."""
+    root = _of_nodes.get(channel, {}).get(node)
+    module = root.module() if root is not None else None
+    return root is not None and bool(root.holder or (module is not None and site.holder(module)))
 
 
 def _say(channel: Channel, root: _Root) -> None:

@@ -97,3 +97,31 @@ def test_a_part_of_a_model_has_its_path_when_it_is_called_alone(framework, tmp_p
     paths = [event.name for _, event in timeline.select((ScopeEntered,))]
     within = ["Model.encoder", "Model.decoder", "Model.decoder.0"]
     assert paths == ["Model", *within, *within]
+
+
+ORIGINALS = """
+from torch.nn.utils.parametrizations import spectral_norm
+def judge():
+    return nn.Sequential(spectral_norm(nn.Linear(2, 2)), nn.Tanh(), spectral_norm(nn.Linear(2, 1)))
+model = judge()
+model(x)
+"""
+COMBINED = """
+generator = nn.Sequential(nn.Linear(2, 2, bias=False))
+judge = nn.Sequential(nn.Linear(2, 1, bias=False))
+judge(generator(x))
+both = nn.Sequential(generator, judge)
+both(x), both(x)
+"""
+
+
+@pytest.mark.torch
+def test_what_was_called_before_its_model_has_its_path_in_it(tmp_path):
+    """PyTorch calls a parametrization when it is registered: no variable holds it."""
+    ends = "bias", "parametrizations.weight.original"
+    assert sorted(names(ORIGINALS, "torch", tmp_path / "t.gviz")) == [f"{n}.{end}" for n in (0, 2) for end in ends]
+
+
+@pytest.mark.torch
+def test_models_that_variables_hold_keep_their_names_in_a_larger_one(tmp_path):
+    assert names(COMBINED, "torch", tmp_path / "t.gviz") == ["generator.0.weight", "judge.0.weight"]

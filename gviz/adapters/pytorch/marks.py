@@ -27,7 +27,7 @@ KEY = "gviz"
 
 class Mark(Seen):
     """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does; `told` is
-    the ``.grad`` that was told last.
+    the ``.grad`` that was told last, `named` its path in a model.
     """
 
     __slots__ = ("kept", "named", "retained", "told", "uses")
@@ -35,7 +35,7 @@ class Mark(Seen):
     def __init__(self, node: int) -> None:
         super().__init__(node)
         self.uses = 0
-        self.named = False
+        self.named = ""
         self.told: Value | None = None
         self.kept: Sequence[Seen] = ()
         self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None

@@ -55,15 +55,20 @@ def leave(session: Session, module: torch.nn.Module) -> None:
 def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> None:
     """Say each parameter's path in the model, of which `root` is the module at `path`, once per recording.
 
+    One that a part of the model has named, which no variable holds, is called by its path in the model from now on.
     A lazy one has no shape before the first call, and its name from the next call on.
     """
     with without_overrides():
         fresh = []
         for name, parameter in root.named_parameters(prefix=path):
-            if is_lazy(parameter) or (mark := mark_of(session, parameter)).named:
+            if is_lazy(parameter):
                 continue
-            mark.named = True
-            fresh.append((name, mark.node))
+            mark = mark_of(session, parameter)
+            if mark.named and not name.endswith(f".{mark.named}"):
+                continue
+            if not mark.named or not model_names.is_held(session.channel, mark.node):  # it was called before its model
+                fresh.append((name, mark.node))
+            mark.named = name
         if fresh:
             model_names.name(session.channel, root, fresh)
 
@@ -95,8 +100,8 @@ def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
     for name, buffer in module._buffers.items():
         mark = None if buffer is None else session.marks.of_tensor(buffer)
         if mark is not None and not mark.named:
-            mark.named = True
-            session.channel.say(Named(mark.node, f"{path}.{name}" if path else name))
+            mark.named = f"{path}.{name}" if path else name
+            session.channel.say(Named(mark.node, mark.named))
 
 
 def stepped(session: Session, optimizer: Any) -> None:
