@@ -91,12 +91,13 @@ def test_a_write_names_who_wrote_unless_it_is_the_tensor_itself():
         w = torch.tensor([1.0, 2.0], requires_grad=True)
         w.data.add_(1.0)
 
-    log = events_of(program)
+    log = list(events_of(program))
     own = [msgspec.structs.replace(event, node=1) if isinstance(event, StorageWritten) else event for event in log]
     said = []
     for events in (log, own):
-        rows = facts(Timeline(MemoryLog(events)), len(events), 1).values()
-        said += [text for answer in rows for text in texts(answer) if "written in place" in text]
+        timeline = Timeline(MemoryLog(events))
+        for answer in facts(timeline, len(timeline), 1).values():
+            said += [text for text in texts(answer) if "written in place" in text]
     named, unnamed = said
     assert re.fullmatch(r": written in place by #\d+, version 1, event \d+", named)
     assert unnamed.startswith(": written in place, version 1, event ")
