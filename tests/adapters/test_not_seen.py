@@ -33,6 +33,10 @@ def compiled():
     return torch.compile(lambda x: x * 2, backend="eager")(leaf())
 
 
+def loaded():
+    return list(torch.utils.data.DataLoader(torch.ones(4, 2), num_workers=1))
+
+
 @pytest.mark.parametrize(
     ("program", "words"),
     [
@@ -40,6 +44,7 @@ def compiled():
         (transformed, "within a torch.func transform"),
         (batched, "or a batch of gradients"),
         (compiled, "a compiled region is one node"),
+        (loaded, "what processes do that the program starts"),
         (lambda: torch.nn.BatchNorm1d(3)(leaf()), "running_mean and running_var"),
     ],
 )

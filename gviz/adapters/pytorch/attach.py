@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial, wraps
+from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any
 
@@ -109,6 +110,19 @@ def _put_in_threads(session: Session, leaving: ExitStack) -> None:
             begin(thread)
 
     replace(threading.Thread, "_bootstrap_inner", listening, leaving)
+
+
+def _put_in_processes(session: Session, leaving: ExitStack) -> None:
+    """Another process has no part in the recording; what it writes to memory that is shared is not heard."""
+    start = BaseProcess.start
+
+    @wraps(start)
+    def listened(process: BaseProcess) -> None:
+        if session.is_heard:
+            session.not_seen("processes")
+        start(process)
+
+    replace(BaseProcess, "start", listened, leaving)
 
 
 def _put_in_engine(session: Session, leaving: ExitStack) -> None:
@@ -262,10 +276,12 @@ _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "names of parameters": _put_in_names,
     "optimizer steps": _put_in_optimizers,
     "what other threads compute": _put_in_threads,
+    "that processes are started": _put_in_processes,
     "operations": _put_in_mode,
 }
 _OF_ALL = set(_PARTS) - {"names of parameters"}
 _OF_BACKWARD = {
     "backward passes", "where parameters are made", "optimizer steps", "names of parameters", "swaps of tensors",
+    "that processes are started",
 }  # fmt: skip
 """What is put in where only backward passes are recorded: nothing that is asked at every operation or module call."""

@@ -28,11 +28,12 @@ def _is_traced_by_mode() -> bool:
 
 
 _NOT_SEEN = {
-    "composite": "values within a call (nn.RNNCell, matmul) or rule of several operations; their shapes are recorded",
+    "composite": "values within a call or rule of several operations (cross_entropy, attention …): shapes are recorded",
     "transform": "tensors within a torch.func transform, or a batch of gradients, have no numbers of their own",
     "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
     "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
     "old memory": "x.data = v, while others use the memory of x: what they showed before shows v, until used again",
+    "processes": "what processes do that the program starts, DataLoader workers among them: their results are seen",
     "running statistics": "batch norm in training mode changes running_mean and running_var: that is not recorded",
 }
 """What cannot be seen, by a word for each kind."""
