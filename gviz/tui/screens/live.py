@@ -150,8 +150,8 @@ class LiveScreen(DebuggerScreen):
         """A program that begins with its data may have a long way to its model: say how to get there, once."""
         if self.remark or stop.start or self.length != 1 or len(self.cursor.breakpoints.listed) or self._queue:
             return
-        made = self.timeline.info(self.timeline.nodes[0]).created
-        if made.kind == "constant":
+        made = [self.timeline.info(node).created for node in self.timeline.nodes]
+        if made and made[0].kind == "constant":
             key, file = first(self.session.keys, "time.phase"), program_name(self.program).partition(" ")[0]
             self.say(f"data comes first: {key} runs on to backward(), :until {file}:LINE to a line of yours")
 
