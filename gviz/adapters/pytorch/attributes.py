@@ -11,10 +11,9 @@ import torch
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.created import Call, untracked
 from gviz.adapters.pytorch.graph import edge_of, mark_of
-from gviz.adapters.pytorch.marks import grad_fn_of, grad_of, is_leaf
-from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, is_leaf, version_of
 from gviz.events import GradSet, HookRan, RequiresGradSet
 
 

@@ -17,10 +17,9 @@ from gviz.adapters.pytorch import attributes, operations, writes
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.created import NO_CALL, Call, untracked
 from gviz.adapters.pytorch.graph import edge_of, enter, visit
-from gviz.adapters.pytorch.marks import grad_fn_of
-from gviz.adapters.pytorch.outputs import version_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session, clock
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, version_of
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 _FOLDER = torch.__path__[0]

@@ -15,10 +15,11 @@ from gviz import site
 from gviz.adapters.pytorch import operations, private
 from gviz.adapters.pytorch.created import NO_CALL, TENSOR, Call, say_created, untracked
 from gviz.adapters.pytorch.inputs import Ends, inputs_of
-from gviz.adapters.pytorch.marks import Mark, grad_fn_of, is_leaf
+from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.outputs import is_accumulator, oddities, output
 from gviz.adapters.pytorch.outputs import of_node as outputs_of
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_leaf
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
 

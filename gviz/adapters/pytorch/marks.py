@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import torch
 
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, lies_in
 from gviz.emit import Channel, Seen
 from gviz.events import Output
 from gviz.values import Value
@@ -39,37 +40,6 @@ class Mark(Seen):
         self.told: Value | None = None
         self.kept: Sequence[Seen] = ()
         self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
-
-
-def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
-    """The graph node of a tensor; none for a view that PyTorch refuses to say it of.
-
-    That is one made under ``no_grad``, or beside others by one call, when its memory was written to since.
-    """
-    try:
-        return tensor.grad_fn
-    except RuntimeError:
-        return None
-
-
-def is_leaf(tensor: torch.Tensor) -> bool:
-    """Whether gradients are added up in this tensor; of some views PyTorch refuses to say it, and they are none."""
-    try:
-        return tensor.is_leaf
-    except RuntimeError:
-        return False
-
-
-def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The ``.grad`` of a tensor that has one: of others PyTorch warns when they are asked."""
-    return tensor.grad if is_leaf(tensor) or tensor.retains_grad else None
-
-
-def _lies_in(tensor: torch.Tensor, memory: _Memory) -> bool:
-    try:
-        return tensor.untyped_storage() is memory()
-    except (NotImplementedError, RuntimeError):  # it has no memory of its own
-        return False
 
 
 class _Known(weakref.ref[Any]):
@@ -256,7 +226,7 @@ class Marks:
         """Forget the constants that lie in a memory that has another number now: they are announced anew when used."""
         for known in list(self._known.values()):
             tensor = known()
-            if tensor is not None and known.mark is not None and not tensor.requires_grad and _lies_in(tensor, memory):
+            if tensor is not None and known.mark is not None and not tensor.requires_grad and lies_in(tensor, memory()):
                 known.mark = None
                 self._not_seen("old memory")
 

@@ -11,6 +11,7 @@ import torch
 from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.private import without_modes
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.tensor_facts import fills_its_memory, version_of
 from gviz.adapters.pytorch.values import has_numbers, name_of
 from gviz.events import Attr, Edge, Output
 from gviz.values import Value
@@ -27,21 +28,6 @@ def output(session: Session, tensor: torch.Tensor, origin: int) -> Output:
         return Output(value, number, version)
     offset, strides = int(tensor.storage_offset()), tuple(tensor.stride())
     return Output(value, number, version, origin, offset, strides)
-
-
-def fills_its_memory(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie in a row, and nothing else beside them: PyTorch does not call every alias a view."""
-    if not tensor.is_contiguous():
-        return False
-    try:
-        return tensor.untyped_storage().nbytes() == tensor.nbytes
-    except (NotImplementedError, RuntimeError):  # no memory of its own
-        return True
-
-
-def version_of(tensor: torch.Tensor) -> int:
-    """How often a tensor's memory was written; 0 for those that do not count."""
-    return 0 if tensor.is_inference() else private.version(tensor)
 
 
 def of_untracked(

@@ -10,10 +10,10 @@ import torch
 from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.created import Call, untracked
 from gviz.adapters.pytorch.graph import edge_of, mark_of, visit
-from gviz.adapters.pytorch.marks import Moved, grad_fn_of, grad_of
-from gviz.adapters.pytorch.outputs import fills_its_memory, version_of
+from gviz.adapters.pytorch.marks import Moved
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.tensor_facts import fills_its_memory, grad_fn_of, grad_of, version_of
 from gviz.events import GradSet, StorageWritten
 from gviz.values import Value
 

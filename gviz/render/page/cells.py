@@ -120,7 +120,6 @@ class Changes:
         self._timeline = timeline
         self._shape = shape
         self._panels = PanelRows(timeline)
-        self._by_key = {place.key: place for place in shape.places}
         self._places: dict[int, list[Outline]] = {}
         self._made_with: dict[int, list[Link]] = {}
         self._gradients: dict[int, list[Link]] = {}

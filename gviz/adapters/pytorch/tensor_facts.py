@@ -1,0 +1,54 @@
+"""What a tensor says of itself, also where PyTorch refuses to answer or warns of the question."""
+
+from __future__ import annotations
+
+import torch
+
+from gviz.adapters.pytorch import private
+
+
+def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
+    """The graph node of a tensor; none for a view that PyTorch refuses to say it of.
+
+    That is one made under ``no_grad``, or beside others by one call, when its memory was written to since.
+    """
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
+def is_leaf(tensor: torch.Tensor) -> bool:
+    """Whether gradients are added up in this tensor; of some views PyTorch refuses to say it, and they are none."""
+    try:
+        return tensor.is_leaf
+    except RuntimeError:
+        return False
+
+
+def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The ``.grad`` of a tensor that has one: of others PyTorch warns when they are asked."""
+    return tensor.grad if is_leaf(tensor) or tensor.retains_grad else None
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often a tensor's memory was written; 0 for those that do not count."""
+    return 0 if tensor.is_inference() else private.version(tensor)
+
+
+def fills_its_memory(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie in a row, and nothing else beside them: PyTorch does not call every alias a view."""
+    if not tensor.is_contiguous():
+        return False
+    try:
+        return tensor.untyped_storage().nbytes() == tensor.nbytes
+    except (NotImplementedError, RuntimeError):  # no memory of its own
+        return True
+
+
+def lies_in(tensor: torch.Tensor, memory: object) -> bool:
+    """Whether that storage is the tensor's memory; some have none of their own."""
+    try:
+        return tensor.untyped_storage() is memory
+    except (NotImplementedError, RuntimeError):
+        return False
