@@ -82,7 +82,7 @@ class Chapters:
 
     def _outside_a_pass(self, seq: int, event: e.Event) -> None:
         tracked = isinstance(event, e.NodeCreated) and event.requires_grad and not event.untracked
-        in_step = bool(self.steps.stacks)
+        in_step = bool(self.steps.running)
         data = isinstance(event, e.NodeCreated) and event.kind == "constant" and not event.attrs
         begins = tracked or (data and not in_step)
         steps = isinstance(event, e.OptimizerStarted | e.OptimizerStepped)

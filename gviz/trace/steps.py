@@ -21,48 +21,45 @@ A trace that does not tell when a step starts has its end alone; such a step sta
 
 
 class OptimizerSteps:
-    """Finds the steps of a log while its events go by."""
+    """Finds the steps of a log while its events go by. Those of several threads may overlap in any way."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self.stacks: list[int] = []
-        """Where the steps in progress were called, the outermost first."""
-        self._running: list[int] = []  # their places in `rows`
+        self.running: dict[int, int] = {}
+        """The places in `rows` of the steps in progress, by where they were called."""
         self._ends: dict[int, int] = {}  # of the last step that was called in each place
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event."""
         match event:
             case e.OptimizerStarted(stack=stack):
-                self._leave(stack, seq - 1)
-                self._running.append(len(self.rows))
-                self.stacks.append(stack)
+                self._end(stack, seq - 1)  # one that has raised
+                self.running[stack] = len(self.rows)
                 self.rows.append((seq, seq, 0, stack))
             case e.OptimizerStepped(stack=stack):
-                if not self._leave(stack, seq):
+                if not self._end(stack, seq):
                     self.rows.append((seq, self._ends.get(stack, 0) + 1, seq, stack))
                 self._ends[stack] = seq
-            case e.Failed() if self.stacks:
-                self._leave(self.stacks[0], seq)
+            case e.Failed():
+                for stack in tuple(self.running):
+                    self._end(stack, seq)
 
     def forget(self) -> None:
         """Drop what is known of steps that are over."""
-        self.rows = [self.rows[place] for place in self._running]
-        self._running = list(range(len(self.rows)))
+        self.rows = [self.rows[place] for place in self.running.values()]
+        self.running = {row[3]: place for place, row in enumerate(self.rows)}
 
     def computes(self, made: e.NodeCreated) -> bool:
         """Whether a step in progress has made a new node itself."""
-        return made.stack in self.stacks and _is_own(made)
+        return made.stack in self.running and _is_own(made)
 
-    def _leave(self, stack: int, end: int) -> bool:
-        """End the step called there, if it is in progress, and those within it, which have raised."""
-        if stack not in self.stacks:
+    def _end(self, stack: int, end: int) -> bool:
+        """End the step that was called there, if it is in progress."""
+        place = self.running.pop(stack, None)
+        if place is None:
             return False
-        outer = self.stacks.index(stack)
-        for place in self._running[outer:]:
-            said, start, _, called = self.rows[place]
-            self.rows[place] = (said, start, end, called)
-        del self.stacks[outer:], self._running[outer:]
+        said, start, _, _ = self.rows[place]
+        self.rows[place] = (said, start, end, stack)
         return True
 
 

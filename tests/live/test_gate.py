@@ -382,7 +382,7 @@ def begun(events):
     """The same with a start of every step that ends: a program that runs says both."""
     steps, said = OptimizerSteps(), []
     for event in events:
-        if isinstance(event, e.OptimizerStepped) and event.stack not in steps.stacks:
+        if isinstance(event, e.OptimizerStepped) and event.stack not in steps.running:
             said.append(e.OptimizerStarted(event.kind, event.stack))
             steps.happen(0, said[-1])
         steps.happen(0, event)

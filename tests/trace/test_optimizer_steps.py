@@ -9,6 +9,7 @@ import gviz.engine as torch
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
+from gviz.trace.steps import OptimizerSteps
 from gviz.trace.timeline import Timeline
 
 
@@ -121,6 +122,15 @@ def test_a_step_that_raised_is_over_when_the_next_one_begins_there_or_is_never_s
     assert kinds(timeline)[-3:] == [(2, "forward"), (2, "backward"), (2, "optimizer")]
 
 
+def test_steps_of_two_threads_may_overlap():
+    steps = OptimizerSteps()
+    events = [OptimizerStarted("SGD", 1), OptimizerStarted("Adam", 2), OptimizerStepped("SGD", (), 1)]
+    for seq, event in enumerate([*events, OptimizerStepped("Adam", (), 2)], 1):
+        steps.happen(seq, event)
+    assert steps.rows == [(1, 1, 3, 1), (2, 2, 4, 2)]
+    assert not steps.running
+
+
 def test_what_is_over_can_be_forgotten():
     chapters, whole = Chapters(), Chapters()
     log = MemoryLog(events_of(with_closure))
@@ -128,5 +138,5 @@ def test_what_is_over_can_be_forgotten():
         chapters.happen(seq, log.event(seq))
         whole.happen(seq, log.event(seq))
         chapters.forget()
-        assert chapters.steps.stacks == whole.steps.stacks
+        assert chapters.steps.running.keys() == whole.steps.running.keys()
         assert chapters.steps.rows == [row for row in whole.steps.rows if not row[2]]
