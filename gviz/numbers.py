@@ -173,7 +173,10 @@ def norm(value: Value) -> float | None:
 
 
 def bad_text(value: Value | None) -> str:
-    """What is not a number in a value: ``3 nan, 1 inf``; empty if all is well or nothing is known."""
+    """What is not a number in a value: ``3 nan, 1 inf``; empty if all is well or nothing is known.
+
+    Where statistics alone were kept, ``inf`` is either infinity.
+    """
     return "" if value is None else _bad_text(value)
 
 
@@ -184,7 +187,10 @@ def _bad_text(value: Value) -> str:
     stats = value.statistics()
     if stats is None:
         return ""
-    return ", ".join(f"{count} {name}" for count, name in ((stats.nan, "nan"), (stats.inf, "inf")) if count)
+    array = value.array() if stats.inf else None
+    minus = 0 if array is None or array.dtype.kind != "f" else int(np.count_nonzero(np.isneginf(array)))
+    counts = ((stats.nan, "nan"), (stats.inf - minus, "inf"), (minus, "-inf"))
+    return ", ".join(f"{count} {name}" for count, name in counts if count)
 
 
 def _all_finite(value: Value) -> bool:

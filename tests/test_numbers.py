@@ -110,10 +110,10 @@ def test_bad_numbers_carry_a_mark_in_every_width():
     assert numbers.short(value(math.nan)) == "! nan"
     assert numbers.short(value([1, math.inf])) == "! [1 inf]"
     broken = value([1, 2, 3, 4, math.nan, -math.inf])
-    assert numbers.short(broken) == "(6,) f64 [1 .. 4] μ 2.5 rms 2.74 ! 1 nan, 1 inf"
-    assert numbers.short(broken, 14) == "! 1 nan, 1 inf"
+    assert numbers.short(broken) == "(6,) f64 [1 .. 4] μ 2.5 rms 2.74 ! 1 nan, 1 -inf"
+    assert numbers.short(broken, 15) == "! 1 nan, 1 -inf"
     assert numbers.short(broken, 5) == "! nan"
-    assert numbers.share(broken) == "! 1 nan, 1 inf"
+    assert numbers.share(broken) == "! 1 nan, 1 -inf"
     assert numbers.grad(value([math.nan] * 6)) == "(6,) f64 ! 6 nan"
 
 
@@ -195,3 +195,9 @@ def test_the_ends_of_a_range_are_in_the_digits_of_their_own_precision():
     least, most = map(str, (array.min(), array.max()))  # to format would widen them
     assert f"min {least}  max {most}" in numbers.full(capture(array))
     assert "min 0.1  max 0.3" in numbers.full(capture(np.linspace(0.1, 0.3, 20)))
+
+
+def test_the_sign_of_an_infinity_is_said_where_its_element_is_kept():
+    mixed = np.array([np.inf, -np.inf, -np.inf, np.nan], np.float32)
+    assert numbers.bad_text(capture(mixed)) == "1 nan, 1 inf, 2 -inf"
+    assert numbers.bad_text(capture(mixed, limit=0)) == "1 nan, 3 inf"

@@ -293,7 +293,8 @@ def _output(moment: Moment, node: int) -> OutputState | None:
 
 
 def _what(value: Value | None) -> str:
-    text = bad_text(value) or "a nan or inf"
-    return {"a nan or inf": "a nan or inf was", "1 nan": "the nan was", "1 inf": "the inf was"}.get(
-        text, f"{text} were"
-    )
+    text = bad_text(value)
+    if not text:
+        return "a nan or inf was"
+    count, _, rest = text.partition(" ")
+    return f"the {rest} was" if count == "1" and "," not in rest else f"{text} were"

@@ -50,7 +50,7 @@ def _bad_at(timeline, n):
 
 def test_a_step_that_made_an_infinity_of_finite_numbers():
     timeline, found = asked("overflow_in_a_step", "torch", "w")
-    assert found.text == "2 inf were born when #1 w was updated by SGD at overflow_in_a_step.py:9"
+    assert found.text == "2 -inf were born when #1 w was updated by SGD at overflow_in_a_step.py:9"
     assert found.at.line == line_of(HERE / "updates" / "overflow_in_a_step.py")
     assert [part.text for part in found.parts[:2]] == ["its value was [2 1] before", "its .grad was [100 100] before"]
     assert "learning rate" in found.fix

@@ -16,6 +16,7 @@ from gviz.explain.names import innermost, iteration_called, label
 from gviz.explain.survey import Survey
 from gviz.numbers import bad_text
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
 
 
 def bad_value(asked: Question) -> Finding | None:
@@ -111,7 +112,14 @@ def _is_a_mask(timeline: Timeline, node: int) -> bool:
     """Whether an infinity was put there on purpose: as a constant, or as what hides a part of attention scores."""
     info = timeline.info(node)
     value = info.created.outputs[0].value if info.created.outputs else None
-    return "nan" not in bad_text(value) and (info.created.kind != "op" or info.op.name.rstrip("_") in MASKING)
+    known = info.created.kind != "op" or info.op.name.rstrip("_") in MASKING or _is_added(value)
+    return known and "nan" not in bad_text(value)
+
+
+def _is_added(value: Value | None) -> bool:
+    """Whether this is zero wherever it is finite, as the logarithm of a mask of zeros and ones is."""
+    stats = value.statistics() if value is not None else None
+    return stats is not None and stats.min == stats.max == 0
 
 
 BORN = Kind("nan-born", "error", "where a nan or inf was made in forward", ("bad value", "sent"), bad_value, find=found)
