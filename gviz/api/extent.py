@@ -15,6 +15,7 @@ from gviz.render.request import Part
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.words.moments import PASSES, begin_of
+from gviz.words.names import NamedNodes
 from gviz.words.nodes import node_at
 
 
@@ -52,7 +53,7 @@ def span(timeline: Timeline, text: str) -> tuple[int, ...]:
 
 def _node_of(timeline: Timeline, place: str | int, n: int) -> int:
     """The node that a place means in the graph of a moment; of several the last."""
-    node = node_at(timeline, str(place), timeline.at(n).actor)  # says what there is if nothing fits
+    node = node_at(NamedNodes(timeline), str(place), n, timeline.at(n).actor)  # says what there is if nothing fits
     infos = _in_picture(timeline, n)
     if any(info.node == node for info in infos):
         return node

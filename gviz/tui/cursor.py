@@ -171,8 +171,8 @@ class Cursor:
         return f"marked '{clipped(name, 30)} is event {self.bookmarks[name]}."
 
     def node_at(self, place: str) -> int:
-        """The node a PLACE means: ``#4``, a name, ``op:Mul``, ``demo.py:4``; from the selected one onwards."""
-        return nodes.node_at(self.timeline, place, self.selected)
+        """The node a PLACE means: ``#4``, ``op:Mul``, ``demo.py:4``, of a name the one that stands now."""
+        return nodes.node_at(self.asker.names, place, self.position, self.selected)
 
     def event_at(self, place: str) -> int:
         """The event number a PLACE means; a node means the event that made it, ``''`` where one jumped from last."""
@@ -190,23 +190,26 @@ class Cursor:
 
     def to(self, place: str) -> Arrival:
         """To the next event of a node."""
-        return self._to(place, navigation.to_node)
+        return self._to(place, navigation.to_node, backward=False)
 
     def reverse_to(self, place: str) -> Arrival:
         """To the event before of a node."""
-        return self._to(place, navigation.reverse_to_node)
+        return self._to(place, navigation.reverse_to_node, backward=True)
 
-    def _to(self, place: str, move: Callable[[Timeline, int, int], int]) -> Arrival:
+    def _to(self, place: str, move: Callable[[Timeline, int, int], int], *, backward: bool) -> Arrival:
+        """To the nearest event of the node a place means, or of the next one that it means as well."""
         node = self.node_at(place)
         if not node:
             raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-        position = move(self.timeline, self.position, node)
-        backward = move is navigation.reverse_to_node
-        if position == self.position:
+        other = nodes.next_of(self.asker.names, place, self.position, backward=backward) if place else 0
+        events = {move(self.timeline, self.position, each): each for each in (other or node, node)}
+        events.pop(self.position, None)
+        if not events:
             which = "earlier" if backward else "later"
-            return Arrival(position, position, f"no {which} event of #{node}")
+            return Arrival(self.position, self.position, f"no {which} event of #{node}")
+        position = max(events) if backward else min(events)
         stop = self._arrive(position, "to", ran_backward=backward)
-        self.selected = node
+        self.selected = events[position]
         return stop
 
     def until(self, text: str) -> Arrival:

@@ -13,7 +13,7 @@ from gviz.plain_text import clipped, told
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
-from gviz.where import CHANGES, guarded
+from gviz.where import CHANGES, guarded, split_aspect
 from gviz.where.guarded import FUNCTIONS, OF_NUMPY, Numbers, bound_names
 from gviz.words.names import NamedNodes
 
@@ -113,7 +113,14 @@ class _Resolver(ast.NodeTransformer):
         raise self._unknown(node.id)
 
     def _unknown(self, name: str) -> GvizError:
-        near = self._names.near(name, self._moment.n)
+        n = self._moment.n
+        later = next(
+            iter(self._names.called(split_aspect(name)[0], len(self._timeline))), 0
+        )  # none is earlier: that would be meant
+        if later:
+            made = f"#{later} is made by event {self._timeline.born(later)}"
+            raise GvizError(f"there is no {clipped(name, 40)} yet", why=made, hint=f"goto #{later}", exit_code=2)
+        near = self._names.near(name, n)
         hint = f"did you mean {near}?" if near else "only tensors are recorded, the tape lists them"
         return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 

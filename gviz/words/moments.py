@@ -8,6 +8,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.state import PhaseKind
 from gviz.trace.timeline import Timeline
+from gviz.words.names import NamedNodes
 from gviz.words.nodes import event_number, node_at
 from gviz.words.vocabulary import A_MOMENT
 
@@ -47,7 +48,7 @@ def event_at(
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
         return event_number(timeline, text.removeprefix("@"))
-    return _born(timeline, text, node)
+    return _born(timeline, text, here, node)
 
 
 def _through(timeline: Timeline, kind: PhaseKind, n: int) -> int:
@@ -58,9 +59,9 @@ def _through(timeline: Timeline, kind: PhaseKind, n: int) -> int:
     return _existing((here or [phase.end for phase in phases] or [0])[-1], f"no {kind} pass in this recording")
 
 
-def _born(timeline: Timeline, text: str, start: int) -> int:
+def _born(timeline: Timeline, text: str, n: int, node: int) -> int:
     try:
-        return timeline.info(node_at(timeline, text, start)).born
+        return timeline.info(node_at(NamedNodes(timeline), text, n, node)).born
     except GvizError as error:
         if text.startswith(("#", "@")) or ":" in text:
             raise

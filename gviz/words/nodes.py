@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from itertools import chain
 
 from gviz import where
 from gviz.errors import GvizError
@@ -22,33 +21,41 @@ MOST_NAMES = 8
 """So many names are listed to who asked for one that there is not."""
 
 
-def node_at(timeline: Timeline, text: str, start: int = 0) -> int:
-    """The node that `text` means, from node `start` onwards, which an empty text means; GvizError if there is none."""
+def node_at(names: NamedNodes, text: str, n: int, selected: int = 0) -> int:
+    """The node that `text` means to who stands at moment `n` and looks at `selected`, which an empty text means.
+
+    ``12`` is a node by its number, ``@12`` the one that event 12 is about, all else a place (see `last`).
+    """
     if not text:
-        return start
-    text = f"#{text}" if text.isdecimal() else text
-    if not text.startswith(("#", "@")) and (named := found(timeline, exactly(text), start, itself=True)):
-        return named
-    node = found(timeline, query(timeline, text), start, itself=True)
+        return selected
+    if not text.startswith("@"):
+        return last(names, f"#{text}" if text.isdecimal() else text, n)
+    node = names.timeline.at(event_number(names.timeline, text[1:])).node
     if not node:
-        raise _no_node(text, NamedNodes(timeline))
+        raise _no_node(text, names)
     return node
 
 
 def last(names: NamedNodes, text: str, n: int) -> int:
-    """The last node made by moment `n` that `text` means, else the first later one; GvizError if there is none."""
+    """The node that a place means at moment `n`: of several the last one made by then, else the first made later.
+
+    The rule wherever one node is asked for by a name. GvizError if there is none.
+    """
     timeline, place = names.timeline, where.place(text)
     node = place.number if place.kind == "node" and place.number in timeline.nodes else 0
-    node = node or (names.last(text, n) if place.kind == "word" else 0)
-    if not node and place.kind == "word":
-        node = names.of_a_module(text, n)
-    if not node:
-        fits, made = Fitting(timeline, place), bisect_right(timeline.nodes, n, key=timeline.nodes.born)
-        ahead = chain(reversed(timeline.nodes[:made]), timeline.nodes[made:])
-        node = next(filter(fits, ahead), 0)
+    if place.kind == "word":
+        node = names.last(text, n) or names.of_a_module(text, n)
+    node = node or next_of(names, text, n + 1, backward=True) or next_of(names, text, n)
     if not node:
         raise _no_node(text, names)
     return node
+
+
+def next_of(names: NamedNodes, text: str, n: int, *, backward: bool = False) -> int:
+    """The first node made after moment `n` that a place means, backward the last one made before it; 0 without one."""
+    timeline, fits = names.timeline, Fitting(names.timeline, where.place(text))
+    made = bisect_right(timeline.nodes, n - backward, key=timeline.nodes.born)
+    return next(filter(fits, reversed(timeline.nodes[:made]) if backward else timeline.nodes[made:]), 0)
 
 
 def _no_node(text: str, names: NamedNodes) -> GvizError:
@@ -83,13 +90,10 @@ def exactly(text: str) -> Matches:
     return place.fits
 
 
-def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False, itself: bool = False) -> int:
-    """The next node after `start` (or before it) that matches, going round at the ends; 0 if none does.
-
-    With `itself`, `start` is the first that is looked at.
-    """
+def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
+    """The next node after `start` (or before it) that matches, going round at the ends; 0 if none does."""
     nodes, at = timeline.nodes, timeline.nodes.place_of(start)
-    first = (at if at >= 0 else len(nodes)) - 1 if backward else at + (not itself or at < 0)
+    first = (at if at >= 0 else len(nodes)) - 1 if backward else at + 1
     ahead = (nodes[(first - i if backward else first + i) % len(nodes)] for i in range(len(nodes)))
     return next((node for node in ahead if matches(timeline.info(node))), 0)
 

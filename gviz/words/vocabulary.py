@@ -13,7 +13,11 @@ MOMENTS: tuple[tuple[str, str], ...] = (
     ("nan", "the first event that holds nan or inf"),
     ("error", "where the program failed, or a pass whose error it caught"),
     ("'NAME", "a mark, set by mark() in the program or by the debugger"),
-    ("#4, x, op:Mul, demo.py:4", "the event that made this node"),
+    (
+        "#4, x, op:Mul, demo.py:4",
+        "the event that made this node; of several called x the last one made by now, else the next (from outside: the "
+        "last), in every command that asks about one",
+    ),
 )
 """How a moment is written, and what it means."""
 

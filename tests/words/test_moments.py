@@ -3,11 +3,16 @@
 import pytest
 from click.testing import CliRunner
 from driving import transcript
+from recording import events_of
 from stories import demo, failed, iterations
 
+import gviz.engine as torch
 from gviz.api.moments import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.cursor import Cursor
 from gviz.words.moments import event_at
 from gviz.words.vocabulary import A_MOMENT, MOMENT_WORDS, MOMENTS
 
@@ -59,3 +64,55 @@ def test_a_pass_is_said_to_mean_its_end_wherever_it_is_offered(word):
     assert next(means for how, means in MOMENTS if word in how).startswith("the end of the ")
     assert "fwd, bwd: the end of that pass" in A_MOMENT
     assert A_MOMENT in " ".join(CliRunner().invoke(gviz, ["explain", "--help"]).output.split())
+
+
+def thrice():
+    w = torch.tensor(3.0, requires_grad=True)
+    for factor in (1.0, 2.0, 3.0):
+        y = w * factor
+        y.backward()
+
+
+@pytest.fixture(scope="module")
+def repeated():
+    return Timeline(MemoryLog(events_of(thrice)))
+
+
+def ys(timeline):
+    return [node for node in timeline.nodes if timeline.info(node).name == "y"]
+
+
+@pytest.mark.parametrize("command", ["goto y", "select y", "why y", "node y", "print y"])
+@pytest.mark.parametrize("nr", [0, 1, 2])
+def test_of_several_of_a_name_every_command_means_the_last_made_by_now(repeated, command, nr):
+    node = ys(repeated)[nr]
+    for at in (repeated.born(node), repeated.born(node) + 3):
+        said = transcript(repeated, command, at=at).split("(gviz)")[1]
+        meant = (f"#{node} y = Mul", f"y = Mul  #{node}", f"print y\ny = {3 * nr + 3}\n")
+        assert any(words in said for words in meant)
+
+
+@pytest.mark.parametrize("command", ["goto y", "select y", "why y", "node y"])
+def test_where_none_is_made_yet_the_next_is_meant(repeated, command):
+    first = ys(repeated)[0]
+    said = transcript(repeated, command, at=0)
+    assert f"#{first} y = Mul" in said or f"y = Mul  #{first}" in said
+
+
+@pytest.mark.parametrize("expression", ["y", "y.grad"])
+def test_what_is_not_made_yet_has_no_value_and_says_when_it_is_made(repeated, expression):
+    first = ys(repeated)[0]
+    said = transcript(repeated, f"print {expression}", at=0)
+    assert f"there is no {expression} yet; #{first} is made by event {repeated.born(first)}" in said
+
+
+def test_from_outside_a_name_means_the_last(repeated):
+    assert event_at(repeated, "y") == moment_of(repeated, "y") == repeated.born(ys(repeated)[-1])
+
+
+def test_to_a_name_goes_on_to_the_next_node_of_that_name_and_back(repeated):
+    one, other, _ = ys(repeated)
+    before = repeated.born(other) - 1
+    cursor = Cursor(repeated, before)
+    assert (cursor.to("y").position, cursor.selected) == (repeated.born(other), other)
+    assert (cursor.reverse_to("y").position, cursor.selected) == (max(n for n in repeated.events_of(one) if n <= before), one)

@@ -31,12 +31,13 @@ def command(trace: Path, page: str, place: str | None, at: str | None, kind: str
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.words.moments import event_at
+    from gviz.words.names import NamedNodes
     from gviz.words.nodes import node_at
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
         n = event_at(timeline, at) if at else len(timeline)
-        node = node_at(timeline, place or "")
+        node = node_at(NamedNodes(timeline), place or "", n)
         if kind == "json":
             click.echo(json_form.text(**{page: pages.DATA[page](timeline, n, node)}))
         else:
