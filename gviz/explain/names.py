@@ -89,6 +89,11 @@ def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
     return known[brief] if known else clipped(created.untracked, MAX_TITLE)
 
 
+def untracked_word(reason: str) -> str:
+    """The same in one word."""
+    return "no grad" if reason == "inputs" else clipped(reason, 8)
+
+
 def made_at(frames: tuple[Frame, ...]) -> str:
     """The place in the source, after what was made there: `` at demo.py:4``."""
     return f" at {file_line(frames[0].path, frames[0].line)}" if frames else ""

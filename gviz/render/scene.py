@@ -15,6 +15,7 @@ from gviz.explain.standing import as_at, as_in
 from gviz.numbers import full, share
 from gviz.plain_text import file_line, file_name
 from gviz.render.boxes.beside import rows_beside
+from gviz.render.boxes.brief import brief_rows
 from gviz.render.boxes.details import source_line
 from gviz.render.boxes.groups import group_rows, group_states
 from gviz.render.boxes.links import Link, LinkKind
@@ -152,10 +153,16 @@ def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bo
     if bare:
         return _boxed(place, held, status(info, place.role, held, now), (), "")
     said = remark(now.timeline, info, iteration)
-    rows = rows_beside(lambda place, now: node_rows(place, info, now.states[place.node], now, said), place, now)
+    rows = rows_beside(lambda place, now: _rows(place, info, now, said), place, now)
     tip = tooltip(as_at(info, state), state) if tooltips else ""
     name = op_title(info) if info.created.kind == "op" else ""
     return _boxed(place, held, status(info, place.role, held, now), rows, tip, name)
+
+
+def _rows(place: Outline, info: NodeInfo, now: Now, said: str) -> tuple[Row, ...]:
+    state = now.states[place.node]
+    brief = now.options.density == "brief"
+    return brief_rows(place, info, state, now) if brief else node_rows(place, info, state, now, said)
 
 
 def _boxed(place: Outline, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str, op: str = "") -> Box:

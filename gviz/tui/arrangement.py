@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from gviz.render.boxes.options import Density
+
 View = Literal["graph", "tape", "both"]
 VIEWS: tuple[View, ...] = ("tape", "graph", "both")
 
@@ -25,6 +27,9 @@ LEAST = (40, 10)
 WIDE, HUGE, TALL, LARGE = 110, 170, 32, 44
 MODULES_WIDTH = 44
 """Columns of the module tree at the left of a large screen, as in app.tcss."""
+
+ROOMY = (60, 22)
+"""Columns and rows in which a small graph of boxes with a row for each number can be seen as a whole."""
 
 BELOW = 8
 """Rows of the panel below the main one, as in app.tcss."""
@@ -74,12 +79,17 @@ def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
 
 def graph_area(width: int, height: int, view: View, nodes: int, *, modules: bool = False) -> tuple[int, int]:
     """The cells inside the graph panel in a view, of a recording with so many nodes."""
-    side = {"huge": 60, "wide": 44, "narrow": 33}.get(size_class(width, height), 0)
+    side = {"huge": 60, "wide": 44, "narrow": 32}.get(size_class(width, height), 0)
     below = {"huge": 14, "wide": 9}.get(size_class(width, height), BELOW) if height >= TALL else 0
     body = height - 3 - says_what_happened(width, height)
     tape = min(nodes + 3, (body - below) // 2) if view == "both" else 0
     left = MODULES_WIDTH if "side-modules" in own_panels(width, height, modules=modules) else 0
     return width - side - left - 2, body - below - tape - 2
+
+
+def label_density(width: int, height: int) -> Density:
+    """How much the boxes of a graph say in a panel of so many cells: by its size alone, so that no step changes it."""
+    return "short" if width >= ROOMY[0] and height >= ROOMY[1] else "brief"
 
 
 def says_what_happened(width: int, height: int) -> bool:

@@ -54,7 +54,7 @@ async def test_a_tiny_terminal_says_what_it_needs_and_recovers():
         assert "terminal too small need 40x10" in " ".join(shown(app).split())
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
-        assert "Tape" in shown(app)
+        assert "Graph" in shown(app)
         await pilot.resize_terminal(30, 8)
         await pilot.press("q")
     assert app.return_code == 0

@@ -18,6 +18,7 @@ from gviz.tui.glyphs import UNICODE
 from gviz.tui.lines import cells, plain
 from gviz.tui.session import Session
 from gviz.tui.widgets.prompt import Prompt
+from gviz.tui.widgets.source import SourcePane
 from gviz.where import stop
 
 
@@ -225,3 +226,13 @@ async def test_modules_have_the_left_column_of_a_large_screen():
 
 def test_empty_panels_say_what_to_do():
     assert "nn.Module makes them" in transcript(demo(), "modules")
+
+
+async def test_source_that_comes_on_the_screen_shows_its_lines_from_the_first_column():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("n", "1")
+        await pilot.pause()
+        await pilot.pause()
+        assert app.screen.query_one(SourcePane).scroll_offset.x == 0

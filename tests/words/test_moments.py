@@ -115,4 +115,7 @@ def test_to_a_name_goes_on_to_the_next_node_of_that_name_and_back(repeated):
     before = repeated.born(other) - 1
     cursor = Cursor(repeated, before)
     assert (cursor.to("y").position, cursor.selected) == (repeated.born(other), other)
-    assert (cursor.reverse_to("y").position, cursor.selected) == (max(n for n in repeated.events_of(one) if n <= before), one)
+    assert (cursor.reverse_to("y").position, cursor.selected) == (
+        max(n for n in repeated.events_of(one) if n <= before),
+        one,
+    )

@@ -7,12 +7,13 @@ from functools import lru_cache
 from math import hypot
 
 from gviz.numbers import NO_VALUE, bad_text, count_text, norm, number, short
+from gviz.render.boxes.brief_room import TENSOR as BRIEF_VALUE
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.rows import Now
 from gviz.render.boxes.states import State, has_failed
-from gviz.trace.state import NodeState
+from gviz.trace.state import OPTIMIZER, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value, capture
 
@@ -22,6 +23,8 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     if place.height == 1:
         return ()
     state = now.states[place.node]
+    if now.options.density == "brief":
+        return _brief(place, group, state, now)
     made = sum(now.states[node] is not None for node in group.inner)
     some = f"{made} of " if 0 < made < len(group.inner) else ""
     rows = [Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"), _gives(place, state)]
@@ -68,17 +71,26 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
     return tuple(name for name, holds in facts.items() if holds)
 
 
+def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> tuple[Row, ...]:
+    """One line: what it gave beside its gradient; of an optimizer, which makes nothing, how much is in it."""
+    if group.call.path == OPTIMIZER:
+        return (Row(f"{len(group.inner)} nodes", "muted"),)
+    length = gradient_norm(group.parameters, now.states)
+    gradient = (Row(f"|g| {number(length, 3)}", "grad", ".grad", beside=True),) if length is not None else ()
+    return _gives(place, state, BRIEF_VALUE), *gradient
+
+
 def _weights(group: Group, now: Now) -> str:
     infos = map(now.timeline.info, group.parameters)
     count = sum(value.size for info in infos if (value := info.created.outputs[0].value) is not None)
     return f", {count_text(count)} params" if count else ""
 
 
-def _gives(place: Outline, state: NodeState | None) -> Row:
+def _gives(place: Outline, state: NodeState | None, room: int = 0) -> Row:
     if state is None or not state.outputs:
         return Row(NO_VALUE, "muted", "gives")
     value = state.outputs[0].value
-    return Row(short(value, place.width - 6), "bad" if bad_text(value) else "value", "gives")
+    return Row(short(value, room or place.width - 6), "bad" if bad_text(value) else "value", "gives")
 
 
 def _adds(group: Group, now: Now) -> Row:

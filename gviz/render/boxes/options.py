@@ -9,8 +9,9 @@ from gviz.numbers import SOME
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.boxes.tensors import grid_shape
 
-Density = Literal["min", "short", "full"]
-"""The name alone; also state, value and gradient; also dtype, saved tensors, local derivatives and the source line."""
+Density = Literal["min", "brief", "short", "full"]
+"""The name alone; also state, value and gradient, in one line or in a row each; also dtype, saved tensors, local
+derivatives and the source line."""
 
 Content = Literal["all", "program", "passes"]
 """Every node; without what an optimizer computes to step, where parameters just change their values; only what the
@@ -22,7 +23,8 @@ Tensors = Literal["line", "grid", "heat", "histogram"]
 Titles = Literal["both", "name", "backward"]
 """What stands above a box: name and operation; the name alone; the operation as PyTorch calls its backward node."""
 
-DENSITIES: tuple[Density, ...] = get_args(Density)
+DENSITIES: tuple[Density, ...] = ("min", "short", "full")
+"""Those of pictures; a line for all of a box is for the panels of a terminal."""
 TENSORS: tuple[Tensors, ...] = get_args(Tensors)
 
 

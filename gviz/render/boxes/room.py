@@ -8,6 +8,7 @@ from typing import Literal
 from gviz.explain.names import MAX_TITLE, called, constant_value, title
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped, shown
+from gviz.render.boxes.brief_room import brief_module_width, brief_width
 from gviz.render.boxes.details import detail_count, detail_width
 from gviz.render.boxes.fold import Group, ModuleCall
 from gviz.render.boxes.links import box_key, chip_key
@@ -77,6 +78,8 @@ class Rooms:
         number = constant_value(info) if role == "constant" else ""
         if number:
             return Outline(box_key(info.node), info.node, role, number, len(number), 1)
+        if self.options.density == "brief":
+            return Outline(box_key(info.node), info.node, role, text, brief_width(info, text, role), 2)
         width = len(text) + STATUS_ROOM * (role != "constant")
         width = max(width, self._value_width(info, role))
         incoming = role in ("leaf", "parameter") and self.backward
@@ -88,6 +91,9 @@ class Rooms:
         text, key = module_title(group.call), module_key(group.call)
         if self.options.density == "min":
             return Outline(key, last.node, "module", text, len(text), 1, group=group)
+        if self.options.density == "brief":
+            wide = brief_module_width(text, makes=group.call.path != OPTIMIZER)
+            return Outline(key, last.node, "module", text, wide, 2, group=group)
         grads = self.backward and bool(group.parameters)
         width = max(len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
         gives = group.call.path != OPTIMIZER  # it changes parameters, and makes nothing
@@ -127,12 +133,13 @@ class Rooms:
 
 
 def node_title(info: NodeInfo, options: Options) -> str:
-    """What stands above a node's rows: ``b = Mul #4``, in the least density without the number."""
+    """What stands above a node's rows: ``b = Mul #4``, where room is short and it has a name without the number."""
     if options.titles == "backward" and info.created.kind == "op" and info.op.grad_fn:
         return clipped(info.op.grad_fn, MAX_TITLE)
     if options.titles == "name":
         return clipped(info.name or f"#{info.node}", MAX_TITLE)
-    return clipped(called(info), MAX_TITLE) if options.density == "min" else title(info)
+    named = options.density == "brief" and info.name
+    return clipped(called(info), MAX_TITLE) if named or options.density == "min" else title(info)
 
 
 def module_title(call: ModuleCall) -> str:
@@ -163,8 +170,8 @@ def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint:
     if options.density == "min" or joint:
         return Outline(chip_key(info.node, user, slot), info.node, "chip", name, len(name), 1, user, slot)
     text = f"{name} #{info.node}"
-    height = 3 if info.created.requires_grad else 1
-    width = max(len(text), 16 if height > 1 else 1)
+    height = 1 if not info.created.requires_grad else 2 if options.density == "brief" else 3
+    width = max(len(text), 16 if height == 3 else 12 if height == 2 else 1)
     return Outline(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
 
 

@@ -15,6 +15,7 @@ class Row:
     """One line of a box: what it says, and as what (the name of a style). The label stands at the left.
 
     A small matrix also has its elements as a `grid`, and a thumbnail its `shades`; who cannot draw those shows `text`.
+    A row `beside` the one before it stands at the right end of the same line.
     """
 
     text: str
@@ -22,6 +23,12 @@ class Row:
     label: str = ""
     grid: Numbers = ()
     shades: Shades = ()
+    beside: bool = False
+
+    @property
+    def characters(self) -> int:
+        """How many it takes in one line."""
+        return len(self.label) + bool(self.label) + len(self.text)
 
     @property
     def lines(self) -> int:

@@ -84,15 +84,16 @@ def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now,
 
 
 def chip_rows(place: Outline, state: NodeState | None, now: Now) -> tuple[Row, ...]:
-    """What this one use of a shared leaf has contributed, and the total of all uses."""
+    """What this one use of a shared leaf has contributed and, where there is room, the total of all uses."""
     if state is None or place.height == 1:
         return ()
     output = state.outputs[0]
     part = now.contribution(place.node, 0, place.user, place.slot)
-    if part is None or output.incoming is None:
-        return Row(NO_VALUE, "muted", "adds"), Row(NO_VALUE, "muted", "total")
-    adds, total = (share(value, place.width - len("total") - 1, DIGITS) for value in (part.value, output.incoming))
-    return Row(adds, "sum", "adds"), Row(total, "grad", "total")
+    rows = Row(NO_VALUE, "muted", "adds"), Row(NO_VALUE, "muted", "total")
+    if part is not None and output.incoming is not None:
+        adds, total = (share(value, place.width - len("total") - 1, DIGITS) for value in (part.value, output.incoming))
+        rows = Row(adds, "sum", "adds"), Row(total, "grad", "total")
+    return rows[: place.height - 1]
 
 
 def saved_rows(place: Outline, info: NodeInfo, now: Now) -> tuple[Row, ...]:
@@ -170,7 +171,7 @@ def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now
     event = now.moment.event
     if isinstance(event, GradFlowed) and (event.node, event.output_nr) == (state.node, output_nr):
         return Row(
-            _addition(now.old_sum(state.node, output_nr) if event.total else None, event.part, room), "sum", label
+            addition(now.old_sum(state.node, output_nr) if event.total else None, event.part, room), "sum", label
         )
     style: Style = "bad" if bad_text(output.incoming) else "grad" if output.incoming is not None else "muted"
     return Row(now.write(grad, output.incoming, room), style, label)
@@ -198,13 +199,13 @@ def _incoming(width: int, state: NodeState, now: Now) -> Row:
 def _leaf_grad(width: int, state: NodeState, now: Now) -> Row:
     event, value = now.moment.event, state.outputs[0].grad
     if isinstance(event, GradAccumulated) and event.node == state.node and event.value is not None:
-        return Row(_addition(now.old_grad(state.node), event.part, width - 6), "sum", ".grad")
+        return Row(addition(now.old_grad(state.node), event.part, width - 6), "sum", ".grad")
     if value is None:
         return Row("None", "muted", ".grad")
     return Row(now.write(grad, value, width - _LEAF_LABEL - 1), "bad" if bad_text(value) else "grad", ".grad")
 
 
-def _addition(old: Value | None, part: Value, width: int) -> str:
+def addition(old: Value | None, part: Value, width: int) -> str:
     """``1 += 3``, with as many digits as there is room for; ``+= 3`` for the first contribution."""
     first = share(part, max(width - 3, 1), DIGITS)
     if old is None:

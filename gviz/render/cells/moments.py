@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from rich.cells import cell_len
 
 from gviz.events import NodeCreated
 from gviz.render.boxes.links import Link
+from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
 from gviz.render.cells.canvas import Canvas
 from gviz.render.cells.look import Appearance, EdgeState, Face, Line
@@ -77,7 +79,7 @@ class Moments:
         for edge in edges:
             keys.update({str(edge.source): None, str(edge.target): None})
         links = tuple([link for edge in edges for link in self._links[edge]])
-        part = Structure(self.shape.iteration, tuple([self._places[key] for key in keys]), links, self.shape.levels)
+        part = replace(self.shape, places=tuple([self._places[key] for key in keys]), links=links)
         drawn = scene(part, self._timeline, moment, other=other)
         dressed = look(drawn, moment, self.boxes(selected), self._write)
         marked = [] if stops is None else [key for key in keys if any(map(stops, self._places[key].nodes))]
@@ -106,10 +108,23 @@ def face(box: Box, write: Callable[[str], str] = str) -> Face:
     states = frozenset([STATES[state] for state in box.states if state in STATES])
     if BAD.intersection(box.states):
         states |= {"error"}
-    rows = tuple(
-        [_row(write(row.label), write(row.text), STYLES.get(row.style, row.style), box.width) for row in box.rows]
-    )
-    return Face(write(box.title), rows, box.role, states, write(box.status))
+    return Face(write(box.title), tuple(_lines(box.rows, box.width, write)), box.role, states, write(box.status))
+
+
+def _lines(rows: Sequence[Row], width: int, write: Callable[[str], str]) -> Iterator[Line]:
+    """The rows as lines; two that stand beside each other are one, with the blanks between them."""
+    for row, following in zip_longest(rows, rows[1:]):
+        if following is not None and following.beside:
+            left, right = _close(row, write), _close(following, write)
+            gap = max(width - sum([cell_len(text) for text, _ in (*left, *right)]), 1)
+            yield (*left, (" " * gap, ""), *right)
+        elif not row.beside:
+            yield _row(write(row.label), write(row.text), STYLES.get(row.style, row.style), width)
+
+
+def _close(row: Row, write: Callable[[str], str]) -> Line:
+    label = ((write(row.label) + " ", "muted"),) if row.label else ()
+    return (*label, (write(row.text), STYLES.get(row.style, row.style)))
 
 
 def _row(label: str, text: str, style: str, width: int) -> Line:

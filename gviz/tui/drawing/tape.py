@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.accumulation import accumulation
-from gviz.explain.names import called, constant_value
+from gviz.explain.names import called, constant_value, untracked_word
 from gviz.explain.standing import as_at
 from gviz.numbers import bad_text, fitting, grad, share, short
 from gviz.render.boxes.states import has_failed, is_gone
@@ -191,10 +191,8 @@ def _fitting(width: int, part: str) -> str:
 
 
 def _untracked(reason: str, width: int) -> str:
-    """Why autograd does not track it, in a word."""
-    if reason != "inputs":
-        return reason
-    return "no input needs grad" if width > 20 else "no grad"
+    """Why autograd does not track it, in a few words or one."""
+    return "no input needs grad" if reason == "inputs" and width > 20 else untracked_word(reason)
 
 
 def _standing(info: NodeInfo, state: NodeState, width: int) -> str:

@@ -151,6 +151,8 @@ class Panels:
         tape.styles.max_height = rows if "graph" in shown else None
         view = first(screen.session.keys, "view.next")
         tape.subtitle(Content(f"{view}: graph" if view and "graph" not in shown else ""))
+        source = first(screen.session.keys, f"view.{PANELS.index('source') + 1}")
+        screen.query_one(GraphCanvas).hint(f"{source}: source" if source and shown.isdisjoint(TABS) else "")
 
     def _name_tabs(self, tabs: list[str]) -> None:
         """Let the panels that share a place name those that do, and no other."""

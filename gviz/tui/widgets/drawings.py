@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gviz.render.boxes.fold import Filter
-from gviz.render.boxes.options import Options
+from gviz.render.boxes.options import Density, Options
 from gviz.render.boxes.selection import PART, Parts
 from gviz.render.boxes.structure import Form, form, structure
 from gviz.render.cells.moments import Moments
@@ -19,11 +19,12 @@ KEPT = 4
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Which drawing: the part of an iteration, under a filter. Its boxes may be spread over several parts."""
+    """Which drawing: the part of an iteration, under a filter, and how much each box says."""
 
     iteration: int
     part: int
     wanted: Filter
+    density: Density
 
 
 class Drawings:
@@ -38,13 +39,14 @@ class Drawings:
         self._forms: dict[int, Form] = {}
         self._length = len(timeline)
 
-    def shown(self, n: int, node: int) -> Shown:
+    def shown(self, n: int, node: int, density: Density = "short") -> Shown:
         """The drawing of a moment with a node in it (the one that was shown last, for no node)."""
         if len(self._timeline) != self._length:
             self._grow()
         iteration = self._timeline.iteration_at(n)
         wanted = self._folds.wanted(iteration)
-        return Shown(iteration.index, self._of(iteration, wanted).holding(node) if node else 0, wanted)
+        part = self._of(iteration, wanted).holding(node) if node else 0
+        return Shown(iteration.index, part, wanted, density)
 
     def _grow(self) -> None:
         """The recording has grown: forget the pictures of iterations that have other boxes or lines now."""
@@ -71,7 +73,7 @@ class Drawings:
             parts = self.parts(shown)
             nodes = parts.part(shown.part) if len(parts) > 1 else None
             iteration = self._timeline.iterations[shown.iteration]
-            options = Options(wanted=shown.wanted, content="all", tensors="line")
+            options = Options(wanted=shown.wanted, content="all", tensors="line", density=shown.density)
             shape = structure(self._timeline, iteration, options, part=nodes)
             drawing = self._kept[shown] = Moments(self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii)
         return drawing

@@ -17,7 +17,7 @@ from gviz.render.cells.moments import Moments
 from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import numbered
+from gviz.tui.arrangement import label_density, numbered
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
@@ -71,7 +71,7 @@ class GraphCanvas(Painted, can_focus=True):
         """Whether the whole graph of the moment could be seen in an area."""
         if self.moment is None or not self._timeline.iterations:
             return False
-        shown = self._drawings.shown(self.moment.n, 0)
+        shown = self._drawings.shown(self.moment.n, 0, label_density(width, height))
         parts = self._drawings.parts(shown)
         if len(parts) > 1 or len(parts.nodes) * 16 > width * height:
             return False  # no need to lay out what cannot fit
@@ -186,7 +186,8 @@ class GraphCanvas(Painted, can_focus=True):
         """Follow the moment and the selection, and redraw the rows that look different."""
         if self.moment is None or not self.size or not self._timeline.iterations:
             return
-        shown = self._drawings.shown(self.moment.n, self.selected or self.moment.actor)
+        room = self.outer_size - (2, 2)  # without the border; scroll bars come and go with what is drawn
+        shown = self._drawings.shown(self.moment.n, self.selected or self.moment.actor, label_density(*room))
         drawing = self._drawings.get(shown)
         self.said = "" if drawing.shape.places else self._nothing()
         if drawing is not self.drawing:

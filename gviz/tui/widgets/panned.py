@@ -25,16 +25,22 @@ class Panned(ScrollView):
     dragged = False
     _held: Offset | None = None
     _said_beyond = Content("")
+    _hint = ""
 
     @property
     def view(self) -> Region:
         """The part of the canvas that is seen."""
         return Region(int(self.scroll_offset.x), int(self.scroll_offset.y), *self.scrollable_content_region.size)
 
+    def hint(self, text: str) -> None:
+        """What the lower border says while all is seen."""
+        self._hint = text
+        self.say_beyond()
+
     def say_beyond(self) -> None:
         """Say in the lower border on which sides there is more than is seen, and how to get there."""
         sides = ", ".join(_sides_beyond(self.view, self.virtual_size))
-        said = Content(f"more {sides}: shift+arrows" if sides else "")
+        said = Content(f"more {sides}: shift+arrows" if sides else self._hint)
         if said != self._said_beyond:  # a title that is set draws the whole panel anew
             self.border_subtitle = self._said_beyond = said
 

@@ -52,7 +52,9 @@ class SourcePane(Lines):
         return source_line(self._code, y + 1, self._place)
 
     def paint(self, y: int) -> Strip:
-        """The code scrolls sideways, the line numbers stay."""
+        """The code scrolls sideways, the line numbers stay. No event tells of each size: what is painted knows it."""
+        if self._followed is not None and self._followed[1] != self.content_size:
+            self._follow_soon()
         number = self._number(y)
         if self._place is None or not 0 < number <= len(self._code):
             return super().paint(y)

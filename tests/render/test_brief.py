@@ -1,0 +1,79 @@
+"""Boxes of one line: nothing is cut, nothing moves, and what the wider boxes say of a gradient they say too."""
+
+import pytest
+from recording import events_of
+from stories import demo, iterations
+
+import gviz.engine as torch
+from gviz.render.boxes.options import Options
+from gviz.render.boxes.structure import structure
+from gviz.render.cells.moments import Moments
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+
+def trained():
+    w, b = torch.tensor(0.0, requires_grad=True), torch.tensor(0.1234567, requires_grad=True)
+    x = torch.tensor([-1.0, 0.25, 1.0 / 3.0, 2e-9])
+    optimizer = torch.optim.SGD([w, b], lr=0.125)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = ((w * x + b).exp() * 1e-7).mean()
+        loss.backward()
+        optimizer.step()
+
+
+def untracked():
+    x = torch.ones(2, 3, requires_grad=True)
+    with torch.no_grad():
+        y = x * 2
+    values, places = (x + y).max(dim=1)
+    values.sum().backward()
+    places + 1
+
+
+def timeline_of(program):
+    return Timeline(MemoryLog(events_of(program)))
+
+
+HISTORIES = {"demo": demo, "iterations": lambda: iterations(3), "trained": lambda: timeline_of(trained)}
+HISTORIES["untracked"] = lambda: timeline_of(untracked)
+
+
+def drawing(timeline, iteration=0):
+    options = Options(density="brief", optimizer=True, tensors="line")
+    return Moments(timeline, structure(timeline, timeline.iterations[iteration], options))
+
+
+def text(timeline, n, iteration=0):
+    drawn = drawing(timeline, iteration)
+    drawn.show(timeline.at(n), 0, range(drawn.canvas.layout.height))
+    return drawn.canvas.text()
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_no_gradient_is_cut_at_any_moment_and_no_value_of_common_size(name):
+    timeline = HISTORIES[name]()
+    for iteration in timeline.iterations:
+        drawn = drawing(timeline, iteration.index)
+        for n in range(iteration.start, iteration.end + 1):
+            drawn.show(timeline.at(n), 0, range(drawn.canvas.layout.height))
+            assert all(len(face.rows) <= 1 for face in drawn.canvas.look.faces.values())
+            rights = [row[-1][0] for face in drawn.canvas.look.faces.values() for row in face.rows if len(row) > 2]
+            assert not any("…" in right for right in rights), n
+            assert name == "trained" or "…" not in drawn.canvas.text(), n
+
+
+def test_a_leaf_says_what_arrives_and_then_what_has_been_added():
+    timeline = demo()
+    said = [text(timeline, n) for n in range(len(timeline) + 1)]
+    told = [".grad None", "in += -6", "in -6 += -8", "in -14", ".grad -14"]
+    first = [next((n for n, drawn in enumerate(said) if words in drawn), -1) for words in told]
+    assert first == sorted(first)
+    assert -1 not in first
+
+
+def test_what_is_not_tracked_says_so_in_place_of_a_gradient():
+    said = text(timeline_of(untracked), len(timeline_of(untracked)))
+    assert "no_grad" in said
+    assert "2 outputs" in said
