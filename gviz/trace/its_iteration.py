@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gviz.events import GradSet
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 
@@ -11,16 +12,30 @@ from gviz.trace.timeline import Timeline
 def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> NodeState | None:
     """The node at moment `n` as its iteration shows it, without what a pass of an earlier one has brought.
 
-    ``.grad`` stays. A result that this iteration does not use keeps what its own pass has brought it.
+    Nor what a pass has brought a leaf whose ``.grad`` was cleared after it. ``.grad`` stays. A result that this
+    iteration does not use keeps what its own pass has brought it.
     """
     if state is None or not state.pass_nr:
         return state
+    if _cleared(timeline, state):
+        return _without(state)
     iteration, info = timeline.iteration_at(n), timeline.info(state.node)
     if info.iteration == iteration.index or timeline.pass_start(state.pass_nr) >= iteration.start:
         return state
     result = info.created.kind == "op" and info.created.requires_grad
     if result and state.node not in timeline.once(_used, iteration.index):
         return state
+    return _without(state)
+
+
+def _cleared(timeline: Timeline, state: NodeState) -> bool:
+    """Whether ``zero_grad``, or ``.grad = None``, came after the pass was over."""
+    at = state.outputs[0].grad_seq if state.step == "done" and state.outputs else 0
+    event = timeline.event(at) if at > timeline.pass_start(state.pass_nr) else None
+    return isinstance(event, GradSet) and event.how in ("none", "zero")
+
+
+def _without(state: NodeState) -> NodeState:
     outputs = tuple(replace(output, incoming=None, parts=(), expected=0) for output in state.outputs)
     return replace(state, pass_nr=0, step="none", outputs=outputs)
 

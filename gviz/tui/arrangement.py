@@ -28,8 +28,8 @@ WIDE, HUGE, TALL, LARGE = 110, 170, 32, 44
 MODULES_WIDTH = 44
 """Columns of the module tree at the left of a large screen, as in app.tcss."""
 
-ROOMY = (60, 22)
-"""Columns and rows in which a small graph of boxes with a row for each number can be seen as a whole."""
+ROOMY = (60, 16)
+"""Columns and rows in which boxes with a row for each number can be seen with what they are connected to."""
 
 BELOW = 8
 """Rows of the panel below the main one, as in app.tcss."""

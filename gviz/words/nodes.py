@@ -59,6 +59,8 @@ def next_of(names: NamedNodes, text: str, n: int, *, backward: bool = False) -> 
 
 
 def _no_node(text: str, names: NamedNodes) -> GvizError:
+    if text.startswith("#"):
+        return GvizError(f"there is no node {clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
     near, known = names.near(text, len(names.timeline)), names.had(len(names.timeline))
     listed = ", ".join(clipped(name, 30) for name in known[:MOST_NAMES]) + ", …" * (len(known) > MOST_NAMES)
     there = f"only tensors are recorded: {listed}" if known else "only tensors are recorded, the tape lists them"
@@ -114,5 +116,5 @@ def _made_bad(info: NodeInfo) -> bool:
 def _by_number(timeline: Timeline, text: str) -> Matches:
     number = int(text[1:]) if re.fullmatch(r"#\d{1,18}", text) else 0
     if number not in timeline.nodes:
-        raise GvizError(f"there is no node {clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
+        raise _no_node(text, NamedNodes(timeline))
     return lambda info: info.node == number

@@ -2,11 +2,13 @@
 
 import json
 
+import pytest
 from recording import events_of
 from render.test_scene import box
 from tui.test_drawing import panel
 
 import gviz.engine as torch
+from gviz.events import GradSet
 from gviz.explain.panel.fact import Asked
 from gviz.explain.panel.gradients import incoming
 from gviz.render.forms.as_json import render
@@ -71,3 +73,24 @@ def test_a_result_of_an_earlier_graph_keeps_what_its_pass_brought():
     n, moment = at_the_start_of_the_second(timeline)
     state = moment.state(2)
     assert in_its_iteration(timeline, n, state) is state
+
+
+@pytest.mark.parametrize("how", ["none", "zero"])
+def test_what_a_pass_brought_is_over_once_the_grad_is_cleared(how):
+    def program():
+        w = torch.tensor(3.0, requires_grad=True)
+        (w * w).backward()
+        if how == "none":
+            w.grad = None
+        else:
+            w.grad.zero_()
+
+    timeline = recorded(program)
+    ((cleared, _),) = timeline.select((GradSet,), 1, len(timeline) + 1)
+    before, after = ("\n".join(panel(timeline, n, 1)) for n in (cleared - 1, cleared))
+    assert "grad in 6" in before
+    assert "grad in none yet" in after
+    assert (
+        box(scene(structure(timeline, timeline.iterations[0]), timeline, timeline.at(cleared)), "n1").rows[1].text
+        == "·"
+    )

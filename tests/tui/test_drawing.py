@@ -10,7 +10,7 @@ from gviz.explain.names import iteration_called
 from gviz.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import Wishes, arranged, opening_view, size_class
+from gviz.tui.arrangement import Wishes, arranged, label_density, opening_view, size_class
 from gviz.tui.cursor import Arrival
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
@@ -243,7 +243,7 @@ def test_the_keys_fit_and_can_be_clicked(width):
 def test_the_keys_of_the_help_fit_one_screen():
     page = list(help_page(keys_of("default"), 76))
     rows = [plain(row) for row in page]
-    assert next(at for at, row in enumerate(rows) if "below: what the words" in row) < 22
+    assert next(at for at, row in enumerate(rows) if "below, and :help words" in row) < 22
     assert max(map(cells, page)) <= 76
 
 
@@ -409,3 +409,8 @@ def test_a_narrow_tape_has_room_for_usual_titles_and_lengths(title):
     assert columns.node == len(title) + 1
     assert min(columns.value, columns.grad) > len("|g| 2")
     assert tape.columns_for(45, 99, 1).grad > columns.grad, "short titles leave room for numbers"
+
+
+@pytest.mark.parametrize(("width", "height", "density"), [(46, 18, "brief"), (74, 25, "short"), (74, 10, "brief")])
+def test_how_much_boxes_say_depends_on_the_panel_alone(width, height, density):
+    assert label_density(width, height) == density

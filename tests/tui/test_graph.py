@@ -3,7 +3,7 @@
 import pytest
 from driving import app_of
 from render.logs import LOGS, Script, two_shares
-from stories import chain
+from stories import chain, demo
 from textual.app import App
 
 from gviz.trace.log import MemoryLog
@@ -313,3 +313,18 @@ async def test_a_graph_that_comes_on_the_screen_shows_the_selection_where_nothin
             await pilot.pause()
         rows = ["".join(segment.text for segment in canvas.render_line(y)) for y in range(canvas.size.height)]
         assert any(f"#{app.screen.selected}" in row for row in rows)
+
+
+async def test_a_small_graph_is_seen_whole_at_80x24_and_no_step_moves_a_box():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        graph = app.screen.query_one(GraphCanvas)
+        layout = graph.drawing.canvas.layout
+        assert graph.display
+        assert layout.width <= graph.view.width
+        assert layout.height <= graph.view.height
+        for key in "nnnnnnnn":
+            await pilot.press(key)
+            await pilot.pause()
+            assert graph.drawing.canvas.layout is layout

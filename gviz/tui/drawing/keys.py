@@ -100,12 +100,17 @@ _RIGHT = (
     ("look.explain look.happened watch.ask look.eval", "why, more, watch, print"),
 )
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
-    (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " sum   ", ("!", "error"),
-     " bad   in: the numbers of its inputs"),
-    ("a small letter goes forward, the same letter in CAPITALS back; a click",),
-    ("selects, a double click runs there, the bar at the top seeks",),
+    (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " added now   ", ("!", "error"),
+     " bad   in: inputs, or what arrives"),
+    (("leaf:", "key"), " made by you, gets a .grad   ", ("const:", "key"), " gets none   ", ("param:", "key"),
+     " of a module"),
+    (("pending:", "key"), " not made yet   ", ("saved:", "key"), " kept for backward   ", ("freed:", "key"),
+     " let go by it"),
+    (("waiting:", "key"), " for gradients   ", ("↻2, v2:", "key"), " memory written in place   ", ("|g|:", "key"),
+     " length"),
+    ("small letters go forward, CAPITALS back; click selects, double click runs",),
     ("gviz run: ctrl+c pauses the program, A answers it, ctrl+r runs it again",),
-    ("below: what the words, marks and numbers mean (also :help words)",),
+    ("below, and :help words: every word, mark and number of the screen",),
 )  # fmt: skip
 _ROOM = 74
 
