@@ -118,7 +118,7 @@ class _Resolver(ast.NodeTransformer):
             iter(self._names.called(split_aspect(name)[0], len(self._timeline))), 0
         )  # none is earlier: that would be meant
         if later:
-            made = f"#{later} is made by event {self._timeline.born(later)}"
+            made = f"#{later} is made by event {self._timeline.nodes.born(later)}"
             raise GvizError(f"there is no {clipped(name, 40)} yet", why=made, hint=f"goto #{later}", exit_code=2)
         near = self._names.near(name, n)
         hint = f"did you mean {near}?" if near else "only tensors are recorded, the tape lists them"

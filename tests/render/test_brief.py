@@ -41,7 +41,7 @@ HISTORIES["untracked"] = lambda: timeline_of(untracked)
 
 
 def drawing(timeline, iteration=0):
-    options = Options(density="brief", optimizer=True, tensors="line")
+    options = Options(density="brief", content="all", tensors="line")
     return Moments(timeline, structure(timeline, timeline.iterations[iteration], options))
 
 

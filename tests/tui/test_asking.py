@@ -77,7 +77,7 @@ def test_numbers_that_were_not_stored_are_said_to_be_missing():
 
 def test_what_is_watched_is_said_at_every_stop():
     said = transcript(demo(), "watch x.grad", "watch norm(a)", "n", "c", "unwatch 1", "C")
-    assert "  watch: norm(a) = there is no a here\n" in said
+    assert "  watch: norm(a) = there is no a yet\n" in said
     assert "  watch: x.grad = -14\n  watch: norm(a) = 6\n" in said
     assert "x.grad" not in said.rpartition("no longer watched: x.grad")[2]
 

@@ -86,7 +86,7 @@ def ys(timeline):
 @pytest.mark.parametrize("nr", [0, 1, 2])
 def test_of_several_of_a_name_every_command_means_the_last_made_by_now(repeated, command, nr):
     node = ys(repeated)[nr]
-    for at in (repeated.born(node), repeated.born(node) + 3):
+    for at in (repeated.nodes.born(node), repeated.nodes.born(node) + 3):
         said = transcript(repeated, command, at=at).split("(gviz)")[1]
         meant = (f"#{node} y = Mul", f"y = Mul  #{node}", f"print y\ny = {3 * nr + 3}\n")
         assert any(words in said for words in meant)
@@ -103,18 +103,18 @@ def test_where_none_is_made_yet_the_next_is_meant(repeated, command):
 def test_what_is_not_made_yet_has_no_value_and_says_when_it_is_made(repeated, expression):
     first = ys(repeated)[0]
     said = transcript(repeated, f"print {expression}", at=0)
-    assert f"there is no {expression} yet; #{first} is made by event {repeated.born(first)}" in said
+    assert f"there is no {expression} yet; #{first} is made by event {repeated.nodes.born(first)}" in said
 
 
 def test_from_outside_a_name_means_the_last(repeated):
-    assert event_at(repeated, "y") == moment_of(repeated, "y") == repeated.born(ys(repeated)[-1])
+    assert event_at(repeated, "y") == moment_of(repeated, "y") == repeated.nodes.born(ys(repeated)[-1])
 
 
 def test_to_a_name_goes_on_to_the_next_node_of_that_name_and_back(repeated):
     one, other, _ = ys(repeated)
-    before = repeated.born(other) - 1
+    before = repeated.nodes.born(other) - 1
     cursor = Cursor(repeated, before)
-    assert (cursor.to("y").position, cursor.selected) == (repeated.born(other), other)
+    assert (cursor.to("y").position, cursor.selected) == (repeated.nodes.born(other), other)
     assert (cursor.reverse_to("y").position, cursor.selected) == (
         max(n for n in repeated.events_of(one) if n <= before),
         one,
