@@ -155,13 +155,13 @@ class Gate:
         return isinstance(event, OF_NO_STATEMENT)
 
     def _is_whole_node(self, event: e.Event, kind: type[e.Event], depth: int) -> bool:
-        """Whether a node is through, of `depth` before the event, or a step of an optimizer, of which it is no part."""
+        """Whether a node is through, of `depth` before the event, or an optimizer's step with all it computes."""
         if kind in _CONTEXT:
             return depth > 0 == self._depth
         if kind not in WHOLE_NODE or self._depth:
             return False
-        part = self._steps_closed and isinstance(event, e.NodeCreated) and self._chapters.steps.computes(event)
-        return not part
+        own = isinstance(event, e.NodeCreated) and self._chapters.steps.computes(event)
+        return not (own and self._steps_closed)
 
     def _call_of(self, event: e.Event) -> int:
         """The closed call of the node that is through, 0 if there is none; of a parameter that of the rule before."""

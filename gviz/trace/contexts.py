@@ -12,7 +12,7 @@ from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.columns import Index
 from gviz.trace.log import EventLog, expect
-from gviz.trace.state import Iteration, Phase
+from gviz.trace.state import Iteration, NodeInfo, Phase
 from gviz.trace.steps import Row, by_stack, step_that_made
 
 WHOLE_NODE: frozenset[type[e.Event]] = frozenset(
@@ -90,9 +90,9 @@ class Contexts:
         found: list[int] = said[(starts <= part.end) & ((ends == 0) | (ends >= part.start))].tolist()
         return found
 
-    def step_that_made(self, made: e.NodeCreated, born: int) -> int:
+    def step_of(self, info: NodeInfo) -> int:
         """The step of an optimizer that computed a node itself, by the event that first tells of it; 0 if none did."""
-        return step_that_made(self._steps, made, born)
+        return step_that_made(self._steps, info.created, info.born)
 
     @cached_property
     def _steps(self) -> dict[int, list[Row]]:

@@ -86,10 +86,6 @@ class Nodes(Sequence[int]):
         for node, born in zip(np.asarray(known)[found].tolist(), births, strict=True):
             yield node, expect(self._events, born, e.NodeCreated)
 
-    def step_of(self, node: int) -> int:
-        """The step of an optimizer that computed a node itself, by the event that first tells of it; 0 if none did."""
-        return self._contexts.step_that_made(self.created(node), self.born(node))
-
     @cached_property
     def origins(self) -> Origins:
         """How all were made, as far as the index says it: much cheaper than the events that made them."""

@@ -152,8 +152,8 @@ class Folds:
 
     def _in_step(self, n: int) -> bool:
         """Whether the node of a moment is the own arithmetic of an optimizer, whose steps are closed."""
-        node = self._node_at(n)
-        return bool(node) and OPTIMIZER in self._wanted.closed and self.timeline.nodes.step_of(node) != 0
+        node = self._node_at(n) if OPTIMIZER in self._wanted.closed else 0
+        return node != 0 and self.timeline.contexts.step_of(self.timeline.info(node)) != 0
 
     def _together(self, one: int, other: int = 0) -> bool:
         if not other:

@@ -79,7 +79,7 @@ def own(timeline):
     """The nodes that optimizers have made, by the number of the step."""
     found = {}
     for node in timeline.nodes:
-        if said := timeline.nodes.step_of(node):
+        if said := timeline.contexts.step_of(timeline.info(node)):
             found.setdefault(said, []).append(node)
     return list(found.values())
 

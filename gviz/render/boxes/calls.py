@@ -57,7 +57,7 @@ def _steps(timeline: Timeline, infos: Sequence[NodeInfo]) -> dict[int, ModuleCal
     steps: dict[int, int] = {}
     here: dict[int, int] = {}  # by the place where they are called
     for info in reversed(infos):
-        said = timeline.nodes.step_of(info.node)
+        said = timeline.contexts.step_of(info)
         if said and info.iteration == infos[-1].iteration:
             steps[info.node] = here[info.created.stack] = said
         elif said:

@@ -62,7 +62,7 @@ def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo],
         return {info.node for info in own} - _passed(own, roots)
     if content == "all":
         return ()
-    return {info.node for info in own if timeline.nodes.step_of(info.node)} | updates(timeline, iteration, own)
+    return {info.node for info in own if timeline.contexts.step_of(info)} | updates(timeline, iteration, own)
 
 
 def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
@@ -112,7 +112,8 @@ def shown_ends(timeline: Timeline, low: int, high: int) -> list[int]:
     nodes = timeline.columns(start, high + 1).node.tolist()
     ends = timeline.contexts.node_ends
     ends = ends[bisect_left(ends, start) : bisect_right(ends, high)]
-    return [n for n in ends if not nodes[n - start] or not timeline.nodes.step_of(nodes[n - start])]
+    of_nodes = ((n, nodes[n - start]) for n in ends)
+    return [n for n, node in of_nodes if not node or not timeline.contexts.step_of(timeline.info(node))]
 
 
 def phases_in(timeline: Timeline, iteration: Iteration, kind: PhaseKind) -> list[Phase]:
