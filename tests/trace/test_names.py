@@ -118,6 +118,16 @@ def test_of_several_nodes_made_by_one_call_the_last_is_named(names_in):
     assert named[-1] == "y"
 
 
+def test_a_loop_of_many_calls_is_one_though_only_its_beginning_is_looked_at(names_in):
+    program = """
+    net = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Sigmoid(), torch.nn.ReLU())
+    x = torch.ones(1)
+    for _ in range(350):
+        y = net(x)
+    """
+    assert names_in(program)[-3 * 350 :] == ["(tanh)", "(sigmoid)", "y"] * 350
+
+
 @pytest.mark.parametrize("layers", ["L, R, L", "L, R, L, R", "L, R, L, R, L, R, L"])
 def test_layers_that_repeat_are_steps_of_one_call_and_turns_of_a_loop_are_calls(names_in, layers):
     source = f"""

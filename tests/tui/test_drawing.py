@@ -132,6 +132,14 @@ def test_the_status_row_gives_way_where_room_is_short():
     assert len(narrow) == 40
 
 
+@pytest.mark.parametrize(("width", "brand"), [(99, False), (100, True)])
+def test_where_iterations_are_counted_a_narrow_status_row_leaves_out_the_brand(width, brand):
+    timeline = iterations(3)
+    row = plain(status(timeline, timeline.at(5), "demo.py", Arrival(5, 4, "step"), width, UNICODE))
+    assert "demo.py" in row
+    assert ("gviz" in row) == brand
+
+
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_no_word_of_the_status_row_comes_and_goes_by_a_step(width):
     timeline = iterations(3)
