@@ -95,20 +95,21 @@ def effect(timeline: Timeline, write: Write, *, brief: bool = False) -> str:
     stats = write.after.statistics()
     if stats is not None and 0 < stats.zero == write.after.size:
         return "set to zero"
-    changed = (
-        "changed"
-        if brief and write.before
-        else f"{'set' if write.before is None else f'changed from {grad(write.before)}'} to {grad(write.after)}"
-    )
-    before, after = _elements(timeline, write.before), _elements(timeline, write.after)
-    if before is None or after is None or before.shape != after.shape:
-        return changed
-    return _in_one_way(before, after, _PRECISION[write.after.dtype]) or changed
+    return _in_one_way(timeline, write.before, write.after) or _from_to(write.before, write.after, brief=brief)
 
 
-def _in_one_way(before: Array, after: Array, precision: float) -> str:
+def _from_to(before: Value | None, after: Value, *, brief: bool) -> str:
+    if before is None:
+        return f"set to {grad(after)}"
+    return "changed" if brief else f"changed from {grad(before)} to {grad(after)}"
+
+
+def _in_one_way(timeline: Timeline, was: Value | None, became: Value) -> str:
     """What was done to all elements alike; empty if that is not known."""
-    scale = factor(before, after, precision)
+    before, after = _elements(timeline, was), _elements(timeline, became)
+    if before is None or after is None or before.shape != after.shape:
+        return ""
+    scale = factor(before, after, _PRECISION[became.dtype])
     if scale is not None:
         return f"multiplied by {number(scale)}"
     border, cut_off = abs(after).max(initial=0), after != before
@@ -127,9 +128,9 @@ def factor(before: Array, after: Array, precision: float) -> float | None:
     largest = abs(before).argmax()
     scale = float(after.flat[largest] / before.flat[largest])
     scaled = scale * before
-    if abs(scale - 1) <= 2 * precision or (abs(after - scaled) > 2 * precision * abs(scaled)).any():
-        return None
-    return scale
+    is_one = abs(scale - 1) <= 2 * precision
+    fits = abs(after - scaled) <= 2 * precision * abs(scaled)
+    return scale if fits.all() and not is_one else None
 
 
 def is_known(value: Value | None) -> bool:
