@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+from collections import Counter
 from copy import deepcopy
 
 from gviz.graphify.advice import Advice, code, operand
@@ -11,6 +13,9 @@ from gviz.graphify.construct import Construct
 
 _KINDS = {"boolean": "a Python bool", "integer": "a Python int", "number": "a Python number",
           "array": "an array of numpy", "index": "an index of Python's"}  # fmt: skip
+_READERS = frozenset({"item", "tolist", "numpy"})
+"""Methods of a tensor that give its values."""
+
 _MATH = frozenset({"sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "floor", "ceil", "log2", "log10"})
 _OF_TWO = frozenset({"atan2", "hypot"})
 _ELEMENTWISE = (
@@ -21,11 +26,16 @@ _ELEMENTWISE = (
 
 def left(found: Construct, what: str) -> Advice:
     """The advice where a value leaves the graph; `what` is how it was read."""
-    node, bound = found.node, found.holder(ast.Slice)
-    if isinstance(bound, ast.Slice) and what in ("integer", "number", "index"):
-        return _sliced(bound, found)
+    node = found.node
+    bound = node.slice if isinstance(node, ast.Subscript) else found.holder(ast.Slice)
     kind = _KINDS.get(what, f"a Python {what}")
     why = f"the value leaves the graph as {kind}, which a static graph keeps as a constant"
+    if isinstance(bound, ast.Slice) and what in ("integer", "number", "index"):
+        moved = _window(bound, found)
+        return Advice(why, (moved,)) if moved else _sliced(bound, found)
+    if isinstance(node, ast.Call) and _reads_within(node, _modules(found)):
+        outside = f"leave {code(node.func)} out of the graph: call it before the graph runs, or after it"
+        return Advice(f"{code(node.func)} looks at a value, which a static graph keeps as a constant", (outside,))
     if isinstance(node, ast.JoinedStr | ast.FormattedValue):
         return Advice(why, ("return the tensor, and write it out after the graph has run",))
     if code_instead := _in_tensors(node, _modules(found)):
@@ -106,6 +116,56 @@ def _sliced(bound: ast.Slice, found: Construct) -> Advice:
         "the number of elements depends on the data, and every size in a static graph is fixed",
         (f"keep the size and use a mask of the first dimension: {' & '.join(tests) or 'mask'}",),
     )
+
+
+def _window(bound: ast.Slice, found: Construct) -> str:
+    """A part that begins where the data say and has a fixed length, as an index of tensors; empty for any other.
+
+    Past the end a slice is shorter, and an index an error.
+    """
+    part = found.holder(ast.Subscript)
+    if (
+        not isinstance(part, ast.Subscript)
+        or part.slice is not bound
+        or bound.step
+        or not bound.lower
+        or not bound.upper
+    ):
+        return ""
+    length, start = _terms(bound.upper), _terms(bound.lower)
+    if not start.keys() <= {*length, ""}:
+        return ""
+    length.subtract(start)
+    constant = length.pop("", 0)
+    if any(times < 0 for times in length.values()):
+        return ""
+    terms = [*length.elements(), *([str(constant)] if constant or not any(length.values()) else [])]
+    return f"{code(part.value)}[{code(bound.lower)} + torch.arange({' + '.join(terms)})]".replace("+ -", "- ")
+
+
+def _terms(end: ast.expr) -> Counter[str]:
+    """What is added up in an expression, and how often each; whole numbers as one under no name."""
+    match end:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            terms = _terms(left)
+            terms.update(_terms(right))
+            return terms
+        case ast.Constant(value=int(number)):
+            return Counter({"": number})
+    return Counter({code(end): 1})
+
+
+def _reads_within(call: ast.Call, modules: frozenset[str]) -> bool:
+    """Whether what is called reads the value while it works, as ``optimizer.step()`` does and ``clip_grad_norm_(…)``;
+    ``x.item()``, ``float(x)`` and ``np.asarray(x)`` are there to read it."""
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=name)) if name in modules:
+            return False
+        case ast.Attribute(attr=name):
+            return name not in _READERS
+        case ast.Name(id=name):
+            return not hasattr(builtins, name)
+    return False
 
 
 def _end(end: ast.expr, x: str) -> str:

@@ -95,6 +95,12 @@ SAME_RESULT = {
                       "y = [x[0], x[2]]\n    return x * {0}", "value"),
     "angle": ("import math\n    return x + math.atan2(1.5, x[0])", "return x + {0}", "value"),
     "slice": ("return x[: int(x[2].abs() * 1.4)].sum()", "return torch.where({0}, x, 0).sum()", "value"),
+    "window": ("i = (x[2] < 0).long()\n    return x[i + 1 : i + 1 + 1]",
+               "i = (x[2] < 0).long()\n    return {0}", "value"),
+    "window that begins later": ("i, n = (x[2] < 0).long(), 2\n    return x[i + 1 : i + n]",
+               "i, n = (x[2] < 0).long(), 2\n    return {0}", "value"),
+    "window of a list of tensors": ("k, n = (x[:2] < 0).long(), 2\n    return torch.stack([x[i : i + n] for i in k])",
+               "k, n = (x[:2] < 0).long(), 2\n    return torch.stack([{0} for i in k])", "value"),
     "slice within": ("return x[int(x[2].abs()) : -1].sum()", "return torch.where({0}, x, 0).sum()", "value"),
     "unique": ("return x.unique()", "{all}\n    return ordered[is_first]", "sizes"),
     "counted": ("k = x.abs().long()\n    return torch.bincount(k)",
@@ -252,6 +258,24 @@ def test_what_is_named_instead_is_the_tensor_that_was_read(found_in):
     assert one.advice.instead[0].startswith("go on with the tensor x.argmax();")
     (one,) = found_in("return f'{x.mean():.2f}'")
     assert one.advice.instead == ("return the tensor, and write it out after the graph has run",)
+
+
+CLIPPED = "w = torch.nn.Parameter(x * 1)\n    w.sum().backward()\n    {0}\n    return x"
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("torch.nn.utils.clip_grad_norm_([w], 1.0)", "torch.nn.utils.clip_grad_norm_"),
+        ("from torch.nn.utils import clip_grad_norm_\n    clip_grad_norm_([w], 1.0)", "clip_grad_norm_"),
+        ("adam = torch.optim.Adam([w])\n    adam.step()", "adam.step"),
+    ],
+)
+def test_a_call_that_looks_at_values_itself_is_named(found_in, monkeypatch, line, named):
+    monkeypatch.setitem(sys.modules, "torch.nn.utils", torch.nn.utils)
+    one = found_in(CLIPPED.format(line))[0]
+    assert one.advice.why.startswith(f"{named} looks at a value")
+    assert one.advice.instead[0].startswith(f"leave {named} out of the graph: ")
 
 
 @pytest.mark.parametrize(
