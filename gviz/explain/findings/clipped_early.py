@@ -1,0 +1,63 @@
+"""Gradients clipped before backward brings them: the clipping has nothing to clip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from gviz.events import GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
+from gviz.explain.finding import Finding
+from gviz.explain.kind import Kind
+from gviz.explain.names import made_at
+from gviz.explain.survey import Survey
+from gviz.explain.trouble import line_text
+from gviz.trace.timeline import Timeline
+
+_READ = (NodeCreated, GradAccumulated, GradSet, OptimizerStepped, StorageWritten)
+
+
+def found(survey: Survey) -> Iterator[Finding]:
+    """The first update whose gradients came after the clipping, which met none."""
+    is_clipping = partial(survey.timeline.once, _clips)
+    filled: set[int] = set()
+    learned: set[int] = set()
+    clipped = late = 0
+    for seq, event in survey.select(*_READ):
+        if isinstance(event, NodeCreated | GradSet) and is_clipping(event.stack):
+            clipped, late = (0, 0) if filled else (clipped or seq, late)
+        match event:
+            case GradSet(node=node, how="none" | "zero"):
+                filled.discard(node)
+            case GradSet(node=node):
+                filled.add(node)
+            case GradAccumulated(node=node) if node in survey.nodes:
+                filled.add(node)
+                learned.update(output.storage for output in survey.nodes[node].created.outputs)
+                clipped, late = 0, late or clipped
+            case OptimizerStepped() if late:
+                yield _finding(survey.timeline, late, seq)
+                return
+            case StorageWritten(storage=storage) if late and storage in learned:
+                yield _finding(survey.timeline, late, seq)
+                return
+
+
+def _clips(timeline: Timeline, stack: int) -> bool:
+    """Whether the line that was running calls one of PyTorch's functions that clip gradients."""
+    frames = timeline.stack(stack)
+    return bool(frames) and "clip_grad_" in line_text(timeline, frames[0])
+
+
+def _finding(timeline: Timeline, clipped: int, used: int) -> Finding:
+    event = timeline.event(clipped)
+    assert isinstance(event, NodeCreated | GradSet)
+    frames = timeline.stack(event.stack)
+    text = f"the clipping{made_at(frames)} has nothing to clip: no gradient is there before backward brings it"
+    parts = (Finding("used", "what backward brought after it is used as it is", used),)
+    fix = "clip between backward() and the update"
+    return Finding("clipped-early", text, clipped, event.node, parts, fix, frames[0])
+
+
+CLIPPED_EARLY = Kind(
+    "clipped-early", "warning", "gradients that were clipped before a pass has brought them", find=found
+)
