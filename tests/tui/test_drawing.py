@@ -422,3 +422,17 @@ def test_a_narrow_tape_has_room_for_usual_titles_and_lengths(title):
 @pytest.mark.parametrize(("width", "height", "density"), [(46, 18, "brief"), (74, 25, "short"), (74, 10, "brief")])
 def test_how_much_boxes_say_depends_on_the_panel_alone(width, height, density):
     assert label_density(width, height) == density
+
+
+@pytest.mark.parametrize("width", [8, 12, 13, 20])
+def test_a_note_of_what_is_added_is_never_cut(width):
+    def program():
+        x = torch.tensor([0.5, -2.0, 3.0], requires_grad=True)
+        (x * torch.tensor([1.0, 100.0, 10.0])).sum().backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    ((seq, _),) = timeline.select((GradAccumulated,), 1, len(timeline) + 1)
+    moment = timeline.at(seq)
+    said = tape.note(timeline, moment, timeline.info(1), moment.state(1), width)
+    assert "+= " in said
+    assert len(said) <= width

@@ -65,7 +65,7 @@ copy: Op = Op(
 fill: Op = Op(
     "fill(self, *, value)",
     grad_fn="FillBackward2",
-    formula="value",
+    formula="value in every element",
     forward=lambda self, value: np.full(self.shape, value, self.dtype),
     rules=(Rule("self", "0", lambda g: g * 0),),
     public=False,
@@ -74,7 +74,7 @@ fill: Op = Op(
 fill_tensor: Op = Op(
     "fill(self, value)",
     grad_fn="FillBackward3",
-    formula="value",
+    formula="value in every element",
     forward=lambda self, value: np.full(self.shape, value, self.dtype),
     rules=(Rule("self", "0", lambda g: g * 0), Rule("value", "g, summed", lambda g: g)),  # the engine sums
     public=False,
@@ -83,7 +83,7 @@ fill_tensor: Op = Op(
 zero: Op = Op(
     "zero(self)",
     grad_fn="ZeroBackward0",
-    formula="0",
+    formula="0 in every element",
     forward=np.zeros_like,
     rules=(Rule("self", "0", lambda g: g * 0),),
     public=False,

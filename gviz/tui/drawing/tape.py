@@ -20,6 +20,7 @@ from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, fitted, line
+from gviz.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +168,9 @@ def _arriving(timeline: Timeline, moment: Moment, node: int, width: int) -> str:
         before = None if event.total is None else timeline.at(moment.n - 1).state(node)
         old = short(before.outputs[event.output_nr].incoming) if before is not None else ""
         choices = [f"in {old} += {added}", f"{old} += {added}"] if old else [f"in {added}"]
-        return next((text for text in choices if len(text) <= width), f"+= {added}")
+        return next((text for text in choices if len(text) <= width), _fitting(width, event.part))
     if isinstance(event, GradAccumulated) and event.node == node:
-        return _accumulated(timeline, moment.state(node), node, width) or _fitting(width, share(event.part))
+        return _accumulated(timeline, moment.state(node), node, width) or _fitting(width, event.part, ".grad ")
     if isinstance(event, StepStarted) and event.node == node:
         return "<- rule runs" if width > 12 else "<- now"
     return ""
@@ -186,8 +187,10 @@ def _accumulated(timeline: Timeline, state: NodeState | None, node: int, width: 
     return next((text for text in choices if len(text) <= width), "")
 
 
-def _fitting(width: int, part: str) -> str:
-    return f".grad += {part}" if width > 12 else f"+= {part}"
+def _fitting(width: int, part: Value, to: str = "") -> str:
+    """``.grad += 3``; where room is short without what it is added to, then with fewer digits."""
+    wide = f"{to}+= {share(part)}"
+    return wide if len(wide) <= width else f"+= {share(part, max(width - 3, 1))}"
 
 
 def _untracked(reason: str, width: int) -> str:
