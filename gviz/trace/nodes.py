@@ -105,10 +105,12 @@ class Nodes(Sequence[int]):
         """By node: the nodes that have it as an input, as often as they use it."""
         return _grouped(*self._index.tables["edges"][2:0:-1].tolist())
 
-    def users(self, node: int) -> tuple[int, ...]:
-        """The nodes that have an output of this one as an input, in the order of their creation."""
+    def users(self, node: int, n: int = e.COUNTS) -> tuple[int, ...]:
+        """The nodes made up to event `n` that have an output of this one as an input, in order of creation."""
         rows = self._index.lists["edges_to"].of_key(node).astype(np.int64) - 1
-        return tuple(dict.fromkeys(self._index.tables["edges"][1, rows].tolist()))
+        seqs, sources = self._index.tables["edges"][:2]
+        rows = rows[: seqs[rows].searchsorted(n, "right")]
+        return tuple(dict.fromkeys(sources[rows].tolist()))
 
     def of(self, iteration: Iteration) -> tuple[int, ...]:
         """Those made in an iteration, and the older ones it uses or sends gradients to, in order of creation."""

@@ -30,7 +30,7 @@ def no_way(asked: Question) -> Finding:
     timeline = asked.timeline
     started, backward = _pass_of(asked)
     roots = sorted({node for node, _ in backward.roots})
-    users = [user for user in timeline.nodes.users(asked.node) if timeline.nodes.born(user) <= asked.moment.n]
+    users = timeline.nodes.users(asked.node, asked.moment.n)
     if not users:
         return unused(asked)
     leading = {*ancestors(timeline, *roots), *roots}

@@ -61,7 +61,7 @@ def _carried(trouble: Trouble, released: Finding, user: int, old: int) -> Findin
 
 def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
     """Whether the call that uses a result has used it before: it was made once, and not anew at each step."""
-    uses = (timeline.info(node) for node in timeline.nodes.users(old) if timeline.nodes.born(node) < used.born)
+    uses = map(timeline.info, timeline.nodes.users(old, used.born - 1))
     return any(_calls(info) == _calls(used) and info.op.name == used.op.name for info in uses)
 
 
@@ -98,7 +98,7 @@ def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:
     before = timeline.nodes[max(place - _LOOKED_AT, 0) : place + 1]
     if any(_calls(timeline.info(node)) == here for node in before):
         return None
-    uses = (timeline.info(node) for node in timeline.nodes.users(old) if timeline.nodes.born(node) < used.born)
+    uses = map(timeline.info, timeline.nodes.users(old, used.born - 1))
     return next((info for info in uses if _calls(info) != here), None)
 
 

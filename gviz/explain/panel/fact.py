@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,12 +64,11 @@ def event(seq: int) -> Part:
     return Part(f"event {seq}", "key", seq)
 
 
-def listed(parts: Iterable[Part]) -> Iterator[Part]:
-    """The parts with commas between them; of very many the first, and how many more there are."""
-    every = tuple(parts)
-    for at, part in enumerate(every[:LIST]):
+def listed(nodes: Sequence[int], named: Callable[[int], Part]) -> Iterator[Part]:
+    """Nodes as they are named, with commas between them; of very many the first, and how many more there are."""
+    for at, node in enumerate(nodes[:LIST]):
         if at:
             yield Part(", ")
-        yield part
-    if len(every) > LIST:
-        yield Part(f" and {len(every) - LIST} more", "muted")
+        yield named(node)
+    if len(nodes) > LIST:
+        yield Part(f" and {len(nodes) - LIST} more", "muted")

@@ -129,13 +129,13 @@ def _saved_name(operand: Operand | None, name: str, node: int) -> str:
 
 def users(asked: Asked, state: NodeState) -> Iterator[Fact]:
     """The nodes that were made with it so far."""
-    infos = (asked.timeline.info(user) for user in asked.timeline.nodes.users(asked.node))
-    found = [
-        Part(f"#{info.node} {clipped(info.name or op_title(info), 30)}", "key", info.born)
-        for info in infos
-        if info.born <= asked.moment.n
-    ]
-    yield Fact("used by", tuple(listed(found)) if found else (Part("nothing yet", "muted"),))
+    found = asked.timeline.nodes.users(asked.node, asked.moment.n)
+
+    def named(user: int) -> Part:
+        info = asked.timeline.info(user)
+        return Part(f"#{user} {clipped(info.name or op_title(info), 30)}", "key", info.born)
+
+    yield Fact("used by", tuple(listed(found, named)) if found else (Part("nothing yet", "muted"),))
 
 
 def place(asked: Asked) -> Iterator[Fact]:
