@@ -150,7 +150,7 @@ class Cursor:
 
     def find(self, text: str) -> Arrival:
         """Select the next node that fits a search text."""
-        exact = nodes.exactly(text.strip())
+        exact = nodes.exactly(self.timeline, text.strip())
         named = bool(text.strip()) and nodes.found(self.timeline, exact, self.selected)
         self._matches = exact if named else nodes.query(self.timeline, text)
         return self.again(what=text)

@@ -97,10 +97,10 @@ class Possible:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Nodes, by number, by the line that made them, or by a word: a name, a module, an operation, a pattern."""
+    """Nodes, by number, by the line that made them, or by a word: a name, a module, an operation, a pattern, a part."""
 
     text: str
-    kind: Literal["node", "line", "op", "word", "pattern"]
+    kind: Literal["node", "line", "op", "word", "pattern", "part"]
     number: int = 0
     word: str = ""
 
@@ -117,6 +117,8 @@ class Place:
                 return any(fnmatchcase(name, self.word) for name in (info.name, info.scope) if name)
             case "word":
                 return self.word in (info.name, info.scope) or self._names_op(info.op)
+            case "part":
+                return any(self.word.lower() in name.lower() for name in (info.name, info.op.name, info.scope))
 
     def calls(self, frames: Sequence[Frame]) -> bool:
         """Whether it is the line in which a call was made, with the innermost of its frames first."""

@@ -15,7 +15,8 @@ from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.words.names import NamedNodes
 
-Matches = Callable[[NodeInfo], bool]
+Matches = Callable[[int], bool]
+"""Whether a node is meant, by its number."""
 
 MOST_NAMES = 8
 """So many names are listed to who asked for one that there is not."""
@@ -77,19 +78,16 @@ def query(timeline: Timeline, text: str) -> Matches:
         return _by_number(timeline, text)
     if text.startswith("@"):
         node = timeline.at(event_number(timeline, text[1:])).node
-        return lambda info: info.node == node
+        return lambda other: other == node
     if text == "nan":
-        return _made_bad
+        return lambda node: _made_bad(timeline.info(node))
     place = where.place(text)
-    if place.kind != "word":
-        return place.fits
-    return lambda info: text.lower() in f"{info.name}\n{info.op.name}\n{info.scope}".lower()
+    return Fitting(timeline, where.Place(text, "part", word=text) if place.kind == "word" else place)
 
 
-def exactly(text: str) -> Matches:
+def exactly(timeline: Timeline, text: str) -> Matches:
     """Nodes called `text`: by their own name first of all, by module or operation."""
-    place = where.Place(text, "word", word=text)
-    return place.fits
+    return Fitting(timeline, where.Place(text, "word", word=text))
 
 
 def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
@@ -97,7 +95,7 @@ def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = 
     nodes, at = timeline.nodes, timeline.nodes.place_of(start)
     first = (at if at >= 0 else len(nodes)) - 1 if backward else at + 1
     ahead = (nodes[(first - i if backward else first + i) % len(nodes)] for i in range(len(nodes)))
-    return next((node for node in ahead if matches(timeline.info(node))), 0)
+    return next((node for node in ahead if matches(node)), 0)
 
 
 def event_number(timeline: Timeline, text: str) -> int:
@@ -117,4 +115,4 @@ def _by_number(timeline: Timeline, text: str) -> Matches:
     number = int(text[1:]) if re.fullmatch(r"#\d{1,18}", text) else 0
     if number not in timeline.nodes:
         raise _no_node(text, NamedNodes(timeline))
-    return lambda info: info.node == number
+    return lambda node: node == number

@@ -8,7 +8,7 @@ from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.words.names import NamedNodes
-from gviz.words.nodes import last
+from gviz.words.nodes import found, last, query
 
 
 def one_net():
@@ -92,3 +92,17 @@ def test_what_is_read_to_find_a_node_does_not_grow_with_the_recording(asked):
         return log.read
 
     assert read(20) == read(10)
+
+
+@pytest.mark.parametrize("part", ["weight", "LIN", "et.1", "MulBack", "y = "])
+def test_a_search_finds_what_a_look_at_every_name_finds(part):
+    known, _ = names(two_nets)
+    timeline = known.timeline
+    fits = query(timeline, part)
+    infos = [timeline.info(node) for node in timeline.nodes]
+    texts = {info.node: (info.name, info.op.name, info.scope) for info in infos}
+    expected = [node for node, held in texts.items() if any(part.lower() in text.lower() for text in held)]
+    assert [node for node in timeline.nodes if fits(node)] == expected
+    if expected:
+        last_found = found(timeline, fits, 0, backward=True)
+        assert (found(timeline, fits, expected[0]), last_found) == ((expected * 2)[1], expected[-1])
