@@ -65,8 +65,14 @@ class ScreenApp(App[None]):
     def on_mount(self) -> None:
         """The terminal is ours by now."""
         with_echo(getattr(self._driver, "attrs_before", None))
+        self.app_resume_signal.subscribe(self, lambda _: self._come_back())
         if is_there() and os.name == "posix":
             self.set_interval(_SECONDS_BETWEEN_LOOKS, self._leave_with_terminal)
+
+    def _come_back(self) -> None:
+        """Draw everything anew after the shell has said fg: the terminal shows what was written meanwhile."""
+        self.refresh(layout=True)
+        self._start.say("back from the shell")
 
     def _leave_with_terminal(self) -> None:
         """Hang up where the terminal has, and another program kept the signal from coming here, as ``make`` does."""

@@ -93,6 +93,22 @@ def test_it_opens_steps_resizes_and_leaves_with_0(terminal):
     session.until("exit=0")
 
 
+def test_it_goes_to_the_shell_and_comes_back_with_everything_on_the_screen(terminal, tmp_path):
+    shell = "import os; os.environ['PS1'] = 'shell: '; os.execvp('bash', ['bash', '--norc', '-i'])"
+    session = terminal(text=shell)
+    session.until("shell:")
+    (tmp_path / "shown.py").write_text(PROGRAM.format(path=PATHS))
+    session.keys(f"{sys.executable} {tmp_path}/shown.py", "Enter")
+    session.until("event 1", "q Quit")
+    for event in (3, 5, 7):
+        session.keys("n")
+        session.until(f"event {event}", "q Quit")
+        session.keys("C-z")
+        session.until("Stopped", "shell:")
+        session.keys("clear; fg", "Enter")
+        session.until(f"event {event}", "Tape", "Node", "Source", "back from the shell")
+
+
 def test_no_colour_means_no_colour_codes(terminal):
     session = terminal("TERM=tmux-256color LC_ALL=C.UTF-8 NO_COLOR=1")
     screen = session.until("event 1", colours=True)
