@@ -215,6 +215,8 @@ def stop(text: str) -> Stop:
         event, _, rest = (words[1] if len(words) > 1 else "").partition(" ")
         if event not in EVENTS:
             raise GvizError(f"there is no event {clipped(repr(event), 30)}", hint=", ".join(EVENTS), exit_code=2)
+        if rest.strip() and not any("node" in kind.__struct_fields__ for kind in EVENTS[event]):
+            raise GvizError(f"on {event} takes no place: it is about no node", hint=f"on {event}", exit_code=2)
         return Stop(head, place(rest) if rest.strip() else None, event, None, test)
     if words and words[0] == "change":
         return changes(words[1] if len(words) > 1 else "", head, test)

@@ -94,7 +94,18 @@ def test_a_stop_has_its_place_and_its_condition():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "on", "on nothing", "change", "x if", "x if value >", "x if foo", "x if __import__('os')", "x if exec('1')"],
+    [
+        "",
+        "on",
+        "on nothing",
+        "on optimizer x",
+        "change",
+        "x if",
+        "x if value >",
+        "x if foo",
+        "x if __import__('os')",
+        "x if exec('1')",
+    ],
 )
 def test_what_is_no_stop_is_refused_in_one_line(text):
     with pytest.raises(GvizError) as error:
