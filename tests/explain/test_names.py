@@ -2,13 +2,17 @@
 
 import pytest
 from explain.programs import recorded
+from recording import events_of
 from stories import demo, failed
 
+import gviz.engine as torch
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.explain.happening import sentence
-from gviz.explain.names import called, constant_value, frame_text, label, phase_words, symbol, title
+from gviz.explain.names import called, constant_value, frame_text, iteration_called, label, phase_words, symbol, title
 from gviz.render.scene import caption
 from gviz.site import Frame
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.status import phase_name
 
 
@@ -56,6 +60,25 @@ def test_a_step_is_the_optimizers(engine):
     (_, begun), (_, done) = [(event, sentence(timeline, n)) for n, event in timeline.select(kinds)]
     assert begun.endswith(", optimizer: SGD starts a step.")
     assert done.endswith(", optimizer: SGD has updated 1 parameter.")
+
+
+def trained_in_a_loop():
+    w = torch.tensor(2.0, requires_grad=True)
+    for _ in range(2):
+        (w * w).backward()
+
+
+def two_in_a_row():
+    w = torch.tensor(2.0, requires_grad=True)
+    (w * w).backward()
+    (w * 3).backward()
+
+
+@pytest.mark.parametrize(("program", "word"), [(trained_in_a_loop, "iteration"), (two_in_a_row, "graph")])
+def test_graphs_that_no_loop_makes_are_no_iterations(program, word):
+    timeline = Timeline(MemoryLog(events_of(program)))
+    assert len(timeline.iterations) == 2
+    assert iteration_called(timeline) == word
 
 
 def test_a_long_file_name_keeps_its_line():
