@@ -16,7 +16,7 @@ from gviz.program.order import command
 from gviz.trace.file import places
 
 if TYPE_CHECKING:
-    from gviz.live.session import ControlledProgram, Report
+    from gviz.live.controlled import ControlledProgram, Report
     from gviz.trace.file.reader import Trace
     from gviz.tui.live import Started
 
@@ -33,8 +33,8 @@ class Launcher:
 
     def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> Started:
         """Start it, and wait until it is about to begin; leaves with its exit code if it never is."""
+        from gviz.live.controlled import ControlledProgram, Ended, exit_code
         from gviz.live.protocol import Ready
-        from gviz.live.session import ControlledProgram, Ended, exit_code
         from gviz.trace.file.reader import open_trace
         from gviz.trace.timeline import Timeline
         from gviz.tui.live import Started

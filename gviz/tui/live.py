@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from gviz.errors import GvizError
+from gviz.live.controlled import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.live.protocol import Held, Mode, Released, Why, Wish
-from gviz.live.session import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.plain_text import clipped
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline

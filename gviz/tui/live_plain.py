@@ -8,8 +8,8 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TextIO
 
+from gviz.live.controlled import Ended, Report, Written
 from gviz.live.protocol import Mode
-from gviz.live.session import Ended, Report, Written
 from gviz.plain_text import shown
 from gviz.tui import plain
 from gviz.tui.commands.live_acts import ACTS, carried_out

@@ -4,8 +4,8 @@ import os
 import queue
 from pathlib import Path
 
+from gviz.live.controlled import ControlledProgram, Ended, Written
 from gviz.live.protocol import Held, Wish
-from gviz.live.session import ControlledProgram, Ended, Written
 from gviz.program.order import Order, command
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline

@@ -10,7 +10,7 @@ from driving_live import PATIENCE, is_gone
 from gviz.cli.launch import Launcher
 from gviz.cli.program import Program
 from gviz.explain.why import why
-from gviz.live.session import Written
+from gviz.live.controlled import Written
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config
 from gviz.tui.drawing import node as node_panel

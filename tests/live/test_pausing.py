@@ -2,8 +2,8 @@
 
 from stories import Story, demo
 
+from gviz.live.controlled import Written
 from gviz.live.protocol import Held
-from gviz.live.session import Written
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.live import Live

@@ -10,9 +10,9 @@ import pytest
 
 from gviz import events as e
 from gviz.live import debuggee as debuggee_module
+from gviz.live.controlled import ControlledProgram
 from gviz.live.debuggee import Debuggee
 from gviz.live.protocol import Connection, Go, Held, Left, LetGo, Ready, Released, Wish
-from gviz.live.session import ControlledProgram
 
 PATIENCE = 20
 

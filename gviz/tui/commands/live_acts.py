@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gviz.errors import GvizError
-from gviz.live.session import ControlledProgram
+from gviz.live.controlled import ControlledProgram
 from gviz.tui.live import Live
 
 END_OF_INPUT = "^D"

@@ -12,8 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.timer import Timer
 
+from gviz.live.controlled import Ended, Report
 from gviz.live.protocol import Mode
-from gviz.live.session import Ended, Report
 from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.config import Config
 from gviz.tui.cursor import Arrival

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from driving_live import PATIENCE, Driver, is_gone
 
+from gviz.live.controlled import Ended
 from gviz.live.protocol import Held, Released, Wish
-from gviz.live.session import Ended
 
 NODES = """\
 import sys
