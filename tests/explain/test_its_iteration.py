@@ -8,6 +8,7 @@ from render.test_scene import box
 from tui.test_drawing import panel
 
 import gviz.engine as torch
+from gviz.engine import static
 from gviz.events import GradSet
 from gviz.explain.panel.fact import Asked
 from gviz.explain.panel.gradients import incoming
@@ -94,3 +95,16 @@ def test_what_a_pass_brought_is_over_once_the_grad_is_cleared(how):
         box(scene(structure(timeline, timeline.iterations[0]), timeline, timeline.at(cleared)), "n1").rows[1].text
         == "·"
     )
+
+
+def test_a_graph_before_its_numbers_says_rules_and_no_arithmetic():
+    def program():
+        with static.Graph():
+            x = static.placeholder("x", requires_grad=True)
+            static.gradients(x * x, x)
+
+    timeline = recorded(program)
+    said = "\n".join(panel(timeline, len(timeline), 2))
+    assert "to #1 x: g * x\n" in said
+    assert "2 of 2, without" in said
+    assert "g ()" not in said

@@ -13,6 +13,7 @@ from gviz.explain.panel.making import number_style, numbered
 from gviz.explain.standing import as_at
 from gviz.numbers import FEW, SOME, full, grad, share, short
 from gviz.trace.state import Contribution, NodeState, OutputState
+from gviz.values import Value
 
 IN_BRANCH = "not known in the branch"
 
@@ -101,8 +102,17 @@ def outgoing(asked: Asked, state: NodeState) -> Iterator[Fact]:
     for sent in shares(asked.timeline, asked.moment, asked.node):
         there = sent if asked.branch is None else asked.branch.get(sent.operand.slot)
         yield from _rule(sent, there)
-        if sent.part is not None:
+        if sent.part is not None and _is_told(sent.part):
             yield from _sum(sent, there)
+        elif sent.part is not None:
+            yield Fact(
+                "incoming", (Part(f"{sent.nth} of {sent.expected}, without numbers", "muted"),), sent.operand.slot, 2
+            )
+
+
+def _is_told(value: Value) -> bool:
+    """Whether anything of its elements is known: not in a graph before its numbers, nor where none are stored."""
+    return not value.size or value.statistics() is not None
 
 
 def _rule(sent: Share, there: Share | None) -> Iterator[Fact]:
@@ -119,6 +129,8 @@ def _rule(sent: Share, there: Share | None) -> Iterator[Fact]:
 
 def _numbers(sent: Share) -> str:
     """The rule with numbers, and what comes of it where that is few."""
+    if sent.part is not None and not _is_told(sent.part):
+        return ""
     steps = [sent.numbers] if not sent.reduced and sent.numbers != sent.rule else []
     if sent.part is not None and sent.part.size <= FEW and short(sent.part) != sent.numbers:
         steps.append(short(sent.part))
