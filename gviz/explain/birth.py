@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
-from typing import Literal, TypeVar
+from typing import Literal
 
 from gviz.events import GradAccumulated, GradSet
 from gviz.explain.arithmetic import Operand, computation
 from gviz.explain.bad_number_fixes import fix
+from gviz.explain.bad_places import Place, bad_part, output_at, worst
+from gviz.explain.bad_way import told
 from gviz.explain.carried import bad_beside, went_in
-from gviz.explain.contributions import arrived, sent_by
+from gviz.explain.contributions import arrived, ran
 from gviz.explain.finding import Finding
 from gviz.explain.grad_writes import Write, held_after, write_at
-from gviz.explain.meeting import met
-from gviz.explain.names import innermost, label, label_at, made_at
-from gviz.explain.substitute import word
+from gviz.explain.names import innermost, label, made_at
 from gviz.explain.trouble import line_text
 from gviz.explain.writes import is_unseen, step_of
 from gviz.numbers import bad_text, short
 from gviz.plain_text import clipped, shown
-from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-
-T = TypeVar("T")
-
-Place = tuple[Literal["value", "grad"], int, int]
-"""Something bad that came from elsewhere: the value or gradient of a node, at a moment."""
 
 
 def followed(timeline: Timeline, place: Place) -> Finding:
@@ -40,8 +33,7 @@ def followed(timeline: Timeline, place: Place) -> Finding:
         found = _value(timeline, node, n) if aspect == "value" else _gradient(timeline, node, n)
         way.append(place)
         if isinstance(found, Finding):
-            way_there = (*_became(timeline, way, found), *_carried(timeline, way), *_spread(timeline, way))
-            return replace(found, parts=(*found.parts, *way_there))
+            return replace(found, parts=(*found.parts, *told(timeline, way)))
         place = found
 
 
@@ -60,7 +52,7 @@ def _made(timeline: Timeline, node: int, besides: int = 0) -> Finding | Place:
 
 def _written(timeline: Timeline, node: int, n: int) -> Finding | Place:
     """A bad value that was written in place over another."""
-    output = _output(timeline.at(n), node)
+    output = output_at(timeline.at(n), node)
     if output is None or output.value_seq <= timeline.info(node).born:
         since = f"{label(timeline, node)} holds it, and it is not known since when"
         return Finding("nan-born", since, timeline.info(node).born, node)
@@ -75,7 +67,7 @@ def _written(timeline: Timeline, node: int, n: int) -> Finding | Place:
 
 def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
     """What was bad before an update: the ``.grad``, or the value itself; if only one holds a nan, that one."""
-    output = _output(timeline.at(seq - 1), node)
+    output = output_at(timeline.at(seq - 1), node)
     known = {"value": bad_text(output.value), "grad": bad_text(output.grad)} if output is not None else {}
     bad: list[Literal["value", "grad"]] = [aspect for aspect in ("value", "grad") if known.get(aspect)]
     aspect = next((aspect for aspect in bad if "nan" in known[aspect]), bad[0] if bad else None)
@@ -84,7 +76,7 @@ def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
 
 def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Finding:
     """An update that has made a bad value of good ones."""
-    step, output = step_of(timeline, node, seq), _output(timeline.at(seq - 1), node)
+    step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node)
     frames = timeline.stack(step.stack) if step is not None else ()
     by = f"by {shown(step.kind)}{made_at(frames)}" if step is not None else "in place"
     text = f"{_what(value)} born when {label(timeline, node)} was updated {by}"
@@ -101,13 +93,13 @@ def _before(node: int, output: OutputState) -> tuple[Finding, ...]:
 
 
 def _gradient(timeline: Timeline, node: int, n: int) -> Finding | Place:
-    output = _output(timeline.at(n), node)
-    part = None if _is_overwritten(timeline, output) else _bad_part(output)
+    output = output_at(timeline.at(n), node)
+    part = None if _is_overwritten(timeline, output) else bad_part(output)
     if part is None:
         return _held_before(timeline, node, n, output.grad_seq if output is not None else 0)
     if not part.source:
         return Finding("nan-seed", f"backward started with {short(part.value)}", part.seq, node)
-    return _worst(_went_in(timeline, part)) or _rule(timeline, node, part)
+    return worst(_went_in(timeline, part)) or _rule(timeline, node, part)
 
 
 def _is_overwritten(timeline: Timeline, output: OutputState | None) -> bool:
@@ -115,10 +107,6 @@ def _is_overwritten(timeline: Timeline, output: OutputState | None) -> bool:
     seq = output.grad_seq if output is not None else 0
     written = seq > 0 and isinstance(timeline.event(seq), GradSet)
     return written and output is not None and all(part.seq < seq for part in output.parts)
-
-
-def _bad_part(output: OutputState | None) -> Contribution | None:
-    return _worst((part, part.value) for part in output.parts) if output is not None else None
 
 
 def _went_in(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Value | None]]:
@@ -134,7 +122,7 @@ def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | P
     """A bad ``.grad`` that the pass of this moment has not brought: an earlier one has, or the program."""
     if 0 < seq < n:
         return "grad", node, seq
-    before = _output(timeline.at(n - 1), node) if seq else None
+    before = output_at(timeline.at(n - 1), node) if seq else None
     if before is not None and bad_text(before.grad) and isinstance(timeline.event(seq), GradAccumulated):
         return "grad", node, n - 1
     source = went_in(timeline, seq) if seq else None
@@ -162,16 +150,10 @@ def suspected(timeline: Timeline, write: Write) -> Iterator[Finding]:
         yield Finding("beside", f"{text}{may}", beside.filled, beside.node, born)
 
 
-def _worst(held: Iterable[tuple[T, Value | None]]) -> T | None:
-    """What holds the first nan, else the first that holds an inf."""
-    bad = [(one, text) for one, value in held if (text := bad_text(value))]
-    return next((one for one, text in bad if "nan" in text), bad[0][0] if bad else None)
-
-
 def _bad_operand(timeline: Timeline, node: int, besides: int = 0) -> int:
     """The input of a node whose value was bad when it was used; 0 if none was."""
     known = _known_operands(timeline, node)
-    return _worst((o.node, o.value) for o in known if o.node and o.node != besides) or 0
+    return worst((o.node, o.value) for o in known if o.node and o.node != besides) or 0
 
 
 def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
@@ -204,7 +186,7 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     info = timeline.info(part.source)
     text = (
         f"{_what(part.value)} born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
-        f"on the way to {label(timeline, node)}{_ran(timeline, part)}"
+        f"on the way to {label(timeline, node)}{ran(timeline, part)}"
     )
     return Finding(
         "nan-born-backward",
@@ -217,13 +199,6 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     )
 
 
-def _ran(timeline: Timeline, part: Contribution) -> str:
-    """The rule that made a contribution, in names and in numbers."""
-    sent = sent_by(timeline, part)
-    steps = (sent.rule, sent.numbers, word(part.value, "")) if sent.rule else ()
-    return f": {' = '.join(dict.fromkeys(steps))}" if steps else ""
-
-
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
     """The numbers that went into the node."""
     how = computation(timeline, node)
@@ -232,64 +207,6 @@ def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
 
 def _fix(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
     return fix(info, made, (operand.value for operand in computation(timeline, info.node).operands))
-
-
-def _became(timeline: Timeline, way: list[Place], born: Finding) -> tuple[Finding, ...]:
-    """Where an infinity became a nan, on a way that ends where the infinity was born."""
-    texts = [bad_text(_at(timeline, place)) for place in way]
-    if "nan" in texts[-1] or "nan" not in "".join(texts):
-        return ()
-    last = max(i for i, text in enumerate(texts) if "nan" in text)
-    where, node, n = _changed(timeline, way[last], way[last + 1])
-    return (Finding("became-nan", f"it became nan in {where}", n, node, at=innermost(timeline.info(node))),)
-
-
-def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int, int]:
-    """What made one bad thing of the one before it, in words; the node, and the event."""
-    aspect, node, n = place
-    part = _bad_part(_output(timeline.at(n), node)) if aspect == "grad" else None
-    if part is not None and part.source:
-        where = f"the backward rule of {label_at(timeline, part.source)}{_ran(timeline, part)}"
-        return where, part.source, part.seq
-    if aspect == "grad" or before[1] == node:
-        return f"the {'.grad' if aspect == 'grad' else 'update'} of {label(timeline, node)}", node, n
-    how = ": ".join(filter(None, (computation(timeline, node).text, met(timeline, node))))
-    return f"{label_at(timeline, node)}{f': {how}' if how else ''}", node, timeline.info(node).born
-
-
-def _at(timeline: Timeline, place: Place) -> Value | None:
-    """What is bad at a place."""
-    aspect, node, n = place
-    output = _output(timeline.at(n), node)
-    if output is None or aspect == "value":
-        return output.value if output is not None else None
-    part = _bad_part(output)
-    return part.value if part is not None else output.grad
-
-
-def _carried(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
-    """The line that carried a bad number from one ``.grad`` to others, as clipping by the norm of all does."""
-    for (aspect, node, n), (_, source, _) in pairwise(way):
-        write = timeline.event(n)
-        if aspect == "grad" and source != node and isinstance(write, GradSet) and went_in(timeline, n):
-            frames = timeline.stack(write.stack)
-            line = line_text(timeline, frames[0] if frames else None).strip()
-            text = f"from the .grad of {label(timeline, source)} to that of others{made_at(frames)}: {line}"
-            yield Finding("carried", clipped(text, 120), n, node, at=frames[0] if frames else None)
-
-
-def _spread(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
-    nodes = list(dict.fromkeys(node for _, node, _ in reversed(way[:-1]) if node != way[-1][1]))
-    if not nodes:
-        return ()
-    names = [label(timeline, node) for node in nodes]
-    told = names if len(names) <= 6 else [*names[:3], f"{len(names) - 5} more", *names[-2:]]
-    return (Finding("spread", f"from there it spread through {', '.join(told)}", 0, nodes[-1]),)
-
-
-def _output(moment: Moment, node: int) -> OutputState | None:
-    state = moment.state(node)
-    return state.outputs[0] if state is not None and state.outputs else None
 
 
 def _what(value: Value | None) -> str:

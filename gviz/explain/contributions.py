@@ -12,7 +12,7 @@ from gviz.explain.arithmetic import Share, brought_by, step_event
 from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, label_at
 from gviz.explain.steps import Step, steps, unrolled
-from gviz.explain.substitute import is_small
+from gviz.explain.substitute import is_small, word
 from gviz.numbers import bad_text, norm, number, share
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
@@ -98,3 +98,10 @@ def arrived(timeline: Timeline, part: Contribution) -> Value | None:
     started = timeline.event(ran) if ran else None
     grads = [grad for grad in started.grads if grad is not None] if isinstance(started, StepStarted) else []
     return next((grad for grad in grads if bad_text(grad)), grads[0] if grads else None)
+
+
+def ran(timeline: Timeline, part: Contribution) -> str:
+    """The rule that made a contribution, in names and in numbers."""
+    sent = sent_by(timeline, part)
+    steps = (sent.rule, sent.numbers, word(part.value, "")) if sent.rule else ()
+    return f": {' = '.join(dict.fromkeys(steps))}" if steps else ""
