@@ -78,6 +78,11 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return prod(self.shape)
 
     @property
+    def is_known(self) -> bool:
+        """Whether anything was stored of its numbers."""
+        return (self.data, self.stats, self.blob) != (None, None, None)
+
+    @property
     def nbytes(self) -> int:
         """The number of bytes the elements take, stored or not."""
         return self.size * ITEM_SIZES.get(self.dtype, 0)

@@ -162,7 +162,7 @@ def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
     while waiting:
         for operand in computation(timeline, waiting.pop()).operands:
             value = operand.value
-            if value is not None and (value.data, value.stats, value.blob) != (None, None, None):
+            if value is not None and value.is_known:
                 yield operand
             elif operand.node not in seen and operand.node:
                 seen.add(operand.node)

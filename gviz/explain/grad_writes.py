@@ -61,7 +61,7 @@ def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, lis
 def _changes(timeline: Timeline, filled: int, sets: list[tuple[int, GradSet]]) -> Iterator[Write]:
     before, previous = held_after(timeline.event(filled) if filled else None), None
     for seq, write in sets:
-        known = is_known(before) and is_known(write.value)
+        known = _is_known(before) and _is_known(write.value)
         if before != write.value if known else not _is_second_half(timeline, previous, write):
             yield Write(seq, before, write.value, timeline.stack(write.stack))
         before, previous = write.value, write
@@ -90,7 +90,7 @@ def effect(timeline: Timeline, write: Write, *, brief: bool = False) -> str:
     """
     if write.after is None:
         return "cleared"
-    if not is_known(write.after):
+    if not write.after.is_known:
         return "written to"
     stats = write.after.statistics()
     if stats is not None and 0 < stats.zero == write.after.size:
@@ -133,9 +133,9 @@ def factor(before: Array, after: Array, precision: float) -> float | None:
     return scale if fits.all() and not is_one else None
 
 
-def is_known(value: Value | None) -> bool:
+def _is_known(value: Value | None) -> bool:
     """Whether anything is known of the numbers, as where there are none."""
-    return value is None or (value.data, value.stats, value.blob) != (None, None, None)
+    return value is None or value.is_known
 
 
 def _elements(timeline: Timeline, value: Value | None) -> Array | None:
