@@ -40,7 +40,9 @@ def _value(state: NodeState, width: int) -> Row:
         return Row(f"{len(state.outputs)} outputs", "muted")
     style: Style = "bad" if bad_text(output.value) else "value"
     room = min(width, value_room(output.value))
-    row = Row(short(output.value, room, DIGITS), style, f"v{output.version}" if output.written_by else "")
+    row = Row(
+        short(output.value, room, DIGITS), style, f"v{output.version}" if output.written_by and output.version else ""
+    )
     return row if row.characters <= width else replace(row, label="")
 
 

@@ -122,7 +122,7 @@ def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: No
 
 
 def _value_row(label: str, place: Outline, output: OutputState, now: Now) -> Row:
-    if output.written_by:
+    if output.written_by and output.version:  # a replay writes without counting
         label = f"{label} v{output.version}"
     text = now.write(short, output.value, place.width - _label(place, label) - 1)
     return Row(text, "bad" if bad_text(output.value) else "value", label)
