@@ -24,6 +24,8 @@ from gviz.tui.session import Session
 
 SIZE = (80, 24)
 HANG_UP_SECONDS = 0.2
+ANSWERED_SECONDS = 2.0
+"""So long a program is waited for that has read a line: it may want more without another question."""
 _CONTINUE = Command("continue")
 
 
@@ -114,6 +116,8 @@ class _Conversation:
     def leave(self, *, asked: bool, ask: Callable[[], str]) -> None:
         """Stop the program, let it go, or let it run to its end where nobody has said anything."""
         live = self.live
+        if asked:
+            self._catch_up()
         if not live.alive:
             return
         if asked and ask().startswith("k"):
@@ -126,6 +130,14 @@ class _Conversation:
                 if not live.running:
                     live.run_out()
                 self._say_all(self._until_it_stands(_CONTINUE))
+
+    def _catch_up(self) -> None:
+        """Take in what the program has done while a command was typed."""
+        while not self._reports.empty():
+            report = self._reports.get()
+            if isinstance(report, Written):
+                self._say_all(self._lines(report.data))
+            self.live.heard(report)
 
     def restart(self) -> Iterator[str]:
         """Run the program again with all that was set."""
@@ -156,11 +168,11 @@ class _Conversation:
 
     def _until_it_stands(self, command: Command) -> Iterator[str]:
         """What is said until the program stands still or has ended, or seems to wait for an answer."""
-        answered = self._asked and command.name == "type"  # it may read on without another question
-        self._asked = False
+        answered, self._asked = self._asked and command.name == "type", False
+        patience = HANG_UP_SECONDS if self._unheard else ANSWERED_SECONDS if answered else QUIET_SECONDS
         while True:
             try:
-                report = self._reports.get(timeout=HANG_UP_SECONDS if self._unheard else QUIET_SECONDS)
+                report = self._reports.get(timeout=patience)
             except Empty:
                 yield from self._quiet()
                 self._asked |= answered

@@ -1,5 +1,6 @@
 from stories import demo, failed, hostile
 
+from gviz.events import Failed
 from gviz.explain.failure import diagnosis
 from gviz.explain.happening import happening, sentence
 from gviz.trace.log import MemoryLog
@@ -41,3 +42,14 @@ def test_a_program_that_has_made_nothing_yet_is_starting():
     assert happening(timeline, timeline.at(0)) == "nothing has happened yet"
     timeline.growing = True
     assert "no tensor is made yet" in happening(timeline, timeline.at(0))
+
+
+def test_an_error_without_a_message_is_named_alone():
+    timeline = Timeline(MemoryLog([Failed("KeyboardInterrupt", "", 0, 0, "")]))
+    assert sentence(timeline, 1) == "event 1, failed: the program failed with KeyboardInterrupt."
+
+
+def test_the_start_of_a_program_that_has_gone_on_is_not_called_a_start():
+    timeline = demo()
+    timeline.growing = True
+    assert happening(timeline, timeline.at(0)) == "before the first event: the program is further on"
