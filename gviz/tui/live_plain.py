@@ -174,7 +174,7 @@ class _Conversation:
             try:
                 report = self._reports.get(timeout=patience)
             except Empty:
-                yield from self._quiet()
+                yield from self._quiet(answered)
                 self._asked |= answered
                 if self._asked:
                     return
@@ -189,11 +189,11 @@ class _Conversation:
                 yield from self._arrived(command, arrival, report)
                 return
 
-    def _quiet(self) -> Iterator[str]:
+    def _quiet(self, answered: bool) -> Iterator[str]:
         """The program has said nothing for a while: where it may be asking, the next command can be the answer."""
         if self._unheard:
             self.live.program.hang_up()
-        elif self._printed and not self.live.goes_on():
+        elif self._printed and (answered or not self.live.goes_on()):
             self._asked = True
             yield self._bar(self._printed)
             self._printed = ""

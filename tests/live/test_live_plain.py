@@ -144,6 +144,7 @@ x = torch.tensor(2.0, requires_grad=True)
 print("name? ", end="", flush=True)
 name = sys.stdin.readline()
 y = x * len(name)
+print("more? ", end="", flush=True)
 more = sys.stdin.read()
 print(len(name), len(more))
 sys.exit(5)
@@ -154,10 +155,11 @@ def test_a_program_that_asks_is_answered_by_the_next_command(tmp_path):
     lines = ["continue", "type Ada", "type more", "type ^D"]
     code, out, _ = live(tmp_path, *(word for text in lines for word in ("-c", text)), program=ASKS)
     assert code == 5
-    assert out.index("| name? \n") < out.index("type LINE gives one") < out.index("type Ada") < out.index("4 5\n")
+    assert out.index("| name? \n") < out.index("type LINE gives one") < out.index("| more? \n")
+    assert out.index("| more? \n") < out.index("type more") < out.index("4 5\n")
 
 
 def test_a_program_that_asked_runs_to_its_end_where_the_commands_end(tmp_path):
     code, out, _ = live(tmp_path, "-c", "break y", "-c", "continue", program=ASKS)
-    assert out.index("type LINE gives one") < out.index("breakpoint 1.") < out.index("| 0 0\n")
+    assert out.index("type LINE gives one") < out.index("breakpoint 1.") < out.index("more? 0 0\n")
     assert code == 5
