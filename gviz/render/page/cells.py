@@ -105,12 +105,12 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the text of a node's box depends on, while no event adds a gradient to another there."""
+    """What the text of a node's box depends on; `adds` is the event that adds a gradient to another there, or 0."""
 
     state: NodeState | None
     failed: e.Failed | None
     acts: bool
-    adds: bool
+    adds: int
 
 
 class Changes:
@@ -201,6 +201,8 @@ class Changes:
                 links = self._made_with.get(node, [])
             case e.StorageWritten(storage=storage):
                 nodes |= self._living_in.get(storage, set())
+            case e.GradSet(node=node):  # if it clears what a pass has brought, that is over
+                links = self._gradients.get(node, [])
             case e.Failed(node=node):
                 nodes.add(node)
             case e.BackwardStarted() | e.BackwardFinished():
@@ -232,5 +234,6 @@ class Changes:
         return tuple(places), bare
 
     def _look(self, place: Outline, moment: Moment) -> Look:
-        adds = isinstance(moment.event, e.GradFlowed | e.GradAccumulated) and moment.node == place.node
+        here = isinstance(moment.event, e.GradFlowed | e.GradAccumulated) and moment.node == place.node
+        adds = moment.n if here else 0
         return Look(moment.state(place.node), moment.failed, moment.actor == place.node, adds)

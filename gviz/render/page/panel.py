@@ -16,6 +16,9 @@ RowKey = tuple[int, int, int]
 
 Row = tuple[RowKey, str]
 
+States = tuple[NodeState | None, NodeState | None]
+"""A node as it is, and as its iteration shows it: an answer may hang on either."""
+
 ALL = frozenset(range(len(QUESTIONS)))
 STYLES = {"error": "bad", "title": "text", "": "text"}
 """What `page.css` calls a style, where it has another name there."""
@@ -27,18 +30,19 @@ class PanelRows:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._known: dict[int, set[RowKey]] = {}
-        self._seen: dict[int, NodeState | None] = {}
+        self._seen: dict[int, States] = {}
 
     def rows(self, moment: Moment, node: int, state: NodeState | None) -> Iterator[Row]:
         """The rows that may have changed since the node was asked for last, those that are gone as empty texts.
 
         Keys sort in the order of the panel.
         """
-        numbers = self._to_answer(moment, node, state)
+        states = state, in_its_iteration(self._timeline, moment.n, state)
+        numbers = self._to_answer(moment, node, states)
         if not numbers:
             return
         known = self._known.setdefault(node, set())
-        asked = Asked(self._timeline, moment, node, in_its_iteration(self._timeline, moment.n, state), full=True)
+        asked = Asked(self._timeline, moment, node, states[1], full=True)
         found = {
             (number, fact.about, fact.further): _row(fact)
             for number in numbers
@@ -48,14 +52,14 @@ class PanelRows:
         yield from ((key, "") for key in before - found.keys())
         known -= before
         known.update(found)
-        self._seen[node] = state
+        self._seen[node] = states
         yield from found.items()
 
     def forget(self) -> None:
         """Inputs need a gradient now, or no longer: the rules read differently."""
         self._seen.clear()
 
-    def _to_answer(self, moment: Moment, node: int, state: NodeState | None) -> Collection[int]:
+    def _to_answer(self, moment: Moment, node: int, states: States) -> Collection[int]:
         """The questions that are answered anew, by their place."""
         if node not in self._seen:
             return ALL
@@ -63,12 +67,15 @@ class PanelRows:
         return [
             number
             for number, question in enumerate(QUESTIONS)
-            if question.news(moment, node) or _may_differ(question, before, state)
+            if question.news(moment, node) or _may_differ(question, before, states)
         ]
 
 
-def _may_differ(question: Question, before: NodeState | None, now: NodeState | None) -> bool:
-    return before is not now and question.hangs_on(before) != question.hangs_on(now)
+def _may_differ(question: Question, before: States, now: States) -> bool:
+    return any(
+        one is not other and question.hangs_on(one) != question.hangs_on(other)
+        for one, other in zip(before, now, strict=True)
+    )
 
 
 def _row(fact: Fact) -> str:

@@ -89,7 +89,17 @@ def nested():
     (y.sum() + x.sum()).backward()
 
 
-@pytest.mark.parametrize("program", [switched_on_late, hooked, nested])
+def cleared():
+    """What a pass has brought is taken back in the iteration that it was of."""
+    x = torch.ones(2, requires_grad=True)
+    loss = (x * x).sum()
+    loss.backward(retain_graph=True)
+    x.grad = None
+    loss.backward()
+    x.grad.zero_()
+
+
+@pytest.mark.parametrize("program", [switched_on_late, hooked, nested, cleared])
 def test_changes_lead_to_what_the_scene_says_of_a_program(program):
     compare(Timeline(MemoryLog(events_of(program))))
 
