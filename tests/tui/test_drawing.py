@@ -387,7 +387,7 @@ def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
     timeline = Timeline(MemoryLog(events_of(lambda: torch.ones(2, requires_grad=True).mul(20.125).sum().backward())))
     n = max(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), GradFlowed))
     row = plain(tape.row(timeline, timeline.at(n), 1, timeline.at(n).state(1), tape.columns_for(45, 5), UNICODE))
-    assert row.count("(2,)") == 1
+    assert row.partition("+=")[0].count("(2,)") == 1
     assert "((" not in row
 
 
