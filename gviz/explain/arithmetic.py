@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
+from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted, StorageWritten
 from gviz.explain.broadcast import Shape, widened
 from gviz.explain.names import op_title, symbol
 from gviz.explain.substitute import attribute_word, named_word, with_numbers, word
@@ -81,18 +81,26 @@ class Share:
         return f"sum of {rule} over {self.reduced}"
 
 
-def computation(timeline: Timeline, node: int) -> Computation:
-    """How the node's value was computed, with the values its inputs had then."""
-    return timeline.once(_computation, node)
+def computation(timeline: Timeline, node: int, again: int = 0) -> Computation:
+    """How the node's value was computed, with the values its inputs had then; `again` is the event of a replay."""
+    return timeline.once(_computed_again, again) if again else timeline.once(_computation, node)
+
+
+def _computed_again(timeline: Timeline, seq: int) -> Computation:
+    info = timeline.info(expect(timeline, seq, StorageWritten).node)
+    return _computed(timeline, info, seq, timeline.held(info.node, 0, seq))
 
 
 def _computation(timeline: Timeline, node: int) -> Computation:
     info = timeline.info(node)
-    operands = tuple(_operands(timeline, info))
+    return _computed(timeline, info, info.born, info.created.outputs[0].value if info.created.outputs else None)
+
+
+def _computed(timeline: Timeline, info: NodeInfo, at: int, result: Value | None) -> Computation:
+    operands = tuple(_operands(timeline, info, at))
     attributes = tuple((shown(name), attribute_word(value)) for name, value in info.created.attrs)
-    result = info.created.outputs[0].value if info.created.outputs else None
     text = _formula(info, operands, attributes, result) if info.created.kind == "op" else ""
-    return Computation(node, text, operands, attributes, result, info.born)
+    return Computation(info.node, text, operands, attributes, result, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +183,8 @@ def _backwards(events: Sequence[int], n: int) -> Iterator[int]:
     yield from (events[at] for at in range(bisect_right(events, n) - 1, -1, -1))
 
 
-def _operands(timeline: Timeline, info: NodeInfo) -> Iterator[Operand]:
-    before = timeline.at(info.born - 1)
+def _operands(timeline: Timeline, info: NodeInfo, at: int) -> Iterator[Operand]:
+    before = timeline.at(at - 1)
     for slot, (node, output_nr) in enumerate(info.created.inputs):
         state = before.state(node)
         value = state.outputs[output_nr].value if state is not None and output_nr < len(state.outputs) else None

@@ -10,7 +10,7 @@ from stories import demo, failed, iterations
 from tui.test_drawing import panel
 
 import gviz.engine as torch
-from gviz.engine import static
+from gviz.engine import graphs, static
 from gviz.events import StorageWritten
 from gviz.explain.panel.fact import Asked
 from gviz.explain.panel.questions import QUESTIONS
@@ -101,3 +101,21 @@ def test_a_write_names_who_wrote_unless_it_is_the_tensor_itself():
     named, unnamed = said
     assert re.fullmatch(r": written in place by #\d+, version 1, event \d+", named)
     assert unnamed.startswith(": written in place, version 1, event ")
+
+
+def test_what_a_replay_computed_is_told_with_the_numbers_it_computed_with():
+    def program():
+        x = torch.tensor([1.0, 2.0])
+        graph = graphs.Graph()
+        with graphs.capture(graph):
+            y = x * 3.0 + 1.0
+        x.copy_(torch.tensor([5.0, 6.0]))
+        graph.replay()
+        return y
+
+    timeline = Timeline(MemoryLog(list(events_of(program))))
+    sums = [node for node in timeline.nodes if timeline.info(node).op.name == "add"]
+    before, after = (facts(timeline, n, sums[0]) for n in (timeline.info(sums[0]).born, len(timeline)))
+    assert texts(before["formula"])[0].endswith("[3 6] (#3) + 1 = [4 7]")
+    assert texts(after["formula"])[0].endswith("[15 18] (#3) + 1 = [16 19]")
+    assert texts(after["with"])[0] == "with: #3  [15 18]"

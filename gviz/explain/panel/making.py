@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.explain.arithmetic import Operand, computation
+from gviz.explain.arithmetic import Computation, Operand, computation
 from gviz.explain.names import frame_text, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event, listed
 from gviz.explain.standing import as_at
@@ -24,9 +24,19 @@ def to_be_made(asked: Asked) -> Iterator[Fact]:
 
 def formula(asked: Asked, state: NodeState) -> Iterator[Fact]:
     """The operation with its numbers."""
-    text = computation(asked.timeline, asked.node).text
+    text = _computed(asked, state).text
     if text:
         yield Fact("formula", (Part(text),))
+
+
+def _computed(asked: Asked, state: NodeState) -> Computation:
+    """How its value came to be: a replay of a captured graph, or a run of a static one, computes it again."""
+    made = asked.info.created
+    if made.kind != "op" or not state.outputs:
+        return computation(asked.timeline, asked.node)
+    output = state.outputs[0]
+    is_again = output.written_by == asked.node and output.version == made.outputs[0].version
+    return computation(asked.timeline, asked.node, output.value_seq if is_again else 0)
 
 
 def values(asked: Asked, state: NodeState) -> Iterator[Fact]:
@@ -62,7 +72,7 @@ def number_style(value: Value, style: str) -> str:
 
 def operands(asked: Asked, state: NodeState) -> Iterator[Fact]:
     """With what it was computed."""
-    for at, operand in enumerate(computation(asked.timeline, asked.node).operands):
+    for at, operand in enumerate(_computed(asked, state).operands):
         yield Fact("" if at else "with", tuple(_operand(operand)), at)
 
 

@@ -65,9 +65,9 @@ def _sends(moment: Moment, node: int) -> bool:
 
 QUESTIONS = (
     Question("to be made", making.to_be_made),
-    Question("formula", _made(making.formula)),
+    Question("formula", _made(making.formula), _part(_contents)),
     Question("value", _made(making.values), _part(_contents)),
-    Question("with", _made(making.operands)),
+    Question("with", _made(making.operands), _part(_contents)),
     Question("args", _made(making.arguments)),
     Question("kind", _made(making.kind), _part(lambda state: state.requires_grad)),
     Question("saved", _made(making.saved), _part(lambda state: (state.saved, state.saved_freed))),
