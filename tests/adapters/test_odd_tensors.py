@@ -1,5 +1,8 @@
 """Tensors that have no plain shape or no numbers: the program runs as it does alone, and the trace can be read."""
 
+import tracemalloc
+from itertools import permutations
+
 import pytest
 
 from gviz.adapters.wanted import Wanted
@@ -101,3 +104,32 @@ def test_a_gradient_that_is_transposed_on_its_way_is_looked_at_once():
     flows = of_kind(events_of(lambda: layer(torch.randn(4, 30)).sum().backward(), handed_over=1 << 15), GradFlowed)
     parts = {flow.part.shape: flow.part for flow in flows}
     assert parts[20, 30].data is parts[30, 20].data
+
+
+def test_a_gradient_whose_dimensions_change_places_is_looked_at_once():
+    x = torch.randn(8, 9, 10, requires_grad=True)
+    log = events_of(lambda: (x.permute(2, 0, 1) * torch.randn(10, 8, 9)).sum().backward(), handed_over=1 << 15)
+    parts = {flow.part.shape: flow.part for flow in of_kind(log, GradFlowed)}
+    assert parts[8, 9, 10].data is parts[10, 8, 9].data
+
+
+def test_only_tensors_whose_elements_lie_without_gaps_are_dense():
+    from gviz.adapters.pytorch.values import is_dense
+
+    whole = torch.zeros(2, 1, 3, 4)
+    assert all(is_dense(whole.permute(order)) for order in permutations(range(4)))
+    gaps = whole[..., :3], whole[:, :, ::2], torch.zeros(3, 1).expand(3, 2), torch.zeros(6).as_strided((3, 2), (1, 1))
+    assert not any(is_dense(part.permute(*order)) for part in gaps for order in permutations(range(part.dim())))
+
+
+def test_the_elements_of_a_large_tensor_are_not_copied_to_be_looked_at():
+    from gviz.adapters.pytorch.values import Capture
+
+    capture, tensor = Capture(Channel(lambda event: None), lambda what: None), torch.randn(1 << 16)
+    capture(tensor)  # what is made once
+    tracemalloc.start()
+    try:
+        capture(tensor)
+        assert tracemalloc.get_traced_memory()[1] < tensor.nbytes / 2
+    finally:
+        tracemalloc.stop()

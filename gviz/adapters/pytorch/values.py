@@ -93,7 +93,7 @@ class Capture:
 
 _view_of_memory = pythonapi.PyMemoryView_FromMemory
 _view_of_memory.argtypes, _view_of_memory.restype = (c_void_p, c_ssize_t, c_int), py_object
-_READ_ONLY = 0x100
+_WRITABLE = 0x200  # nobody writes there, but of what may not be written to numpy looks for the least in a copy
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
@@ -108,7 +108,7 @@ def _in_memory(tensor: torch.Tensor, name: str) -> Array:
         return np.empty(tuple(tensor.shape), code)
     width, strides = tensor.element_size(), tensor.stride()
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, strides, strict=True))
-    view = _view_of_memory(_address(tensor), (last + 1) * width, _READ_ONLY)
+    view = _view_of_memory(_address(tensor), (last + 1) * width, _WRITABLE)
     return np.ndarray(tuple(tensor.shape), code, view, 0, tuple(stride * width for stride in strides))
 
 
@@ -148,10 +148,16 @@ def has_numbers(tensor: torch.Tensor) -> bool:
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie without gaps, in a row or as a transposed matrix."""
+    """Whether the elements lie without gaps, each once: in a row, or with the dimensions in another order."""
     if tensor.is_contiguous():
         return True
-    return tensor.dim() == 2 and tensor.stride() == (1, tensor.shape[0])
+    step = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
 
 
 def unseen(*tensors: torch.Tensor) -> AbstractContextManager[object]:
