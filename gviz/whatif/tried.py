@@ -118,8 +118,16 @@ def _refusing(text: str) -> Iterator[None]:
 
 
 def _require_arithmetic(text: str) -> None:
-    """Raise ValueError for Python that does more than name, call and calculate, or looks behind an underscore."""
+    """Raise ValueError for Python that does more than name, call and calculate with tensors.
+
+    Numbers alone are not calculated with: of whole ones Python gives as many digits as it takes.
+    """
     for part in ast.walk(ast.parse(text)):
         hidden = isinstance(part, ast.Attribute) and part.attr.startswith("_")
-        if hidden or not isinstance(part, _ARITHMETIC):
+        without_tensors = isinstance(part, ast.BinOp) and _is_number(part.left) and _is_number(part.right)
+        if hidden or without_tensors or not isinstance(part, _ARITHMETIC):
             raise ValueError(f"{ast.unparse(part)} is not arithmetic on tensors")
+
+
+def _is_number(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) or (isinstance(part, ast.UnaryOp) and _is_number(part.operand))

@@ -39,6 +39,9 @@ HOSTILE = [
         "__import__('os')",
         "open('x')",
         "torch.tensor(1); 2",
+        "9 ** 9223372036854775807",
+        "-9 ** -(-9223372036854775807)",
+        "torch.tensor(9 ** 9223372036854775807)",
     ],
 )
 def test_more_than_arithmetic_is_refused(text):
