@@ -49,6 +49,12 @@ class Theme:
     shades: tuple[str, ...]
     form: Form = field(default_factory=Form)
 
+    @property
+    def colours(self) -> tuple[str, ...]:
+        """Every colour of the theme, once."""
+        paints = (colour for paint in self.paints.values() for colour in (paint.fill, paint.border))
+        return tuple(dict.fromkeys((self.canvas, self.edge, *self.texts.values(), *paints, *self.shades)))
+
 
 _LIGHT_SHADES = (
     "#8a2a6b", "#ab5f93", "#cc97bd", "#e8cfe1", "#f1f3f5", "#dbe8c4", "#b5cf8a", "#7d9e3f", "#3f5e00",

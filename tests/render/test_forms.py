@@ -19,7 +19,9 @@ from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, h
 from gviz.render.exporters import ExportOptions, exporter_for, moment_scene
 from gviz.render.forms import animation, as_json, gif, mermaid, svg
 from gviz.render.forms.series import pass_moments
+from gviz.render.graphviz.legend import painted
 from gviz.render.request import Part, drawing
+from gviz.render.theme import LIGHT
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values import capture
@@ -87,6 +89,37 @@ def test_a_gif_has_a_picture_for_each_moment_all_of_one_size():
     moving = image.open(BytesIO(export(gif, script)))
     assert moving.n_frames == len(pass_moments(script.timeline, len(script.timeline)))
     assert max(moving.size) <= 1400
+
+
+def test_the_last_picture_of_a_gif_has_each_of_its_colours():
+    def program():
+        y = torch.tensor(2.0, requires_grad=True)
+        for _ in range(5):
+            y = y.sin()
+        with pytest.raises(ValueError, match="no"):
+            (Refusing.apply(torch.tensor(1.0, requires_grad=True)) + y).backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    moving = pytest.importorskip("PIL.Image").open(BytesIO(gif.render(timeline, len(timeline), ExportOptions())))
+    assert moving.n_frames > gif.SAMPLES
+    moving.seek(moving.n_frames - 1)
+    found = {colour for _, colour in moving.convert("RGB").getcolors(1 << 24)}
+    drawn = {painted(box) for box in moment_scene(timeline, len(timeline), Options()).boxes}
+    assert {"leaf", "op", "error"} <= drawn
+    fills = {name: LIGHT.paints[name].fill for name in drawn}
+    assert {name for name, fill in fills.items() if tuple(bytes.fromhex(fill[1:])) not in found} == set()
+
+
+class Refusing(torch.autograd.Function):
+    """Fails when gradients come back."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise ValueError("no")
 
 
 def test_a_moving_svg_holds_every_contribution():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import Any
 
 from gviz.render.forms.series import pass_moments, pictures, scenes
 from gviz.render.request import ExportOptions
+from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline
 
 MILLISECONDS, LAST = 800, 3000
@@ -14,7 +16,12 @@ MILLISECONDS, LAST = 800, 3000
 PIXELS = 2400
 """The longer side of the picture is at most so long, unless it is asked for in another size."""
 SAMPLES = 12
-"""So many pictures are looked at for their colours."""
+"""So many pictures are looked at for their colours, the first and the last among them."""
+COLOURS = 256
+"""So many colours a GIF has."""
+NEAR = 8
+"""So many levels of red, green and blue from another a colour may be taken for it: Pillow looks for both in one cell of
+the space of colours."""
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
@@ -26,7 +33,8 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
     images = [Image.open(BytesIO(one)).convert("RGB") for one in drawn]
     size = max(image.width for image in images), max(image.height for image in images)
     whole = [_on(Image.new("RGB", size, options.colours.canvas), image) for image in images]
-    palette = _all_colours(whole, Image.new("RGB", (size[0], size[1] * SAMPLES))).quantize(256)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(_palette(whole, Image.new("RGB", (size[0], size[1] * SAMPLES)), options.colours))
     fitted = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in whole]
     out = BytesIO()
     times = [*[MILLISECONDS] * (len(fitted) - 1), LAST]
@@ -34,11 +42,20 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
     return out.getvalue()
 
 
-def _all_colours(images: list[Any], canvas: Any) -> Any:
-    """A picture with the colours of some of the images, because a moving picture has one palette."""
+def _palette(images: Sequence[Any], canvas: Any, theme: Theme) -> list[int]:
+    """The colours of a theme as they are, because a box of one moment may have one alone, and those between them that
+    some of the images need: a moving picture has one palette."""
     for number in range(SAMPLES):
-        canvas.paste(images[number * len(images) // SAMPLES], (0, number * images[0].height))
-    return canvas
+        canvas.paste(images[number * (len(images) - 1) // (SAMPLES - 1)], (0, number * images[0].height))
+    own = [bytes.fromhex(colour[1:]) for colour in theme.colours]
+    levels = canvas.quantize(COLOURS - len(own)).getpalette()
+    between = zip(levels[::3], levels[1::3], levels[2::3], strict=True)
+    return [level for colour in (*own, *(each for each in between if not _near(each, own))) for level in colour]
+
+
+def _near(colour: Sequence[int], others: Iterable[Sequence[int]]) -> bool:
+    """Whether Pillow could take the colour for one of the others."""
+    return any(all(abs(one - two) <= NEAR for one, two in zip(colour, other, strict=True)) for other in others)
 
 
 def _on(canvas: Any, image: Any) -> Any:
