@@ -327,6 +327,48 @@ def test_a_mask_of_infinities_is_no_mistake():
     assert found(program) == {}
 
 
+def divided_by_zero(numbers):
+    x = torch.tensor([1.0, 1.0], requires_grad=True)
+    ratio = torch.tensor(numbers) / torch.tensor([1.0, 0.0])
+    (ratio.clamp(max=10.0) * x).sum().backward()
+    return x
+
+
+def saturated_softmax():
+    x = torch.tensor([200.0, 0.0], requires_grad=True)
+    entropy = torch.log(torch.softmax(x, 0)).detach().clamp(min=-10)
+    (x * entropy).sum().backward()
+    return x
+
+
+def logarithm_of_a_zero():
+    x = torch.ones(3, requires_grad=True)
+    (torch.log(torch.tensor([1.0, 0.5, 0.0])).clamp(min=-10) * x).sum().backward()
+    return x
+
+
+def logarithm_of_no_mask():
+    x = torch.ones(3, requires_grad=True)
+    (torch.log(torch.tensor([0.5, 0.5, 0.0])).clamp(min=-10) * x).sum().backward()
+    return x
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: divided_by_zero([0.0, 1.0]),
+        lambda: divided_by_zero([2.0, 1.0]),
+        saturated_softmax,
+        logarithm_of_a_zero,
+        logarithm_of_no_mask,
+    ],
+)
+def test_an_infinity_that_is_no_mask_is_suspected(program):
+    one = found(program)["nan-born"]
+    assert one.level == "suspicion"
+    assert "inf was born in" in told(one)
+
+
 def test_a_pass_in_progress_is_said_to_be_one():
     """A program that was killed within backward leaves such a recording."""
     events = events_of(saturated)

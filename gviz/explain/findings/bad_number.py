@@ -16,8 +16,8 @@ from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, iteration_called, label
 from gviz.explain.survey import Survey
 from gviz.numbers import bad_text
+from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
 
 
 def bad_value(asked: Question) -> Finding | None:
@@ -113,14 +113,18 @@ def _is_a_mask(timeline: Timeline, node: int) -> bool:
     """Whether an infinity was put there on purpose: as a constant, or as what hides a part of attention scores."""
     info = timeline.info(node)
     value = info.created.outputs[0].value if info.created.outputs else None
-    known = info.created.kind != "op" or info.op.name.rstrip("_") in MASKING or _is_added(value)
-    return known and "nan" not in bad_text(value)
+    masks = info.created.kind != "op" or info.op.name.rstrip("_") in MASKING or _is_log_of_a_mask(timeline, info)
+    return masks and "nan" not in bad_text(value)
 
 
-def _is_added(value: Value | None) -> bool:
-    """Whether this is zero wherever it is finite, as the logarithm of a mask of zeros and ones is."""
+def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
+    """Whether this is the logarithm of zeros and ones that no gradient goes to."""
+    value = info.created.outputs[0].value if info.created.outputs else None
     stats = value.statistics() if value is not None else None
-    return stats is not None and stats.min == stats.max == 0
+    only_zero = stats is not None and stats.min == stats.max == 0
+    sources = [timeline.info(source) for source, _ in info.created.inputs if source]
+    no_gradient = not any(source.created.requires_grad for source in sources)
+    return info.op.name.rstrip("_") == "log" and only_zero and no_gradient
 
 
 BORN = Kind("nan-born", "error", "where a nan or inf was made in forward", ("bad value", "sent"), bad_value, find=found)
