@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from gviz.events import GradAccumulated, GradSet, NodeCreated
-from gviz.explain.expressions import called_name, expression
+from gviz.explain.expressions import called
 from gviz.explain.grad_writes import Write, held_after, write_at
 from gviz.numbers import bad_text
 from gviz.trace.log import expect
@@ -75,10 +74,8 @@ def _is_norm_of(timeline: Timeline, write: Write, filled: int) -> bool:
 
 def _in_one_call(timeline: Timeline, write: Write, other: int) -> bool:
     """Whether one call of ``clip_grad_norm_`` made two writes: between them nothing is computed anew."""
-    running = expression(timeline, write.at)
-    calls = [node for node in ast.walk(running) if isinstance(node, ast.Call)] if running is not None else []
     between = timeline.select((NodeCreated,), min(write.seq, other), max(write.seq, other))
-    return [called_name(call) for call in calls[:1]] == ["clip_grad_norm_"] and all(
+    return called(timeline, write.at) == "clip_grad_norm_" and all(
         output.version for _, event in between if isinstance(event, NodeCreated) for output in event.outputs
     )
 

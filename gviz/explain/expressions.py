@@ -25,6 +25,13 @@ def expression(timeline: Timeline, at: Frame | None) -> ast.AST | None:
         return None
 
 
+def called(timeline: Timeline, at: Frame | None) -> str:
+    """The last name of what the outermost call that was running at a frame calls; empty if none is known."""
+    running = expression(timeline, at)
+    calls = (node for node in ast.walk(running) if isinstance(node, ast.Call)) if running is not None else ()
+    return next(map(called_name, calls), "")
+
+
 def called_name(call: ast.Call) -> str:
     """The last name of what a call calls: ``item`` of ``x.sum().item()``."""
     match call.func:

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from functools import partial
 
 from gviz.events import GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
+from gviz.explain.expressions import called
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import made_at
 from gviz.explain.survey import Survey
-from gviz.explain.trouble import line_text
 from gviz.trace.timeline import Timeline
 
 _READ = (NodeCreated, GradAccumulated, GradSet, OptimizerStepped, StorageWritten)
+_CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
 
 def found(survey: Survey) -> Iterator[Finding]:
@@ -45,7 +46,7 @@ def found(survey: Survey) -> Iterator[Finding]:
 def _clips(timeline: Timeline, stack: int) -> bool:
     """Whether the line that was running calls one of PyTorch's functions that clip gradients."""
     frames = timeline.stack(stack)
-    return bool(frames) and "clip_grad_" in line_text(timeline, frames[0])
+    return bool(frames) and called(timeline, frames[0]) in _CLIPPING
 
 
 def _finding(timeline: Timeline, clipped: int, used: int) -> Finding:
