@@ -42,10 +42,10 @@ more pixels, not larger words beside the boxes.
 | `--labels min` | names alone, a third of the size; `--scale 0.5` half of it |
 | `-o graph.html` | a page that scrolls, finds and steps |
 
-Of more than 200 nodes those that no backward pass goes through are left out (how a batch was put together, clipping,
-metrics), and modules close by themselves until at most 200 boxes are left; above 1,500 boxes only names are drawn,
-and where Graphviz takes longer than 20 seconds, or would have more than 1,500 boxes to place, a simpler layout of
-gviz's own is used; each is said.
+Of more than 200 nodes those that autograd does not follow are left out (how a batch was put together, clipping,
+metrics), and modules close by themselves until 200 boxes are left, as far as that goes; above 1,500 boxes only names
+are drawn, and where Graphviz takes longer than 20 seconds, or would have more than 1,500 boxes to place, a simpler
+layout of gviz's own is used; each is said.
 
 An SVG is one and a half times as large as torchviz's of the same graph: of that of a 12-layer transformer, values and
 gradients are 24%, exact numbers as tooltips 19%, arrows of gradients 21%; both themes and the words for it 1%.

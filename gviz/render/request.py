@@ -17,6 +17,7 @@ from gviz.render.boxes.fold import (
     Closed,
     Filter,
     asked_for,
+    boxes,
     closed_below,
     closed_to_fit,
     fold,
@@ -95,12 +96,12 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
     if part.node and part.node not in infos:
         raise _not_drawn(timeline, part.node, n)
     if len(infos) > FEW_BOXES and not (part.node or part.only):
-        words = replace(words, content="passes")
-        passed, _ = shown_nodes(timeline, iteration, content=words.content)
-        if len(passed) < len(infos):
-            left_out = f"{len(infos) - len(passed):,} of {len(infos):,} nodes"
-            options.note(f"{left_out} are left out, no backward pass goes through them; --node draws what is near one")
-        infos = passed
+        words = replace(words, content="followed", also=timeline.at(n).actor)
+        followed, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
+        if len(followed) < len(infos):
+            left_out = f"{len(infos) - len(followed):,} of {len(infos):,} nodes"
+            options.note(f"{left_out} are left out, autograd does not follow them; --node draws what is near one")
+        infos = followed
     graph = graph_of(timeline, infos.values())
     wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, within=True))
     asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
@@ -128,10 +129,11 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
         below = closed_below(graph, part.depth) if part.depth is not None else frozenset()
         return below | named_calls(graph, part.closed)
     closed = closed_to_fit(graph, FEW_BOXES)
+    left = boxes(graph, closed)
     if closed:
-        boxes = fold(graph, Filter(closed))
-        count = len(boxes.shown) + len(boxes.groups)
-        options.note(f"{len(graph.nodes):,} nodes: modules closed, {count:,} boxes left; --depth opens them")
+        options.note(f"{len(graph.nodes):,} nodes: modules closed, {left:,} boxes left; --depth opens them")
+    elif left > FEW_BOXES:
+        options.note(f"{left:,} boxes, and no module to close; --node draws what is near one")
     return closed
 
 

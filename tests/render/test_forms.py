@@ -251,7 +251,7 @@ def test_a_large_graph_closes_its_modules_and_says_so():
     assert len(moment_scene(timeline, len(timeline), opened).boxes) == 1201
 
 
-def test_of_a_large_graph_what_no_pass_goes_through_is_left_out(monkeypatch):
+def test_of_a_large_graph_what_autograd_does_not_follow_is_left_out(monkeypatch):
     def program():
         w = torch.tensor([1.0, 2.0], requires_grad=True)
         batch = torch.arange(6.0)[2:4]
@@ -269,10 +269,32 @@ def test_of_a_large_graph_what_no_pass_goes_through_is_left_out(monkeypatch):
     monkeypatch.setattr("gviz.render.request.FEW_BOXES", 3)
     passed = titles()
     assert passed == {"w leaf #1", "batch = Slice #3", "Mul #4", "loss = Sum #5"}
-    left_out = f"{len(every) - 4} of {len(every)} nodes are left out, no backward pass goes through them"
-    assert notes == [f"{left_out}; --node draws what is near one"]
+    left_out = f"{len(every) - 4} of {len(every)} nodes are left out, autograd does not follow them"
+    assert notes == [
+        f"{left_out}; --node draws what is near one",
+        "4 boxes, and no module to close; --node draws what is near one",
+    ]
     assert titles(depth=1) == passed
     assert any("Norm" in title for title in titles(node=timeline.nodes[-1], radius=3))
+
+
+def test_of_a_large_graph_a_cut_and_the_moment_itself_are_drawn(monkeypatch):
+    def program():
+        e, w = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0], requires_grad=True)
+        h = (e * e).detach() * 2
+        torch.zeros(2).log()
+        (w * h).sum().backward()
+
+    monkeypatch.setattr("gviz.render.request.FEW_BOXES", 3)
+    timeline = Timeline(MemoryLog(list(events_of(program))))
+    drawn = {}
+    for n in (len(timeline), timeline.first_bad()):
+        options = ExportOptions(note=lambda _: None)
+        scene = moment_scene(timeline, n, drawing(timeline, n, options))
+        drawn[n] = {timeline.info(box.node).op.name for box in scene.boxes}
+        assert drawn[n] >= {"mul", "detach", "sum"}
+        assert any("n1" in (edge.source, edge.target) for edge in scene.edges)
+    assert "log" in drawn[timeline.first_bad()]
 
 
 def test_open_modules_have_frames():

@@ -13,9 +13,9 @@ Density = Literal["min", "brief", "short", "full"]
 """The name alone; also state, value and gradient, in one line or in a row each; also dtype, saved tensors, local
 derivatives and the source line."""
 
-Content = Literal["all", "program", "passes"]
-"""Every node; without what an optimizer computes to step, where parameters just change their values; only what the
-backward passes go through, and what goes into that, where there is a pass."""
+Content = Literal["all", "program", "followed"]
+"""Every node; without what an optimizer computes to step, where parameters just change their values; only what autograd
+follows, what goes into that, and where it was cut."""
 
 Tensors = Literal["line", "grid", "heat", "histogram"]
 """A tensor in one line; a small one as a grid of numbers; with a thumbnail of its values below the line."""
@@ -32,14 +32,15 @@ TENSORS: tuple[Tensors, ...] = get_args(Tensors)
 class Options:
     """What of an iteration is drawn. A leaf used more than once is split into one chip per use in graphs above
     `split_above` nodes: one box with many lines is what makes large pictures unreadable, and slow. The tensors
-    kept for backward are boxes of their own only with `saved`. `wanted` closes modules or asks for a part;
-    with `clusters` each open module has a frame around it. `decimals` writes every scalar with so many
-    digits after the point. Without a `tensors` form, those with some elements are grids, in full
-    labels larger ones too.
+    kept for backward are boxes of their own only with `saved`. `wanted` closes modules or asks for a part, `also` is a
+    node that is drawn whatever the `content`; with `clusters` each open module has a frame around it. `decimals` writes
+    every scalar with so many digits after the point. Without a `tensors` form, those with some elements are grids, in
+    full labels larger ones too.
     """
 
     split_above: int = 12
     content: Content = "program"
+    also: int = 0
     density: Density = "short"
     tensors: Tensors | None = None
     saved: bool = False

@@ -1,5 +1,5 @@
 """Which nodes of an iteration a picture shows: the graph of the program, not the arithmetic inside its optimizer; of a
-large one what backward passes go through.
+large one what autograd follows.
 
 Of a very large graph it is one part, so that it can be laid out while somebody waits.
 """
@@ -39,15 +39,15 @@ class Parts:
 
 
 def shown_nodes(
-    timeline: Timeline, iteration: Iteration, part: Sequence[int] | None = None, *, content: Content
+    timeline: Timeline, iteration: Iteration, part: Sequence[int] | None = None, *, content: Content, also: int = 0
 ) -> tuple[dict[int, NodeInfo], list[NodeInfo]]:
     """The nodes to show, in order of creation, and those of them that were made here: in `part`, or in the iteration.
 
-    The others are older ones they use.
+    The others are older ones they use. `also` is one that is not left out.
     """
     infos = {node: timeline.info(node) for node in (timeline.nodes.of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
-    left_out = _left_out(timeline, iteration, own, content)
+    left_out = {*_left_out(timeline, iteration, own, content)} - {also}
     if part is None and not left_out:
         return infos, own
     own = [info for info in own if info.node not in left_out]
@@ -58,26 +58,30 @@ def shown_nodes(
 
 
 def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo], content: Content) -> Collection[int]:
-    if content == "passes" and (roots := roots_of(timeline, iteration)):
-        return {info.node for info in own} - _passed(own, roots)
     if content == "all":
         return ()
+    if content == "followed" and any(info.created.requires_grad for info in own):
+        return {info.node for info in own} - _followed(own)
     return {info.node for info in own if timeline.contexts.step_of(info)} | updates(timeline, iteration, own)
+
+
+def _followed(own: Sequence[NodeInfo]) -> set[int]:
+    """The nodes that require a gradient, and others between two of those: there the way of a gradient is cut."""
+    followed = {info.node for info in own if info.created.requires_grad}
+    made_of, used_for = set(followed), set(followed)
+    for info in own:
+        if any(node in made_of for node, _ in info.created.inputs):
+            made_of.add(info.node)
+    for info in reversed(own):
+        if info.node in used_for:
+            used_for.update(node for node, _ in info.created.inputs)
+    return followed | (made_of & used_for)
 
 
 def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
     """The nodes that the passes of an iteration start from."""
     starts = [timeline.event(phase.start) for phase in phases_in(timeline, iteration, "backward")]
     return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}
-
-
-def _passed(own: Sequence[NodeInfo], roots: Collection[int]) -> set[int]:
-    """The nodes that a gradient can reach from some roots."""
-    passed = set(roots)
-    for info in reversed(own):
-        if info.node in passed and info.created.requires_grad:
-            passed.update(node for node, _ in info.created.inputs)
-    return {info.node for info in own if info.node in passed and info.created.requires_grad}
 
 
 def updates(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> frozenset[int]:

@@ -51,7 +51,7 @@ def structure(
 ) -> Structure:
     """The graph of an iteration, or of a part of it: its own nodes, and the older ones they use, without inputs."""
     options = options or Options()
-    infos, own = shown_nodes(timeline, iteration, part, content=options.content)
+    infos, own = shown_nodes(timeline, iteration, part, content=options.content, also=options.also)
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
     graph = graph_of(timeline, infos.values(), whole=part is None)
