@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gviz import events as e
@@ -29,6 +29,7 @@ from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
 from gviz.trace.navigation import no_event
+from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
 
@@ -97,11 +98,7 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
         raise _not_drawn(timeline, part.node, n)
     if len(infos) > FEW_BOXES and not (part.node or part.only):
         words = replace(words, content="followed", also=timeline.at(n).actor)
-        followed, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
-        if len(followed) < len(infos):
-            left_out = f"{len(infos) - len(followed):,} of {len(infos):,} nodes"
-            options.note(f"{left_out} are left out, autograd does not follow them; --node draws what is near one")
-        infos = followed
+        infos = _followed(timeline, infos, iteration, words, options)
     graph = graph_of(timeline, infos.values())
     wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, within=True))
     asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
@@ -111,6 +108,17 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
         options.note(f"{len(folded.shown) + len(folded.groups):,} boxes: drawn with names alone")
         words = replace(words, density="min", tensors="line", saved=False, clusters=False)
     return words
+
+
+def _followed(
+    timeline: Timeline, infos: Mapping[int, NodeInfo], iteration: Iteration, words: Options, options: ExportOptions
+) -> dict[int, NodeInfo]:
+    """Those of the nodes that are left in a large picture."""
+    left, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
+    if len(left) < len(infos):
+        out = f"{len(infos) - len(left):,} of {len(infos):,} nodes are left out, autograd does not follow them"
+        options.note(f"{out}; --node draws what is near one")
+    return left
 
 
 def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
