@@ -18,6 +18,7 @@ from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tens
 from gviz.render.exporters import Exporter, ExportOptions
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.request import Part, check_moment
+from gviz.render.styles import GVIZ
 from gviz.render.theme import Direction
 from gviz.trace.timeline import Timeline
 
@@ -118,8 +119,10 @@ def _part(modules: object, depth: object, radius: object, only: object, *, ances
 
 
 def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
-    """What was asked for and cannot be: words that the style has of its own, the size of a text."""
-    words, drawing = options.look.words, options.drawing
+    """What was asked for and cannot be: a style in a page, words that the style has of its own, the size of a text."""
+    words, drawing = options.look.words if exporter.of_style != "nothing" else {}, options.drawing
+    if options.look is not GVIZ and not (words or exporter.of_style == "look"):
+        yield f"the style {options.style} has nothing for {exporter.name}: --style {options.style} changes nothing"
     for option, asked, own in (("labels", drawing.density, "density"), ("tensors", drawing.tensors, "tensors")):
         if own in words and asked not in (None, "short", words[own]):
             yield f"the style {options.style} has its own {option}: --{option} {asked} changes nothing"

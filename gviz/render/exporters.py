@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.render import page
@@ -31,7 +32,7 @@ class Exporter:
 
     One that `moves` shows `ExportOptions.moments`, or all of the pass around `n`. One that is a `picture` of Graphviz
     can be drawn for many moments without anything moving; one that `scales` can be drawn larger. It `opens` at a moment
-    of its own if none is asked for.
+    of its own if none is asked for. `of_style` says what it takes from the style of the picture.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Exporter:
     scales: bool = False
     picture: Picture | None = None
     opens: Callable[[Timeline], int] | None = None
+    of_style: Literal["look", "words", "nothing"] = "look"
 
 
 EXPORTERS: tuple[Exporter, ...] = (
@@ -48,10 +50,10 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("dot", (".dot", ".gv"), dot.render),
     Exporter("png", (".png",), raster.png, scales=True, picture="png"),
     Exporter("pdf", (".pdf",), raster.pdf, picture="pdf"),
-    Exporter("txt", (".txt",), text.render),
-    Exporter("json", (".json",), as_json.render),
+    Exporter("txt", (".txt",), text.render, of_style="words"),
+    Exporter("json", (".json",), as_json.render, of_style="words"),
     Exporter("mermaid", (".mmd", ".mermaid"), mermaid.render),
-    Exporter("html", (".html", ".htm"), page.render, opens=first_moment),
+    Exporter("html", (".html", ".htm"), page.render, opens=first_moment, of_style="nothing"),
     Exporter("animation", (".anim.svg",), animation.render, moves=True, scales=True),
     Exporter("gif", (".gif",), gif.render, moves=True, scales=True),
 )

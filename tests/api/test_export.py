@@ -14,6 +14,7 @@ from render.logs import two_shares
 import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
+from gviz.render.exporters import exporter_for
 from gviz.render.forms import series
 
 
@@ -134,6 +135,17 @@ def test_an_option_that_changes_nothing_is_told(timeline, tmp_path):
         "the style cs231n has its own tensors",
         "txt has no size in pixels",
     ]
+
+
+@pytest.mark.parametrize("suffix", ["svg", "dot", "mmd", "txt", "json", "html"])
+@pytest.mark.parametrize("style", ["mono", "cs231n"])
+def test_a_style_that_changes_nothing_is_told(timeline, tmp_path, suffix, style):
+    notes = []
+    (plain,) = gviz.export(timeline, tmp_path / f"plain.{suffix}", labels="full")
+    (styled,) = gviz.export(timeline, tmp_path / f"styled.{suffix}", labels="full", style=style, note=notes.append)
+    same = plain.read_bytes() == styled.read_bytes()
+    told = f"the style {style} has nothing for {exporter_for(plain.name).name}: --style {style} changes nothing"
+    assert (notes == [told]) == (told in notes) == same
 
 
 def test_a_heat_map_has_a_scale(tmp_path):
