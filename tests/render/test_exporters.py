@@ -14,8 +14,10 @@ from gviz.cli.commands.export import command as export_command
 from gviz.errors import GvizError
 from gviz.render import exporters
 from gviz.render.exporters import EXPORTERS, Exporter, ExportOptions, exporter_for, last_moment, moment_scene
+from gviz.render.forms import series
 from gviz.render.forms.text import text
 from gviz.render.graphviz import picture
+from gviz.render.page import geometry
 from gviz.render.scene import Options
 from gviz.tui.language.parsing import help_for
 from gviz.tui.lines import plain
@@ -125,6 +127,17 @@ def test_when_graphviz_takes_too_long_the_picture_is_simpler_and_says_so(monkeyp
     notes = []
     assert export("png", two_shares(), timeout=2, note=notes.append) == b"drawn"
     assert programs == ["dot", "nop2"]
+    assert notes == ["Graphviz needed more than 2 s: drawn with a simple layout"]
+
+
+@pytest.mark.parametrize(("kind", "where"), [("html", geometry), ("gif", series), ("animation", series)])
+def test_pages_and_moving_pictures_say_the_same_of_too_little_time(monkeypatch, kind, where):
+    def draw(*_, **__):
+        raise picture.TooSlowError("too slow")
+
+    monkeypatch.setattr(where, "draw", draw)
+    notes = []
+    assert export(kind, two_shares(), timeout=2, note=notes.append)
     assert notes == ["Graphviz needed more than 2 s: drawn with a simple layout"]
 
 

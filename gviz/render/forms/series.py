@@ -14,9 +14,9 @@ from gviz.render.boxes.row import Row
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.forms.svg import scaled
 from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.drawing import Picture, TooSlowError, draw, draw_all
+from gviz.render.graphviz.drawing import Picture, draw, draw_all
 from gviz.render.graphviz.legend import legend
-from gviz.render.graphviz.picture import DPI, LAYOUT_BOXES, settled, sized
+from gviz.render.graphviz.picture import DPI, laid_out_or_simple, settled, sized
 from gviz.render.graphviz.placing import INCH, Placing, placing
 from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.scene import Box, Edge, Scene, scene
@@ -92,13 +92,12 @@ def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Plac
     widest = _widest(seen)
     signs = tuple(dict.fromkeys(sign for one in seen for sign in legend(one, options.colours.form.card)))
     room = max(max(len(one.title) + len(one.caption) + 3, len(one.code)) for one in seen)
-    try:
-        if len(widest.boxes) > LAYOUT_BOXES:
-            raise TooSlowError("too large")
-        found = _laid_out(settled(widest, options, prefix), options, prefix)
-    except TooSlowError:
-        options.note(f"{len(widest.boxes):,} boxes: drawn with a simple layout")
-        found = replace(placing(widest), simple=True)
+    found = laid_out_or_simple(
+        len(widest.boxes),
+        options,
+        lambda: _laid_out(settled(widest, options, prefix), options, prefix),
+        lambda: replace(placing(widest), simple=True),
+    )
     return replace(found, legend=signs, room=room)
 
 

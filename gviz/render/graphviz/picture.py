@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from gviz.errors import GvizError
 from gviz.render.graphviz.dot import digraph
@@ -12,6 +14,8 @@ from gviz.render.graphviz.graph import Digraph
 from gviz.render.graphviz.placing import placing
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Scene
+
+Laid = TypeVar("Laid")
 
 DPI = 96
 """Pixels of an inch."""
@@ -53,16 +57,27 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
             f"a picture of {count:,} boxes cannot be read",
             hint="export to .txt or .dot, or a moment with a smaller graph",
         )
-    if count > LAYOUT_BOXES:
-        options.note(f"{count:,} boxes: drawn with a simple layout")
-        return _simple(scene, options, picture, prefix)
-    try:
+
+    def laid_out() -> bytes:
         fitting = settled(scene, options, prefix)
         graph = sized(digraph(fitting, options.colours, prefix, direction=options.direction), picture, options.scale)
         return draw(graph.source, picture, timeout=options.timeout)
-    except TooSlowError:
-        options.note(f"Graphviz needed more than {options.timeout:g} s: drawn with a simple layout")
-        return _simple(scene, options, picture, prefix)
+
+    return laid_out_or_simple(count, options, laid_out, lambda: _simple(scene, options, picture, prefix))
+
+
+def laid_out_or_simple(
+    count: int, options: ExportOptions, laid_out: Callable[[], Laid], simple: Callable[[], Laid]
+) -> Laid:
+    """So many boxes laid out by Graphviz or, past its budget of boxes or seconds, simpler, and a note that says why."""
+    why = f"{count:,} boxes"
+    if count <= LAYOUT_BOXES:
+        try:
+            return laid_out()
+        except TooSlowError:
+            why = f"Graphviz needed more than {options.timeout:g} s"
+    options.note(f"{why}: drawn with a simple layout")
+    return simple()
 
 
 def _simple(scene: Scene, options: ExportOptions, picture: Picture, prefix: str) -> bytes:

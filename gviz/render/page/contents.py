@@ -71,8 +71,7 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
         shape = structure(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
         changes = Changes(timeline, shape, timeline.nodes.of(iteration)).between(low, high, heard)
         words = _widest(shape, changes)
-        laid_out = geometry(scene(shape, timeline, timeline.at(high)), words, options)
-        notes += [laid_out.note] if laid_out.note else []
+        laid_out = geometry(scene(shape, timeline, timeline.at(high)), words, own)
         titles.update(
             {place.node: place.title for place in shape.places if place.role not in ("chip", "module", "saved")}
         )

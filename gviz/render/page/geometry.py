@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gviz.render.graphviz.dot import EASY_NODES, LABELLED_EDGES, STRAIGHT
-from gviz.render.graphviz.drawing import TooSlowError, draw
+from gviz.render.graphviz.drawing import draw
 from gviz.render.graphviz.flow import flow, spine
-from gviz.render.graphviz.picture import LAYOUT_BOXES
+from gviz.render.graphviz.picture import laid_out_or_simple
 from gviz.render.graphviz.placing import INCH, placing
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Box, Edge, Scene
@@ -52,26 +52,23 @@ class Way:
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """Everything's place, in the order of the scene, and the size of the whole; `frames` are titles and rectangles
-    of the open modules, the outermost first; `note` tells of compromises."""
+    of the open modules, the outermost first."""
 
     width: int
     height: int
     spots: tuple[Spot, ...]
     ways: tuple[Way, ...]
     frames: tuple[tuple[str, Spot], ...] = ()
-    note: str = ""
 
 
 def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
     """Lay a scene out with Graphviz; past its budget with our own layout, in which gradients have no lines."""
-    count = len(scene.boxes)
-    if count > LAYOUT_BOXES:
-        return _simple(scene, f"{count:,} boxes: drawn with a simple layout")
-    try:
-        found = json.loads(draw(_dot(scene, words, options.direction), "json", timeout=options.timeout))
-    except TooSlowError:
-        return _simple(scene, f"Graphviz needed more than {options.timeout:g} s: drawn with a simple layout")
-    return _read(found, scene)
+
+    def laid_out() -> Geometry:
+        dot = _dot(scene, words, options.direction)
+        return _read(json.loads(draw(dot, "json", timeout=options.timeout)), scene)
+
+    return laid_out_or_simple(len(scene.boxes), options, laid_out, lambda: _simple(scene))
 
 
 def _dot(scene: Scene, words: Words, direction: Direction) -> str:
@@ -189,7 +186,7 @@ def _point(text: str, top: float) -> tuple[float, float]:
     return x, top - y
 
 
-def _simple(scene: Scene, note: str) -> Geometry:
+def _simple(scene: Scene) -> Geometry:
     """Our own layout, whose answers are in the words of Graphviz too."""
     found = placing(scene)
     boxes = [found.boxes[box.key] for box in scene.boxes]
@@ -198,7 +195,7 @@ def _simple(scene: Scene, note: str) -> Geometry:
     ways = tuple(Way(_path(line["pos"], 0)) if line else Way() for line in lines)
     right = max((spot.x + spot.width for spot in spots), default=0)
     bottom = max((spot.y + spot.height for spot in spots), default=0)
-    return Geometry(right, bottom, tuple(spots), ways, note=note)
+    return Geometry(right, bottom, tuple(spots), ways)
 
 
 def _points(inches: str) -> int:
