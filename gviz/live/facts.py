@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -51,6 +52,8 @@ class Facts:
         self.keep_values = False
         self.values: dict[int, Remembered] = {}
         self.written: dict[int, Value] = {}
+        """What was written last, by the storage, as long as a value is kept of a node that lies there."""
+        self._lying_in: Counter[int] = Counter()
         self._numbers: dict[Kind, int] = {}
         self._sources: dict[str, str | None] = {}
         self._claims = Claims(self.stacks, self._sources)
@@ -117,17 +120,24 @@ class Facts:
             if self.keep_values:
                 first = outputs[0]
                 self.values[node] = Remembered(first.value, first.storage, first.strides is None and not first.offset)
+                self._lying_in[first.storage] += 1
         if event.kind == "parameter":
             self.parameters.add(node)
         if event.attrs and any(name == "grad_of" for name, _ in event.attrs):
             self.gradients.add(node)
 
     def _wrote(self, event: e.StorageWritten) -> None:
-        if self.keep_values:
+        if event.storage in self._lying_in:
             self.written[event.storage] = event.value
 
     def _freed(self, event: e.NodeFreed) -> None:
-        self.values.pop(event.node, None)
+        freed = self.values.pop(event.node, None)
+        if freed is None:
+            return
+        self._lying_in[freed.storage] -= 1
+        if not self._lying_in[freed.storage]:
+            del self._lying_in[freed.storage]
+            self.written.pop(freed.storage, None)
 
     def _named(self, event: e.Named) -> None:
         self.given[event.node] = event.name

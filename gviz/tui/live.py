@@ -216,9 +216,7 @@ class Live:
         by = f" in thread {clipped(held.thread, 20)}" if held.thread not in ("", "MainThread") else ""
         if held.why in _ASKED_FOR:
             stop = self._stop(end, f"{_ASKED_FOR[held.why]}{_at(held.place)}{by}")
-            if held.node in self.timeline.nodes:
-                self.cursor.select(held.node)
-            return stop
+            return self._shown(held.node, stop) if held.node in self.timeline.nodes else stop
         if errand.wish.mode == "continue":
             met = self._met()
             if met is None:
@@ -231,6 +229,13 @@ class Live:
             self._send(replace(errand, start=position, left=errand.left - 1))
             return None
         return self._stop(position, reason + by)
+
+    def _shown(self, node: int, stop: Arrival) -> Arrival:
+        """Select the node that the program shows, unless the user looks at a moment before: then say which it is."""
+        if stop.position != len(self.timeline):
+            return replace(stop, reason=f"{stop.reason} and shows #{node}")
+        self.cursor.select(node)
+        return stop
 
     def _ended(self, ended: Ended) -> Arrival:
         failed = [n for n in self.timeline.failures if n > self._errand.start]

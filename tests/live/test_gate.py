@@ -12,6 +12,7 @@ from stories import Story
 import gviz.engine as torch
 from gviz import events as e
 from gviz.engine import nn
+from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.live.gate import Gate
 from gviz.live.protocol import Wish
 from gviz.trace import navigation
@@ -576,3 +577,26 @@ def test_a_closed_module_is_one_next_as_in_the_recording(program, data, begin, c
         assert n <= stop_at, "it was held within a closed module"
         assert not [end for end in timeline.contexts.node_ends if n < end <= stop_at], "it was held a node too late"
     assert folds.next_node(timeline, n) == len(timeline) or count > 1
+
+
+def overwrites_and_forgets():
+    for _ in range(20):
+        y = torch.zeros(4)
+        y.add_(1.0)
+        view = y[:2]
+        del y
+        view.mul_(2.0)
+        del view
+
+
+def test_of_what_is_gone_no_numbers_are_kept():
+    facts = Facts()
+    facts.keep_values = True
+    kept = []
+    for event in events_of(overwrites_and_forgets):
+        if type(event) in LEARNED_FROM:
+            facts.learn(event)
+            kept.append(len(facts.written))
+    assert max(kept) > 0
+    assert max(kept) == max(kept[: len(kept) // 10])
+    assert len(facts.written) == len({remembered.storage for remembered in facts.values.values()} & {*facts.written})

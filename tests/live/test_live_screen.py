@@ -2,9 +2,11 @@
 
 import asyncio
 import queue
+import signal
 import threading
 import time
 
+import pytest
 from driving_live import PATIENCE, is_gone
 
 from gviz.cli.launch import Launcher
@@ -144,6 +146,21 @@ def test_a_program_that_asks_is_answered_and_its_end_is_said(tmp_path):
         assert "REPLAY END" in running.status
         printed = [event.text for _, event in running.live.timeline.printed(len(running.live.timeline))]
         assert printed == ["first\n", "hello Ada\n"]
+
+    debugged(scenario, tmp_path)
+
+
+@pytest.mark.parametrize(("answer", "state"), [("q", "held"), ("escape", "held"), ("s", "ended"), ("k", "let go")])
+def test_a_program_is_ended_by_the_answer_that_says_so_and_by_no_other(tmp_path, answer, state):
+    async def scenario(running):
+        await running.stands_at(1)
+        await running.press("q")
+        assert running.screen.remark.startswith("not ended: s stops it, k keeps it running")
+        await running.press(answer)
+        assert running.live.program.state == state
+        assert running.live.alive == (state == "held")
+        running.live.program._kill(signal.SIGKILL)  # one that is kept outlives the screen
+        await running.until(lambda: running.live.program.ended)
 
     debugged(scenario, tmp_path)
 

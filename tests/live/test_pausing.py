@@ -1,4 +1,4 @@
-"""What the debugger says while the program has been asked to stand still, and does not yet."""
+"""What the debugger says of a program that is asked to stand still, and of one that does so by itself."""
 
 from stories import Story, demo
 
@@ -47,3 +47,22 @@ def test_a_program_held_before_its_first_event_is_paused_and_not_at_an_end():
     live = Live(Busy(), Session(Cursor(Story().timeline(), 0), UNICODE))
     live.running = True
     assert live.heard(Held("pause", place="lib/slow.py:3 in load", number=1)).reason == "paused at slow.py:3 in load"
+
+
+def shown_while_looking_at(position):
+    live = Live(Busy(), Session(Cursor(demo(), position), UNICODE))
+    live.running = True
+    live.cursor.select(1)
+    stop = live.heard(Held("show", number=1, node=live.timeline.nodes[-1]))
+    return live, stop.reason
+
+
+def test_what_the_program_shows_is_selected_where_the_program_is():
+    live, _ = shown_while_looking_at(len(demo()))
+    assert live.cursor.selected == live.timeline.nodes[-1] != 1
+
+
+def test_what_the_program_shows_is_told_to_somebody_who_looks_at_the_past():
+    live, said = shown_while_looking_at(2)
+    assert (live.cursor.position, live.cursor.selected) == (2, 1)
+    assert said == f"the program is at event {len(demo())} and shows #{live.timeline.nodes[-1]}"

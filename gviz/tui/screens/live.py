@@ -187,7 +187,7 @@ class LiveScreen(DebuggerScreen):
         if event.character == "k":
             self.live.program.let_go()
             self.app.exit()
-        elif event.character in ("s", "q"):
+        elif event.character == "s":
             self.live.program.stop()
             self.app.exit()
 
