@@ -481,6 +481,24 @@ except GvizError as error:
     assert (done.stdout, done.stderr) == (f"cannot write {path}\n", "")
 
 
+def test_a_recording_that_ends_with_python_leaves_one_file(tmp_path):
+    """Python's finalizers may have ended before: their end is then registered after that of the recording."""
+    program = """
+import sys, weakref
+from gviz.trace.recording.record import mark, record
+record(sys.argv[1]).__enter__()
+weakref.finalize(mark, print)
+mark("here")
+"""
+    (tmp_path / "program.py").write_text(program)
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    command = [sys.executable, str(tmp_path / "program.py"), str(folder / "run.gviz")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, check=True, capture_output=True, env=environment, timeout=300)
+    assert os.listdir(folder) == ["run.gviz"]
+
+
 def test_a_recording_may_end_while_something_is_printed(tmp_path):
     """Python only borrows ``sys.stdout`` for a print: the stream must not go with the recording."""
     program = """

@@ -63,8 +63,9 @@ class Connection:
             raise damaged(self.path, str(trouble)) from trouble
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._closed()
+        """Let go of the file, also while Python ends, when finalizers do nothing any more."""
+        self._closed.detach()
+        self._sqlite.close()
 
     def _connected(self) -> sqlite3.Connection:
         try:
