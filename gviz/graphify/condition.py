@@ -80,15 +80,20 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
 
 def _unless_unknown(node: ast.expr, told: ast.expr) -> ast.expr:
     """What is told of a node, unless a function in it takes numbers out of tensors."""
-    for part in ast.walk(told):
+    return told if is_told(told) else in_words(node, "a tensor of booleans")
+
+
+def is_told(node: ast.expr) -> bool:
+    """Whether no function in an expression takes numbers out of tensors."""
+    for part in ast.walk(node):
         match part:
             case ast.Call(func=ast.Name(id=name), args=[_, *_]) if name in _OF_NUMBERS:
-                return in_words(node, "a tensor of booleans")
+                return False
             case ast.Call(func=ast.Attribute(attr="tolist" | "numpy")):
-                return in_words(node, "a tensor of booleans")
+                return False
             case ast.Call(func=ast.Attribute(value=ast.Name(id="math" | "np" | "numpy"))):
-                return in_words(node, "a tensor of booleans")
-    return told
+                return False
+    return True
 
 
 class _Tensors(ast.NodeTransformer):
@@ -100,7 +105,7 @@ class _Tensors(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id="float"), args=[tensor]):
                 return tensor
             case ast.Call(func=ast.Name(id="int"), args=[tensor]):
-                return ast.Call(ast.Attribute(tensor, "trunc"), [], [])
+                return ast.Call(ast.Attribute(tensor, "long"), [], [])
         return node
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections import Counter
 from copy import deepcopy
 
 from gviz.graphify.advice import Advice, code, operand
-from gviz.graphify.condition import condition, tensors
+from gviz.graphify.condition import condition
 from gviz.graphify.construct import Construct
+from gviz.graphify.windows import sliced
 
 _KINDS = {"boolean": "a Python bool", "integer": "a Python int", "number": "a Python number",
           "array": "an array of numpy", "index": "an index of Python's"}  # fmt: skip
@@ -27,12 +27,10 @@ _ELEMENTWISE = (
 def left(found: Construct, what: str) -> Advice:
     """The advice where a value leaves the graph; `what` is how it was read."""
     node = found.node
-    bound = node.slice if isinstance(node, ast.Subscript) else found.holder(ast.Slice)
     kind = _KINDS.get(what, f"a Python {what}")
     why = f"the value leaves the graph as {kind}, which a static graph keeps as a constant"
-    if isinstance(bound, ast.Slice) and what in ("integer", "number", "index"):
-        moved = _window(bound, found)
-        return Advice(why, (moved,)) if moved else _sliced(bound, found)
+    if what in ("integer", "number", "index") and (part := sliced(found, why)):
+        return part
     if isinstance(node, ast.Call) and _reads_within(node, _modules(found)):
         outside = f"leave {code(node.func)} out of the graph: call it before the graph runs, or after it"
         return Advice(f"{code(node.func)} looks at a value, which a static graph keeps as a constant", (outside,))
@@ -102,59 +100,6 @@ class _Renamed(ast.NodeTransformer):
         return self._by if node.id == self._name else node
 
 
-def _sliced(bound: ast.Slice, found: Construct) -> Advice:
-    part = found.holder(ast.Subscript)
-    x = code(part.value) if isinstance(part, ast.Subscript) else "x"
-    if not isinstance(part, ast.Subscript) or part.slice is not bound or bound.step is not None:
-        x = "<the tensor>"
-    tests = [
-        f"(torch.arange(len({x})) {sign} {_end(end, x)})"
-        for sign, end in ((">=", bound.lower), ("<", bound.upper))
-        if end is not None
-    ]
-    return Advice(
-        "the number of elements depends on the data, and every size in a static graph is fixed",
-        (f"keep the size and use a mask of the first dimension: {' & '.join(tests) or 'mask'}",),
-    )
-
-
-def _window(bound: ast.Slice, found: Construct) -> str:
-    """A part that begins where the data say and has a fixed length, as an index of tensors; empty for any other.
-
-    Past the end a slice is shorter, and an index an error.
-    """
-    part = found.holder(ast.Subscript)
-    if (
-        not isinstance(part, ast.Subscript)
-        or part.slice is not bound
-        or bound.step
-        or not bound.lower
-        or not bound.upper
-    ):
-        return ""
-    length, start = _terms(bound.upper), _terms(bound.lower)
-    if not start.keys() <= {*length, ""}:
-        return ""
-    length.subtract(start)
-    constant = length.pop("", 0)
-    if any(times < 0 for times in length.values()):
-        return ""
-    terms = [*length.elements(), *([str(constant)] if constant or not any(length.values()) else [])]
-    return f"{code(part.value)}[{code(bound.lower)} + torch.arange({' + '.join(terms)})]".replace("+ -", "- ")
-
-
-def _terms(end: ast.expr) -> Counter[str]:
-    """What is added up in an expression, and how often each; whole numbers as one under no name."""
-    match end:
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            terms = _terms(left)
-            terms.update(_terms(right))
-            return terms
-        case ast.Constant(value=int(number)):
-            return Counter({"": number})
-    return Counter({code(end): 1})
-
-
 def _reads_within(call: ast.Call, modules: frozenset[str]) -> bool:
     """Whether what is called reads the value while it works, as ``optimizer.step()`` does and ``clip_grad_norm_(…)``;
     ``x.item()``, ``float(x)`` and ``np.asarray(x)`` are there to read it."""
@@ -166,14 +111,6 @@ def _reads_within(call: ast.Call, modules: frozenset[str]) -> bool:
         case ast.Name(id=name):
             return not hasattr(builtins, name)
     return False
-
-
-def _end(end: ast.expr, x: str) -> str:
-    """Where a slice ends; from the back as from the front."""
-    match end:
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(back))):
-            return f"len({x}) - {back}"
-    return code(tensors(end))
 
 
 def _tensor(node: ast.AST, found: Construct) -> str:
