@@ -273,13 +273,15 @@ class OptimizerStepped(Event, frozen=True):
     """An optimizer has updated `parameters`; the new values came before it as `StorageWritten`.
 
     `skipped` are those it has as well that had no gradient, as far as they were announced. It ends the step that
-    `OptimizerStarted` has said at the same `stack`; a step that raised has no end.
+    `OptimizerStarted` has said at the same `stack`. Where an exception ended it, `raised` is its class, and
+    `parameters` are those that it had changed by then; in older traces such a step has no end.
     """
 
     kind: str
     parameters: tuple[Count, ...]
     stack: Count
     skipped: tuple[Count, ...] = ()
+    raised: str = ""
 
 
 class OptimizerStarted(Event, frozen=True):
