@@ -120,9 +120,8 @@ def _program(timeline: Timeline, event: Event) -> str:
             return "the module's forward ends"
         case OptimizerStarted(kind=kind):
             return f"{shown(kind)} starts a step"
-        case OptimizerStepped(kind=kind, parameters=parameters, skipped=skipped):
-            without = f", {len(skipped)} had no gradient" if skipped else ""
-            return f"{shown(kind)} has updated {len(parameters)} parameter{'s' * (len(parameters) != 1)}{without}"
+        case OptimizerStepped():
+            return _stepped(event)
         case Marked(name=name):
             return f"the program marked this moment: {shown(name)}"
         case Printed(stream=stream, text=text):
@@ -132,6 +131,15 @@ def _program(timeline: Timeline, event: Event) -> str:
         case Failed(error=error, message=message):
             return f"the program failed with {shown(error)}{': ' * bool(message)}{clipped(message, 300)}"
     return type(event).__name__
+
+
+def _stepped(event: OptimizerStepped) -> str:
+    count = len(event.parameters)
+    updated = f"has updated {count} parameter{'s' * (count != 1)}"
+    if event.raised:
+        return f"the step of {shown(event.kind)} ends with {shown(event.raised)}: it {updated}"
+    without = f", {len(event.skipped)} had no gradient" if event.skipped else ""
+    return f"{shown(event.kind)} {updated}{without}"
 
 
 def _created(timeline: Timeline, event: NodeCreated) -> str:

@@ -14,11 +14,16 @@ def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
 
 def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStarted | OptimizerStepped | None:
     """The step of an optimizer that wrote to a node by event `seq`, if it was one; of an older trace, as it ends."""
-    started, phase = timeline.contexts.step_at(seq), timeline.phase_at(seq)
-    if started is not None or phase is None or phase.kind != "optimizer":
-        return started
-    steps = (event for _, event in timeline.select((OptimizerStepped,), seq, phase.end + 1))
-    return next((step for step in steps if isinstance(step, OptimizerStepped) and node in step.parameters), None)
+    phase = timeline.phase_at(seq)
+    for said, _, end, _ in timeline.contexts.steps_at(seq):
+        step, ended = timeline.event(said), timeline.event(end) if end else None
+        if isinstance(ended, OptimizerStepped) and node not in ended.parameters:
+            continue
+        if isinstance(step, OptimizerStarted):
+            return step
+        if isinstance(step, OptimizerStepped) and phase is not None and phase.kind == "optimizer" and end <= phase.end:
+            return step
+    return None
 
 
 def written_at(timeline: Timeline, n: int, write: StorageWritten) -> tuple[Frame, ...]:

@@ -78,11 +78,12 @@ class Contexts:
         ends: list[int] = np.unique(np.concatenate((step_ends, outside))).tolist()
         return ends
 
-    def step_at(self, n: int) -> e.OptimizerStarted | None:
-        """How the step of an optimizer began that is in progress; None without one, or where the log says no starts."""
-        said, starts, ends, _ = self._index.tables["steps"]
-        running = said[(said == starts) & (said <= n) & ((ends == 0) | (ends >= n))]
-        return expect(self._log, int(running[-1]), e.OptimizerStarted) if len(running) else None
+    def steps_at(self, n: int) -> list[Row]:
+        """The steps of optimizers in progress, the innermost, which ends first, first."""
+        table = self._index.tables["steps"]
+        _, starts, ends, _ = table
+        running = table[:, (starts <= n) & ((ends == 0) | (ends >= n))].T.tolist()
+        return sorted(map(_row, running), key=lambda row: (row[2] == 0, row[2], -row[1]))
 
     def steps_in(self, part: Iteration | Phase) -> list[int]:
         """The steps of optimizers that go on in a part of the recording, by the events that first tell of them."""
@@ -101,3 +102,8 @@ class Contexts:
     @property
     def _end(self) -> int:
         return self._index.count
+
+
+def _row(columns: list[int]) -> Row:
+    said, start, end, stack = columns
+    return said, start, end, stack

@@ -1,5 +1,6 @@
 """What PyTorch programs do, each seen in the log, and none of it changed by being seen."""
 
+import contextlib
 import sys
 import threading
 from pathlib import Path
@@ -20,6 +21,7 @@ from gviz.events import (
     Named,
     NodeCreated,
     NodeFreed,
+    OptimizerStarted,
     OptimizerStepped,
     ScopeEntered,
     ScopeLeft,
@@ -444,3 +446,62 @@ def test_a_pass_begins_at_an_edge_of_the_graph():
 
     (started,) = of_kind(events_of(program), BackwardStarted)
     assert [seed.array().tolist() for seed in started.seeds] == [1.0]
+
+
+def steps_of(log):
+    said = of_kind(log, (OptimizerStarted, OptimizerStepped))
+    return [(e.kind, *((e.parameters, e.raised) if isinstance(e, OptimizerStepped) else ())) for e in said]
+
+
+class Raises(torch.optim.SGD):
+    def step(self, closure=None):
+        super().step(closure)
+        raise ValueError
+
+
+class Extended(torch.optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+def test_a_step_that_raised_is_over_and_has_updated_what_it_has_written():
+    def program():
+        v, w = leaf(2.0), leaf(3.0)
+        (v * v).backward()
+        for optimizer, closure in ((Raises([v, w]), None), (torch.optim.SGD([v]), lambda: 1 / 0)):
+            with contextlib.suppress(ValueError, ZeroDivisionError):
+                optimizer.step(closure)
+        return v, w
+
+    log = events_of(program)
+    assert steps_of(log) == [("Raises",), ("Raises", (1,), "ValueError"), ("SGD",), ("SGD", (), "ZeroDivisionError")]
+    assert of_kind(log, StorageWritten)[-1].value.array() != 2.0
+
+
+def test_a_step_whose_hook_raised_has_begun_and_is_over():
+    def refuse(*_):
+        raise KeyError
+
+    def program():
+        optimizer = torch.optim.SGD([leaf(1.0)])
+        optimizer.register_step_pre_hook(refuse)
+        with contextlib.suppress(KeyError):
+            optimizer.step()
+
+    assert steps_of(events_of(program)) == [("SGD",), ("SGD", (), "KeyError")]
+
+
+def test_a_step_that_calls_that_of_the_class_it_extends_is_one():
+    def program():
+        v = leaf(2.0)
+        for kind in (torch.optim.SGD, Extended):  # PyTorch hears of a class's own steps once there is one
+            v.grad = torch.ones_like(v)
+            kind([v]).step()
+
+    assert steps_of(events_of(program)) == [("SGD",), ("SGD", (1,), ""), ("Extended",), ("Extended", (1,), "")]
+
+
+def test_after_a_recording_steps_are_as_they_were():
+    before = torch.autograd.profiler.record_function.__exit__
+    events_of(lambda: None)
+    assert torch.autograd.profiler.record_function.__exit__ is before

@@ -1,5 +1,7 @@
 """A sentence for every kind of event, of what real programs do."""
 
+import contextlib
+
 import pytest
 from recording import events_of
 
@@ -54,6 +56,18 @@ def double(grad):
     return grad * 2
 
 
+def raising():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.5)
+    with contextlib.suppress(ValueError):
+        optimizer.step(fail)
+    return w
+
+
+def fail():
+    raise ValueError("no data")
+
+
 def untracked():
     x = torch.tensor(3.0, requires_grad=True)
     with torch.no_grad():
@@ -61,7 +75,7 @@ def untracked():
     return x, y, x.detach()
 
 
-PROGRAMS = {program.__name__: program for program in (twice, grads, training, untracked)}
+PROGRAMS = {program.__name__: program for program in (twice, grads, training, raising, untracked)}
 SENTENCES = [
     ("twice", e.NodeCreated, "leaf 3, requires a gradient"),
     ("twice", e.NodeCreated, "3 (x) * 3 (x) = 9"),
@@ -80,13 +94,14 @@ SENTENCES = [
     ("grads", e.GradSet, ".grad was set to None"),
     ("grads", e.GradSet, ".grad was changed (assigned) to 7"),
     ("grads", e.GradCaptured, "autograd.grad takes the gradient 5"),
-    ("grads", e.RequiresGradSet, "requires_grad was set to False at test_every_event.py:39"),
+    ("grads", e.RequiresGradSet, "requires_grad was set to False at test_every_event.py:41"),
     ("grads", e.NodeFreed, "nothing refers to it any more"),
     ("training", e.ScopeEntered, "the forward of module Linear (Linear) begins"),
     ("training", e.ScopeLeft, "the module's forward ends"),
     ("training", e.HookRan, "a tensor hook double ran and gave 2"),
     ("training", e.OptimizerStarted, "SGD starts a step"),
     ("training", e.OptimizerStepped, "SGD has updated 2 parameters"),
+    ("raising", e.OptimizerStepped, "the step of SGD ends with ValueError: it has updated 0 parameters"),
     ("training", e.Named, "it is called weight"),
     ("training", e.Marked, "the program marked this moment: epoch 3"),
     ("training", e.Printed, "the program wrote to stdout: loss 3\\nloss 2"),

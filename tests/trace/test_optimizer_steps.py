@@ -6,7 +6,8 @@ import pytest
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
+from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped, StackSeen, StorageWritten
+from gviz.explain.writes import step_of
 from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
 from gviz.trace.steps import OptimizerSteps
@@ -112,14 +113,80 @@ def test_the_step_of_a_second_optimizer_is_no_forward():
     ]
 
 
-def test_a_step_that_raised_is_over_when_the_next_one_begins_there_or_is_never_said_to_end():
+def written_after_a_step_that_raised():
+    w = weight()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    with contextlib.suppress(ZeroDivisionError):
+        optimizer.step(lambda: 1 / 0)
+    (w * w).sum().backward()
+    w.data = torch.tensor([float("nan"), 1.0])
+    return w
+
+
+def raises_within():
+    class Raises(torch.optim.SGD):
+        def step(self, closure=None):
+            super().step(closure)
+            raise ValueError
+
+    w, other = weight(), weight()
+    optimizer = Raises([w, other], lr=0.1)
+    (w * w).sum().backward()
+    with contextlib.suppress(ValueError):
+        optimizer.step()
+    return w
+
+
+def raises_before():
+    def refuse(*_):
+        raise KeyError
+
+    optimizer = torch.optim.SGD([weight()], lr=0.1)
+    optimizer.register_step_pre_hook(refuse)
+    with contextlib.suppress(KeyError):
+        optimizer.step()
+    return optimizer
+
+
+def ends(timeline):
+    return [event for _, event in timeline.select([OptimizerStepped])]
+
+
+def test_a_step_that_raised_is_over():
     timeline = recorded(raises_once)
     starts = [n for n, _ in timeline.select([OptimizerStarted])]
-    ends = [n for n, _ in timeline.select([OptimizerStepped])]
-    assert (len(starts), len(ends)) == (3, 2)
-    assert timeline.contexts.step_at(starts[1] - 1) == timeline.event(starts[0])  # nothing has said that it is over
-    assert timeline.contexts.step_at(ends[0]) == timeline.event(starts[1])
+    stepped = [n for n, _ in timeline.select([OptimizerStepped])]
+    assert [event.raised for event in ends(timeline)] == ["ValueError", "", ""]
+    assert [timeline.contexts.steps_at(n)[0][:3] for n in starts] == [
+        (start, start, end) for start, end in zip(starts, stepped, strict=True)
+    ]
+    assert timeline.contexts.steps_at(starts[1] - 1) == []
     assert kinds(timeline)[-3:] == [(2, "forward"), (2, "backward"), (2, "optimizer")]
+
+
+def test_what_is_written_after_a_step_that_raised_is_not_the_optimizers():
+    timeline = recorded(written_after_a_step_that_raised)
+    ((seq, _),) = timeline.select([StorageWritten])
+    assert step_of(timeline, 1, seq) is None
+
+
+def test_what_is_written_in_a_step_is_the_optimizers_if_it_is_a_parameter_of_its():
+    events = [event for event in events_of(raises_within) if not isinstance(event, StackSeen)]
+    timeline = Timeline(MemoryLog(events))
+    write = next(n for n, event in timeline.select([StorageWritten]) if event.node)
+    assert step_of(timeline, 1, write) == timeline.event(next(timeline.select([OptimizerStarted]))[0])
+    assert step_of(timeline, 2, write) is None
+
+
+def test_a_step_that_raised_has_updated_what_it_has_written():
+    assert [(end.kind, end.parameters, end.raised) for end in ends(recorded(raises_within))] == [
+        ("Raises", (1,), "ValueError")
+    ]
+
+
+def test_a_step_whose_hook_raised_has_begun_and_is_over():
+    timeline = recorded(raises_before)
+    assert [(end.parameters, end.raised) for end in ends(timeline)] == [((), "KeyError")]
 
 
 def test_steps_of_two_threads_may_overlap():

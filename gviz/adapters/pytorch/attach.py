@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from gviz import site
-from gviz.adapters.pytorch import modules, passes, private, regions, warned
+from gviz.adapters.pytorch import modules, passes, private, regions, steps, warned
 from gviz.adapters.pytorch.calls import Listening, observe
 from gviz.adapters.pytorch.graph import edge_of
 from gviz.adapters.pytorch.private import without_overrides
@@ -254,16 +254,33 @@ def _put_in_names(session: Session, leaving: ExitStack) -> None:
 def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if session.is_heard:
-            modules.stepped(session, optimizer)
+            steps.stepped(session, optimizer)
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if session.is_heard:
-            modules.starts_step(session, optimizer)
+            steps.starts(session, optimizer)
+
+    record_function = torch.autograd.profiler.record_function
+    enter, leave = record_function.__enter__, record_function.__exit__
+
+    @wraps(enter)
+    def entered(call: torch.autograd.profiler.record_function) -> Any:
+        if call.name.startswith(steps.STEP_NAMES):
+            session.thread.updates.append(None)
+        return enter(call)  # type: ignore[no-untyped-call]  # PyTorch has no types here
+
+    @wraps(leave)
+    def left(call: torch.autograd.profiler.record_function, kind: Any, error: Any, trace: Any) -> Any:
+        if call.name.startswith(steps.STEP_NAMES):
+            steps.left(session, kind)
+        return leave(call, kind, error, trace)
 
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     leaving.callback(register_optimizer_step_pre_hook(before).remove)
     leaving.callback(register_optimizer_step_post_hook(after).remove)
+    replace(record_function, "__enter__", entered, leaving)
+    replace(record_function, "__exit__", left, leaving)
 
 
 _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {

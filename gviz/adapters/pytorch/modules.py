@@ -1,8 +1,6 @@
-"""Module calls as scopes, parameters' names, and what optimizers changed."""
+"""Module calls as scopes, and parameters' names."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -11,8 +9,7 @@ from gviz import model_names
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged, say_written
-from gviz.events import Named, OptimizerStarted, OptimizerStepped, ScopeEntered, ScopeLeft
+from gviz.events import Named, ScopeEntered, ScopeLeft
 
 
 def enter(session: Session, module: torch.nn.Module) -> None:
@@ -87,14 +84,6 @@ def _is_named(session: Session, module: torch.nn.Module) -> bool:
     return not module._modules and all(mark is not None and mark.named for mark in known)
 
 
-def starts_step(session: Session, optimizer: Any) -> None:
-    """An optimizer's step begins; of one of several ranks with the gradients of now: no ``all_reduce`` is heard."""
-    with without_overrides():
-        if has_other_ranks():
-            say_averaged(session, [p for group in optimizer.param_groups for p in group["params"]])
-        session.channel.say(OptimizerStarted(type(optimizer).__name__, session.channel.stack()))
-
-
 def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
     """Say the names of those buffers that the module has used: most are never part of a graph."""
     for name, buffer in module._buffers.items():
@@ -102,19 +91,3 @@ def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
         if mark is not None and not mark.named:
             mark.named = f"{path}.{name}" if path else name
             session.channel.say(Named(mark.node, mark.named))
-
-
-def stepped(session: Session, optimizer: Any) -> None:
-    """An optimizer's step is over: the parameters with a gradient have new values."""
-    with without_overrides():
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        updated = [p for p in parameters if p.grad is not None]
-        known = (session.marks.of_tensor(p) for p in parameters if p.grad is None)
-        skipped = tuple(mark.node for mark in known if mark is not None)
-        if session.is_partial:
-            updated = [p for p in updated if session.marks.of_tensor(p) is not None]
-        marks = [mark_of(session, parameter) for parameter in updated]
-        for parameter, mark in zip(updated, marks, strict=True):
-            say_written(session, parameter, mark.node)
-        numbers = tuple(mark.node for mark in marks)
-        session.channel.say(OptimizerStepped(type(optimizer).__name__, numbers, session.channel.stack(), skipped))

@@ -61,11 +61,19 @@ Step = tuple[Edge, dict[int, int], Sequence[Value | None]]
 """A step that runs: what ran around it, which of the gradients it was given lies at an address, and their values."""
 
 
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A step of an optimizer that was said to begin, and the versions of its parameters at that moment, by identity."""
+
+    optimizer: torch.optim.Optimizer
+    versions: dict[int, int]
+
+
 class ThreadState(threading.local):
-    """Where a thread is: the module calls it is in, the backward passes, the step that runs.
+    """Where a thread is: the module calls it is in, the backward passes, the step that runs, calls of optimizers.
 
     A module call that is not recorded is scope 0. `is_within` says that the thread is in one of the calls that are
-    asked for, where only some are.
+    asked for, where only some are. `updates` has None for a call of ``step`` within a step, and while none has begun.
     """
 
     def __init__(self) -> None:
@@ -75,6 +83,7 @@ class ThreadState(threading.local):
         self.passes: list[Pass] = []
         self.during: Edge = (0, 0)
         self.steps: list[Step] = []
+        self.updates: list[Update | None] = []
 
 
 class Session:

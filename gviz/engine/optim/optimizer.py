@@ -207,22 +207,22 @@ def _heard(step: Callable[..., Any]) -> Callable[..., Any]:
         self: Optimizer = args[0]  # one of the arguments that hooks are shown and may replace
         if self._is_stepping:
             return step(*args, **kwargs)
-        channel = emit.channel
+        channel, versions = emit.channel, {}
         if channel is not None:
+            versions = {id(p): p._version for p in _parameters(self)}
             channel.say(OptimizerStarted(type(self).__name__, channel.stack()))
-        for hook in (*STEP_PRE.values(), *self._hooks["step_pre"].values()):
-            given = hook(self, args, kwargs)
-            if given is None:
-                continue
-            if not (isinstance(given, tuple) and len(given) == 2):
-                raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {given}.")
-            args, kwargs = given
-        self._opt_called = True
-        self._is_stepping = True
         try:
-            result = step(*args, **kwargs)
-        finally:
-            self._is_stepping = False
+            args, kwargs = _hooked(self, step, args, kwargs)
+            self._opt_called = True
+            self._is_stepping = True
+            try:
+                result = step(*args, **kwargs)
+            finally:
+                self._is_stepping = False
+        except BaseException as error:
+            if channel is not None and emit.channel is channel:
+                _say_raised(channel, self, versions, error)
+            raise
         if emit.channel is not None:
             _say(emit.channel, self)
         for hook in (*self._hooks["step_post"].values(), *STEP_POST.values()):
@@ -232,16 +232,42 @@ def _heard(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def _hooked(
+    optimizer: Optimizer, step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a step, after the hooks before it have had them."""
+    for hook in (*STEP_PRE.values(), *optimizer._hooks["step_pre"].values()):
+        given = hook(optimizer, args, kwargs)
+        if given is None:
+            continue
+        if not (isinstance(given, tuple) and len(given) == 2):
+            raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {given}.")
+        args, kwargs = given
+    return args, kwargs
+
+
 Optimizer.step = _heard(Optimizer.step)  # type: ignore[method-assign]  # as `__init_subclass__` does for others
 
 
 def _say(channel: emit.Channel, optimizer: Optimizer) -> None:
     """A step is over: the parameters with a gradient were updated."""
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    parameters = _parameters(optimizer)
     nodes = tuple([announce.seen(channel, p).node for p in parameters if p.grad is not None])
     known = [p._seen for p in parameters if p.grad is None]
     skipped = tuple([mark.node for mark in known if mark is not None and mark.channel is channel])
     channel.say(OptimizerStepped(type(optimizer).__name__, nodes, channel.stack(2), skipped))
+
+
+def _say_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, int], error: BaseException) -> None:
+    """An exception has ended a step: the parameters that are not of the version they were `before` were updated."""
+    changed = [p for p in _parameters(optimizer) if before.get(id(p), p._version) != p._version]
+    nodes = tuple([announce.seen(channel, p).node for p in changed])
+    kind, stack = type(optimizer).__name__, channel.stack(2)
+    channel.say(OptimizerStepped(kind, nodes, stack, raised=type(error).__name__))
+
+
+def _parameters(optimizer: Optimizer) -> list[Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
 
 
 def _list_parameters(group: Group) -> None:

@@ -25,7 +25,7 @@ def found(survey: Survey) -> Iterator[Finding]:
                 cleared.pop(node, None)
             case GradSet(node=node, how="none" | "zero") if node in filled:
                 cleared[node] = seq
-            case OptimizerStepped(parameters=parameters) if cleared and cleared.keys() >= {*parameters}:
+            case OptimizerStepped(raised="", parameters=parameters) if cleared and cleared.keys() >= {*parameters}:
                 yield _finding(survey, seq, event, *min(cleared.items(), key=lambda pair: pair[1]), filled)
                 return
             case StorageWritten(storage=storage) if owners.get(storage, 0) not in cleared:  # updated by hand

@@ -1,0 +1,83 @@
+"""The steps of optimizers: what they have updated, and how they ended.
+
+PyTorch runs no hook after a step that raised, but names every step in a ``record_function``, which it always leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch.graph import mark_of
+from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.session import Session, Update
+from gviz.adapters.pytorch.tensor_facts import version_of
+from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged, say_written
+from gviz.events import OptimizerStarted, OptimizerStepped
+
+STEP_NAMES = "Optimizer.step#"
+"""How the names begin by which PyTorch records steps."""
+
+
+def starts(session: Session, optimizer: Any) -> None:
+    """An optimizer's step begins; of one of several ranks with the gradients of now: no ``all_reduce`` is heard.
+
+    A step that calls that of the class it extends goes on.
+    """
+    updates = session.thread.updates
+    if _is_within(updates, optimizer):
+        return
+    with without_overrides():
+        parameters = _parameters(optimizer)
+        if has_other_ranks():
+            say_averaged(session, parameters)
+        if updates:
+            updates[-1] = Update(optimizer, {id(p): version_of(p) for p in parameters})
+        session.channel.say(OptimizerStarted(type(optimizer).__name__, session.channel.stack()))
+
+
+def stepped(session: Session, optimizer: Any) -> None:
+    """An optimizer's step is over: the parameters with a gradient have new values."""
+    updates = session.thread.updates
+    if updates:
+        if updates[-1] is None and _is_within(updates, optimizer):
+            return
+        updates[-1] = None
+    with without_overrides():
+        parameters = _parameters(optimizer)
+        known = (session.marks.of_tensor(p) for p in parameters if p.grad is None)
+        skipped = tuple(mark.node for mark in known if mark is not None)
+        updated = _say_values(session, [p for p in parameters if p.grad is not None])
+        session.channel.say(OptimizerStepped(type(optimizer).__name__, updated, session.channel.stack(), skipped))
+
+
+def left(session: Session, raised: type[BaseException] | None) -> None:
+    """A call of ``step`` is over; if an exception ended the step, some parameters may have new values."""
+    updates = session.thread.updates
+    update = updates.pop() if updates else None  # else it began before the recording
+    if update is None or raised is None or not session.is_heard:
+        return
+    with without_overrides():
+        before, kind = update.versions, type(update.optimizer).__name__
+        parameters = _parameters(update.optimizer)
+        updated = _say_values(session, [p for p in parameters if before.get(id(p), version_of(p)) != version_of(p)])
+        session.channel.say(OptimizerStepped(kind, updated, session.channel.stack(), raised=raised.__name__))
+
+
+def _is_within(updates: list[Update | None], optimizer: Any) -> bool:
+    return any(update is not None and update.optimizer is optimizer for update in updates)
+
+
+def _parameters(optimizer: Any) -> list[torch.Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _say_values(session: Session, updated: list[torch.Tensor]) -> tuple[int, ...]:
+    """Say the new values of parameters, and give their nodes: where a part is recorded, of those that are known."""
+    if session.is_partial:
+        updated = [parameter for parameter in updated if session.marks.of_tensor(parameter) is not None]
+    marks = [mark_of(session, parameter) for parameter in updated]
+    for parameter, mark in zip(updated, marks, strict=True):
+        say_written(session, parameter, mark.node)
+    return tuple(mark.node for mark in marks)
