@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from gviz.events import GradRetained, GradSet
@@ -11,6 +10,7 @@ from gviz.explain.findings.passes import passes_before
 from gviz.explain.kind import Kind, Question, question
 from gviz.explain.names import innermost, label_at
 from gviz.explain.rewriting import update_in_place
+from gviz.explain.scopes import Variable, owners, variables_read
 from gviz.explain.survey import Survey
 from gviz.explain.trouble import line_text
 from gviz.explain.ways import ancestors
@@ -75,27 +75,34 @@ def _arrived(asked: Question) -> int:
 
 
 def _leaf_of_this_name(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
-    """The leaf that it was made from and that had its name before, in the same function."""
+    """The leaf that it was made from and whose variable it has taken over."""
     if not info.name:
         return None
-    here = _function(timeline, info.created.stack)
+    variable = _variable(timeline, info)
     for node in ancestors(timeline, info.node):
         other = timeline.info(node)
         same = other.name == info.name and other.created.kind != "op" and other.created.requires_grad
-        if same and _function(timeline, other.created.stack) == here:
+        if same and _variable(timeline, other) == variable:
             return other
     return None
 
 
-def _function(timeline: Timeline, stack: int) -> str:
-    """The function one of whose variables holds what was made at a stack; nothing if none does."""
-    frame = timeline.nodes.assigned_at(stack)
-    return frame.function.rpartition(".")[2] if frame is not None else ""
+_InFile = tuple[str, Variable]
+"""A variable, with the path of the file it is in."""
+
+
+def _variable(timeline: Timeline, info: NodeInfo) -> _InFile:
+    """The variable that holds a node; of no file and function if none does."""
+    frame = timeline.nodes.assigned_at(info.created.stack)
+    if frame is None:
+        return "", (info.name, "")
+    known = owners(timeline.source(frame.path) or "")
+    return frame.path, (info.name, known.get((info.name, frame.function), frame.function))
 
 
 def read_in_vain(survey: Survey) -> Iterator[Finding]:
     """Results that the program's text reads the ``.grad`` of, and that did not keep it."""
-    wanted = {variable for path in _paths(survey) for variable in _reads(survey.timeline.source(path))}
+    wanted = _grads_read(survey)
     if not wanted or not survey.passes:
         return
     timeline, moment = survey.timeline, survey.timeline.at(survey.end)
@@ -105,7 +112,7 @@ def read_in_vain(survey: Survey) -> Iterator[Finding]:
     for made in reversed(survey.nodes.values()):
         if not wanted:
             return
-        variable = timeline.info(made.node).name, _function(timeline, made.created.stack)
+        variable = _variable(timeline, timeline.info(made.node))
         if variable not in wanted:
             continue
         wanted.discard(variable)  # what the name means at the end decides
@@ -115,42 +122,10 @@ def read_in_vain(survey: Survey) -> Iterator[Finding]:
             yield found
 
 
-def _paths(survey: Survey) -> set[str]:
+def _grads_read(survey: Survey) -> set[_InFile]:
     stacks = {made.created.stack for made in survey.nodes.values()}
-    return {frame.path for stack in stacks for frame in survey.timeline.stack(stack)}
-
-
-_Variable = tuple[str, str]
-"""A name, and the function whose variable it is: ``("x", "<module>")``."""
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-
-
-def _reads(text: str | None) -> set[_Variable]:
-    """The variables of a program that ``.grad`` is read of."""
-    try:
-        return set(_read_within(ast.parse(text or ""), ()))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-
-
-def _read_within(node: ast.AST, functions: tuple[tuple[str, set[str]], ...]) -> Iterator[_Variable]:
-    """The reads below a node; `functions` are those around it from the innermost on, with the names that they bind."""
-    if isinstance(node, _FUNCTIONS):
-        functions = ((getattr(node, "name", "<lambda>"), _bound(node)), *functions)
-    match node:
-        case ast.Attribute(attr="grad", ctx=ast.Load(), value=ast.Name(id=name)):
-            yield name, next((function for function, bound in functions if name in bound), "<module>")
-    for inner in ast.iter_child_nodes(node):
-        yield from _read_within(inner, functions)
-
-
-def _bound(function: ast.AST) -> set[str]:
-    """The names that a function gives values to, its arguments among them."""
-    bound = {one.arg for one in ast.walk(function) if isinstance(one, ast.arg)}
-    return bound | {
-        one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    }
+    paths = {frame.path for stack in stacks for frame in survey.timeline.stack(stack)}
+    return {(path, read) for path in paths for read in variables_read(survey.timeline.source(path) or "", "grad")}
 
 
 NOT_A_LEAF = Kind(
