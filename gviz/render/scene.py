@@ -6,7 +6,7 @@ paper and in the terminal, are drawn from the same scene.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -108,7 +108,7 @@ def scene(
     `other` knows the nodes in another course of events, which is shown beside this one.
     """
     boxes, edges = parts(shape, timeline, moment, tooltips=tooltips, other=other)
-    title, code = _picture_title(timeline, shape), _code(timeline, moment)
+    title, code = program_title(timeline, (place.node for place in shape.places)), _code(timeline, moment)
     return Scene(boxes, edges, title, caption(timeline, moment), shape.levels, code)
 
 
@@ -251,8 +251,7 @@ def _code(timeline: Timeline, moment: Moment) -> str:
     return source_line(timeline, info) if info is not None and info.frames else ""
 
 
-def _picture_title(timeline: Timeline, shape: Structure) -> str:
+def program_title(timeline: Timeline, nodes: Iterable[int]) -> str:
     """The program's name, from the outermost frame of the first node that has one."""
-    paths = (timeline.info(place.node).frames for place in shape.places)
-    frames = next((frames for frames in paths if frames), ())
+    frames = next(filter(None, (timeline.info(node).frames for node in nodes)), ())
     return file_name(frames[-1].path) if frames else "computation graph"

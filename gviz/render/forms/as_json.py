@@ -34,11 +34,7 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
         "event": n,
         "events": len(timeline),
         "failed": _failed(moment),
-        "nodes": [
-            _box(box)
-            | {"outputs": [_output(output) for output in state.outputs] if (state := states.get(box.key)) else []}
-            for box in drawn.boxes
-        ],
+        "nodes": [_box(box) | {"outputs": _outputs(states.get(box.key))} for box in drawn.boxes],
         "edges": [_edge(edge) for edge in drawn.edges],
     }
     return json.dumps(document, ensure_ascii=True, indent=1, allow_nan=False) + "\n"

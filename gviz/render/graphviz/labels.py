@@ -16,7 +16,7 @@ CHARACTER = 7
 STATUS = 66
 """Points for the state as a word."""
 SMALL = 9
-LINE = 15
+ROW = 15
 """Points a row is high."""
 THUMBNAIL_WIDTH, LARGEST_SHADE = 128, 14
 """Points of a thumbnail, and of the side of a cell where there are few."""
@@ -67,7 +67,7 @@ def _head(box: Box, theme: Theme) -> str:
 def _row(row: Row, theme: Theme) -> str:
     if row.shades:
         picture = coloured(row.text, theme.texts["muted"]) if row.shades == NO_SHADES else _thumbnail(row, theme)
-        return f'<td colspan="3" align="right" height="{THUMBNAIL_LINES * LINE}">{picture}</td>'
+        return f'<td colspan="3" align="right" height="{THUMBNAIL_LINES * ROW}">{picture}</td>'
     label = coloured(row.label, theme.texts["muted"])
     if row.grid:
         numbers = _inner(_numbers(row, theme), 0)
@@ -84,7 +84,7 @@ def _numbers(row: Row, theme: Theme) -> Iterator[str]:
     """The lines of a grid, each as high as a row of text and each column as wide at any moment."""
     for line in row.grid:
         cells = (
-            f'<td align="right" width="{CELL * CHARACTER}" height="{LINE + 2}">'
+            f'<td align="right" width="{CELL * CHARACTER}" height="{ROW + 2}">'
             f"{coloured(text, theme.texts[row.style])}</td>"
             for text in line
         )
@@ -94,7 +94,7 @@ def _numbers(row: Row, theme: Theme) -> Iterator[str]:
 def _thumbnail(row: Row, theme: Theme) -> str:
     """Cells in the colours of the theme, in a table of their own size, which would otherwise be stretched."""
     wide = min(THUMBNAIL_WIDTH // len(row.shades[0]), LARGEST_SHADE)
-    high = min((THUMBNAIL_LINES * LINE - 4) // len(row.shades), LARGEST_SHADE)
+    high = min((THUMBNAIL_LINES * ROW - 4) // len(row.shades), LARGEST_SHADE)
     size = f'fixedsize="true" width="{wide * len(row.shades[0])}" height="{high * len(row.shades)}"'
     cells = "".join(f"<tr>{''.join(_shade(shade, wide, high, theme) for shade in line)}</tr>" for line in row.shades)
     return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="0" {size}>{cells}</table>'

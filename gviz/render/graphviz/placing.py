@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.layout import Box, Edge, Layout, PlacedBox, Point, layout
 from gviz.render.scene import Scene
 
-COLUMN, ROW = 7, 15
-"""Points per character."""
 INCH = 72
 MOST_CORNERS = 250
 """A way with more corners goes straight: Graphviz reads no string beyond 16384 characters."""
@@ -51,8 +50,8 @@ def placing(scene: Scene) -> Placing:
 
 
 def _box(place: PlacedBox) -> dict[str, str]:
-    x, y = (place.x + place.width / 2) * COLUMN, (place.y + place.height / 2) * ROW
-    width, height = place.width * COLUMN / INCH, place.height * ROW / INCH
+    x, y = (place.x + place.width / 2) * CHARACTER, (place.y + place.height / 2) * ROW
+    width, height = place.width * CHARACTER / INCH, place.height * ROW / INCH
     return {"pos": f"{x:g},{-y:g}", "width": f"{width:.4f}", "height": f"{height:.4f}"}
 
 
@@ -68,7 +67,7 @@ def _lines(found: Layout) -> Iterator[tuple[Edge, str]]:
 
 def _spline(way: list[Point]) -> str:
     """A way as Graphviz writes a curve: the arrow's end, then each corner as often as straight pieces ask for."""
-    centres = [((x + 0.5) * COLUMN, (y + 0.5) * ROW) for x, y in way]
+    centres = [((x + 0.5) * CHARACTER, (y + 0.5) * ROW) for x, y in way]
     start, end = (centres[0][0], centres[0][1] - ROW / 2), (centres[-1][0], centres[-1][1] + ROW / 2)
     corners = _corners([start, *centres])
     if len(corners) > MOST_CORNERS:

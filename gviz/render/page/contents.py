@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import groupby
-from pathlib import PurePath
+from itertools import chain, groupby
 from typing import Any
 
 from gviz.events import StorageWritten
@@ -21,9 +20,8 @@ from gviz.render.page.geometry import Geometry, geometry
 from gviz.render.page.moves import moves, steps
 from gviz.render.page.sources import Sources
 from gviz.render.request import ExportOptions, drawing
-from gviz.render.scene import scene, structure
+from gviz.render.scene import program_title, scene, structure
 from gviz.trace.moment import Moment
-from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 
 HEARD_OF = 200
@@ -84,7 +82,7 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
     part = bool(options.part.node or options.part.only)
     return {
         "part": part,
-        "title": _program(timeline, held.iterations),
+        "title": program_title(timeline, chain.from_iterable(map(timeline.nodes.of, held.iterations))),
         "count": len(timeline),
         "low": held.low,
         "high": held.high,
@@ -98,13 +96,6 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
         "files": sources.files(),
         "strings": strings.all(),
     }
-
-
-def _program(timeline: Timeline, iterations: Sequence[Iteration]) -> str:
-    """The name of the program, from the outermost frame of the first node that has one."""
-    frames = (timeline.info(node).frames for iteration in iterations for node in timeline.nodes.of(iteration))
-    first = next((each for each in frames if each), ())
-    return shown(PurePath(first[-1].path).name) if first else "computation graph"
 
 
 def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, str]:

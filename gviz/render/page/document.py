@@ -14,6 +14,7 @@ from zlib import compress
 
 from gviz.render.boxes.states import MEANINGS
 from gviz.render.boxes.words import NUMBERS, RULES, Rows
+from gviz.render.graphviz.legend import PAINTED
 from gviz.render.theme import DARK, LIGHT, Theme
 
 SCRIPTS = ("unpack.js", "moves.js", "graph.js", "panes.js", "events.js", "page.js")
@@ -28,9 +29,6 @@ SHAPES: Rows = (
     ("dotted", "a view: shares the memory of its input"),
 )
 """What the page draws, beside words."""
-
-OF_STATES = ("inplace", "freed", "current", "nan", "error")
-"""The states that change the colour of a box, the most important last; the other paints are of roles."""
 
 
 def document(contents: Mapping[str, Any], theme: str) -> str:
@@ -99,8 +97,8 @@ def _rules(theme: Theme) -> Iterator[str]:
     names = "; ".join(f"--{style}: {colour}" for style, colour in theme.texts.items())
     yield f":root {{ color-scheme: {theme.name}; --canvas: {theme.canvas}; --line: {theme.edge}; {names} }}"
     paints = {**theme.paints, "nan": theme.paints["error"]}
-    roles = [f"role-{name}" for name in paints if name not in OF_STATES]
-    for name in [*roles, *(f"state-{state}" for state in OF_STATES)]:
+    roles = [f"role-{name}" for name in paints if name not in PAINTED]
+    for name in [*roles, *(f"state-{state}" for state in reversed(PAINTED))]:
         paint = paints[name.partition("-")[2]]
         yield f".{name} {{ --face: {paint.fill}; --rim: {paint.border} }}"
 

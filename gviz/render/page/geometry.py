@@ -10,14 +10,13 @@ from typing import Any
 from gviz.render.graphviz.dot import EASY_NODES, LABELLED_EDGES, STRAIGHT
 from gviz.render.graphviz.drawing import draw
 from gviz.render.graphviz.flow import flow, spine
+from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.graphviz.picture import laid_out_or_simple
 from gviz.render.graphviz.placing import INCH, placing
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Direction
 
-CHARACTER, ROW = 7, 15
-"""Points that a character and a row of a box take."""
 SIDE, TOP = 18, 10
 LETTER, LINE = 6, 13
 """Points that a character of a label over a line takes, and its height."""

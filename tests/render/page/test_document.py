@@ -10,14 +10,15 @@ from zlib import decompress
 import pytest
 from click.testing import CliRunner
 from recording import events_of
-from render.logs import two_shares
+from render.logs import Script, two_shares
 from stories import iterations
 
 import gviz
 import gviz.engine as torch
 from gviz.cli.commands.export import command
 from gviz.errors import GvizError
-from gviz.render.exporters import ExportOptions, exporter_for
+from gviz.render.boxes.options import Options
+from gviz.render.exporters import ExportOptions, exporter_for, moment_scene
 from gviz.render.page import extent
 from gviz.render.request import Part
 from gviz.trace.log import MemoryLog
@@ -173,3 +174,11 @@ def test_a_page_opens_at_the_first_event_unless_a_moment_is_asked_for(tmp_path):
     for how, start in (({}, 1), ({"at": 9}, 9)):
         gviz.export(timeline, path, force=True, **how)
         assert held(path.read_text("utf-8"))["start"] == start
+
+
+def test_a_page_is_named_like_its_pictures_whichever_system_recorded_it():
+    script = Script(r"C:\Users\me\demo.py")
+    script.op("sin", (script.leaf("x", 1.0),), 0.5)
+    timeline = script.timeline
+    title = moment_scene(timeline, len(timeline), Options()).title
+    assert held(page(timeline, 1))["title"] == title == "demo.py"
