@@ -150,7 +150,7 @@ def test_the_flight_recorder_holds_what_led_to_the_nan(tmp_path):
 
 def test_no_rank_had_a_part_in_a_gradient_that_is_as_it_was_told(tmp_path, monkeypatch):
     """Of values in between, statistics are taken later: they are the same gradients all the same."""
-    for home in ("passes", "modules"):
+    for home in ("passes", "steps"):
         monkeypatch.setattr(f"gviz.adapters.pytorch.{home}.has_other_ranks", lambda: True)
     with gviz.record(tmp_path / "t.gviz") as made:
         w = torch.nn.Parameter(torch.ones(40, 40))
