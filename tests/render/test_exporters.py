@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from render import golden
 from render.logs import LOGS, Script, recurrent, two_shares
 from render.pictures import groups, words
+from rich.cells import set_cell_size
 
 from gviz import events as e
 from gviz.cli.commands.export import command as export_command
@@ -139,6 +140,14 @@ def test_pages_and_moving_pictures_say_the_same_of_too_little_time(monkeypatch, 
     notes = []
     assert export(kind, two_shares(), timeout=2, note=notes.append)
     assert notes == ["Graphviz needed more than 2 s: drawn with a simple layout"]
+
+
+def test_columns_of_a_table_stand_below_one_another_whatever_letters_a_name_has():
+    script = Script()
+    script.op("sin", (script.leaf("\u6570\u5024", 1.0),), 0.5, name="y")
+    heads, *told = [line for line in export("txt", script).splitlines() if line.startswith(("node ", "\u6570", "y "))]
+    starts = [set_cell_size(row, heads.index("value")) for row in told]
+    assert [row[len(start) :].split("  ")[0] for row, start in zip(told, starts, strict=True)] == ["1", "0.5"]
 
 
 def test_notes_go_to_standard_error(monkeypatch, capsys):

@@ -4,6 +4,7 @@ import pytest
 from render.logs import LOGS, Script, two_shares
 from rich.cells import cell_len
 
+from gviz.render.boxes.options import Options
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.moments import Moments, laid_out, look
 from gviz.render.scene import scene
@@ -113,3 +114,14 @@ def test_the_edge_into_the_node_that_is_being_made_is_active():
     states = {(edge.source, edge.target): state for edge, state in look(drawn, timeline.at(made)).edges.items()}
     assert states["n1", "n3"] == "active"
     assert states["n3", "n4"] == "pending"
+
+
+@pytest.mark.parametrize("density", ["min", "brief", "short"])
+def test_a_name_in_letters_of_two_cells_is_whole(density):
+    script = Script()
+    names = "\u6570\u5024" * 4, "\u7d50\u679c" * 4
+    script.op("sin", (script.leaf(names[0], 1.0),), 0.5, name=names[1])
+    timeline = script.timeline
+    drawing = Moments(timeline, structure(timeline, timeline.iterations[0], Options(density=density)))
+    drawing.show(timeline.at(len(timeline)), 0, range(drawing.canvas.layout.height))
+    assert [name for name in names if name in drawing.canvas.text()] == [*names]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from gviz.numbers import short
 from gviz.render.boxes.tensors import DIGITS
 from gviz.trace.state import NodeInfo
@@ -27,12 +29,12 @@ def brief_width(info: NodeInfo, title: str, role: str) -> int:
     value = info.created.outputs[0].value if info.created.outputs else None
     known = len(short(value, value_room(value), DIGITS)) if value is not None else 1
     if role == "constant":
-        return max(len(title), known)
+        return max(cell_len(title), known)
     label, one = (".grad ", LEAF_NUMBER) if role in ("leaf", "parameter") else ("grad ", OP_NUMBER)
     number = one if value is None or value.size == 1 else LENGTH
-    return max(len(title) + NOTE, known + GAP + len(label) + number)
+    return max(cell_len(title) + NOTE, known + GAP + len(label) + number)
 
 
 def brief_module_width(title: str, *, makes: bool) -> int:
     """The same of a closed module, which makes something or, as an optimizer, nothing."""
-    return max(len(title) + NOTE, len("gives ") + TENSOR + GAP + len(".grad ") + LENGTH if makes else 0)
+    return max(cell_len(title) + NOTE, len("gives ") + TENSOR + GAP + len(".grad ") + LENGTH if makes else 0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from rich.cells import cell_len
+
 from gviz.explain.names import MAX_TITLE, called, constant_value, title
 from gviz.numbers import FEW, short
 from gviz.plain_text import clipped, shown
@@ -74,13 +76,13 @@ class Rooms:
         role, text = self._role(info), node_title(info, self.options)
         if self.options.density == "min":
             text = constant_value(info) or text
-            return Outline(box_key(info.node), info.node, role, text, len(text), 1)
+            return Outline(box_key(info.node), info.node, role, text, cell_len(text), 1)
         number = constant_value(info) if role == "constant" else ""
         if number:
             return Outline(box_key(info.node), info.node, role, number, len(number), 1)
         if self.options.density == "brief":
             return Outline(box_key(info.node), info.node, role, text, brief_width(info, text, role), 2)
-        width = len(text) + STATUS_ROOM * (role != "constant")
+        width = cell_len(text) + STATUS_ROOM * (role != "constant")
         width = max(width, self._value_width(info, role))
         incoming = role in ("leaf", "parameter") and self.backward
         height = self._height(info, role)
@@ -90,12 +92,12 @@ class Rooms:
         """The place of a closed module: how much is in it, what it made last, and the gradient of its parameters."""
         text, key = module_title(group.call), module_key(group.call)
         if self.options.density == "min":
-            return Outline(key, last.node, "module", text, len(text), 1, group=group)
+            return Outline(key, last.node, "module", text, cell_len(text), 1, group=group)
         if self.options.density == "brief":
             wide = brief_module_width(text, makes=group.call.path != OPTIMIZER)
             return Outline(key, last.node, "module", text, wide, 2, group=group)
         grads = self.backward and bool(group.parameters)
-        width = max(len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
+        width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
         gives = group.call.path != OPTIMIZER  # it changes parameters, and makes nothing
         adds = grads and group.call.of > 1
         return Outline(key, last.node, "module", text, width, 2 + gives + grads + adds, group=group)
@@ -168,17 +170,17 @@ def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint:
     """The place of one use of a shared leaf; a `joint` one stands for several in a closed module, and has no rows."""
     name = clipped(info.title, MAX_TITLE - 8)
     if options.density == "min" or joint:
-        return Outline(chip_key(info.node, user, slot), info.node, "chip", name, len(name), 1, user, slot)
+        return Outline(chip_key(info.node, user, slot), info.node, "chip", name, cell_len(name), 1, user, slot)
     text = f"{name} #{info.node}"
     height = 1 if not info.created.requires_grad else 2 if options.density == "brief" else 3
-    width = max(len(text), 16 if height == 3 else 12 if height == 2 else 1)
+    width = max(cell_len(text), 16 if height == 3 else 12 if height == 2 else 1)
     return Outline(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
 
 
 def saved_place(info: NodeInfo, slot: int) -> Outline:
     """The place of a tensor that an operation keeps for backward."""
     text = f"saved: {shown(info.op.saved[slot])}"
-    return Outline(saved_key(info.node, slot), info.node, "saved", text, max(len(text), 20), 2, info.node, slot)
+    return Outline(saved_key(info.node, slot), info.node, "saved", text, max(cell_len(text), 20), 2, info.node, slot)
 
 
 def module_key(call: ModuleCall) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from rich.cells import cell_len
+
 from gviz.render.boxes.structure import Structure
 from gviz.render.cells import Canvas
 from gviz.render.cells.moments import laid_out, look
@@ -55,9 +57,10 @@ def _told(label: str, text: str) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        padded = (text + " " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True))
+        yield "  ".join(padded).rstrip()
 
 
 def _edges(seen: Scene, titles: dict[str, str]) -> Iterable[str]:
