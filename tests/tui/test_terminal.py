@@ -106,7 +106,7 @@ def test_it_goes_to_the_shell_and_comes_back_with_everything_on_the_screen(termi
         session.keys("C-z")
         session.until("Stopped", "shell:")
         session.keys("clear; fg", "Enter")
-        session.until(f"event {event}", "Tape", "Node", "Source", "back from the shell")
+        session.until(f"event {event}", "Graph", "Node", "1: source", "back from the shell")
 
 
 def test_no_colour_means_no_colour_codes(terminal):
@@ -131,7 +131,7 @@ def test_what_is_typed_in_one_go_is_completed_and_carried_out(terminal):
     session.keys(":", "info g", "Tab", "Enter")
     session.until("Answer: Esc closes this", "1 of 5 nodes made")
     session.keys("Enter")
-    session.until("9 Tape")
+    session.until("0 Graph")
     session.keys("M")
     session.until("Run to its next event")
     session.keys("Down", "Down", "Enter")

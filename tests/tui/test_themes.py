@@ -74,7 +74,7 @@ async def test_the_words_are_the_same_in_every_theme(name, story):
     for theme in ("dark", name):
         app = app_of(story(), at=17)
         async with app.run_test(size=(80, 24)) as pilot:
-            await pilot.press(*f":theme {theme}", "enter")
+            await pilot.press("v", *f":theme {theme}", "enter")  # the tape in the place of the graph
             await pilot.pause()
             assert app.theme == f"gviz-{theme}"
             rows = [app.screen.query_one(panel) for panel in (Tape, NodePanel)]

@@ -21,7 +21,7 @@ from gviz.tui.drawing.words import SECTIONS, words_page
 from gviz.tui.keymaps import keys_of
 from gviz.tui.lines import plain
 
-NUMBER = r"[-+\d.\[\] |ge]+"
+NUMBER = r"[-+\d.\[\](,) |ge]+"
 KNOWN = re.compile("|".join(
     re.sub(r"\d+", lambda _: NUMBER, re.escape(word)) for words, _ in MEANINGS for word in words.split(", ")
 ))  # fmt: skip
