@@ -15,7 +15,7 @@ from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.where import split_aspect
 from gviz.words.names import NamedNodes
-from gviz.words.nodes import last
+from gviz.words.nodes import node_at
 
 
 def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
@@ -28,12 +28,12 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if text.strip() == "alive":
         return alive(names.timeline, moment)
     if text.strip() == "error":
-        return why_failed(_last_error(names.timeline, n))
+        return why_failed(_last_error(names, n))
     trouble = trouble_at(names.timeline, n) if n and not text.strip() else None
     if trouble is not None and not trouble.node:
         return why_failed(trouble)
     place, aspect = split_aspect(_question(text))
-    node = last(names, place, n) if place else selected
+    node = node_at(names, place, n, selected)
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
     found = why(names.timeline, moment, node, aspect)
@@ -52,10 +52,10 @@ def _question(text: str) -> str:
     return asked[1] if asked else text.strip()
 
 
-def _last_error(timeline: Timeline, n: int) -> Trouble:
-    found = list(troubles(timeline))
+def _last_error(names: NamedNodes, n: int) -> Trouble:
+    found = list(troubles(names.timeline))
     if not found:
-        raise GvizError("no error in this recording", exit_code=2)
+        raise names.without("error", "error")
     return next((trouble for trouble in reversed(found) if trouble.seq <= n), found[0])
 
 

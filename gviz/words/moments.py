@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.state import PhaseKind
 from gviz.trace.timeline import Timeline
+from gviz.where import split_aspect
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import event_number, node_at
 from gviz.words.vocabulary import A_MOMENT
@@ -21,7 +23,7 @@ PASSES: Mapping[str, PhaseKind] = {"forward": "forward", "fwd": "forward", "back
 
 def begin_of(timeline: Timeline, word: str, n: int) -> int:
     """Where the pass begins that a word of `PASSES` means to who stands at moment `n`."""
-    end = _through(timeline, PASSES[word], n)
+    end = _through(timeline, word, n)
     return next(phase.start for phase in timeline.phases if phase.kind == PASSES[word] and phase.end == end)
 
 
@@ -39,11 +41,11 @@ def event_at(
         case "end":
             return len(timeline)
         case "nan":
-            return _existing(timeline.first_bad(), "no nan or inf in this recording")
+            return timeline.first_bad() or _without(timeline, text, "nan or inf")
         case "error":
-            return _existing(_error(timeline, n or 0), "no error in this recording")
+            return _error(timeline, n or 0) or _without(timeline, text, "error")
     if text in PASSES:
-        return _through(timeline, PASSES[text], here)
+        return _through(timeline, text, here)
     if text.startswith("'"):
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
@@ -51,23 +53,28 @@ def event_at(
     return _born(timeline, text, here, node)
 
 
-def _through(timeline: Timeline, kind: PhaseKind, n: int) -> int:
-    """The end of the last phase of a kind in the iteration of moment `n`, else in the whole recording."""
+def _through(timeline: Timeline, word: str, n: int) -> int:
+    """The end of the last phase that a word means in the iteration of moment `n`, else in the whole recording."""
+    kind = PASSES[word]
     phases = [phase for phase in timeline.phases if phase.kind == kind]
     iteration = timeline.iteration_at(n)
     here = [phase.end for phase in phases if iteration.start <= phase.start <= iteration.end]
-    return _existing((here or [phase.end for phase in phases] or [0])[-1], f"no {kind} pass in this recording")
+    return (here or [phase.end for phase in phases] or [0])[-1] or _without(timeline, word, f"{kind} pass")
 
 
 def _born(timeline: Timeline, text: str, n: int, node: int) -> int:
     try:
-        return timeline.info(node_at(NamedNodes(timeline), text, n, node)).born
+        info = timeline.info(node_at(NamedNodes(timeline), text, n, node))
     except GvizError as error:
         if text.startswith(("#", "@")) or ":" in text:
             raise
         near = f"{error.hint} " if (error.hint or "").startswith("did you mean") else ""
         hint = f"{near}A moment is {A_MOMENT}" if near else f"a moment is {A_MOMENT}"
         raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2) from None
+    if split_aspect(text)[1] and text not in (info.name, info.scope):
+        hint = f"break {text} stops where it changes; a moment is {A_MOMENT}"
+        raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2)
+    return info.born
 
 
 def _error(timeline: Timeline, n: int) -> int:
@@ -83,7 +90,5 @@ def _marked(timeline: Timeline, name: str, marks: Mapping[str, int]) -> int:
     return known[name]
 
 
-def _existing(event: int, otherwise: str) -> int:
-    if not event:
-        raise GvizError(otherwise, exit_code=2)
-    return event
+def _without(timeline: Timeline, word: str, what: str) -> NoReturn:
+    raise NamedNodes(timeline).without(what, word)

@@ -59,6 +59,12 @@ class NamedNodes:
         texts = [self.timeline.source(frame.path) for frame in info.frames]
         return None in texts or not texts or any(re.search(rf"\b{re.escape(word)}\b", text) for text in texts if text)
 
+    def without(self, what: str, word: str) -> GvizError:
+        """That a recording has none of what a word of the command language means, and which node is called so."""
+        node = self.last(word, len(self.timeline))
+        hint = f"{word} is also #{node}: write #{node}" if node else ""
+        return GvizError(f"no {what} in this recording", hint=hint, exit_code=2)
+
     def near(self, name: str, n: int) -> str:
         """The name most like this one that a node had by moment `n`, empty if none is like it."""
         names = self.had(n)

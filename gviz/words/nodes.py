@@ -40,16 +40,23 @@ def node_at(names: NamedNodes, text: str, n: int, selected: int = 0) -> int:
 def last(names: NamedNodes, text: str, n: int) -> int:
     """The node that a place means at moment `n`: of several the last one made by then, else the first made later.
 
-    The rule wherever one node is asked for by a name. GvizError if there is none.
+    The rule wherever one node is asked for by a name; ``x.grad`` means ``x``, unless another is called so.
+    GvizError if there is none.
     """
+    stem, aspect = where.split_aspect(text)
+    node = 0 if aspect and stem.startswith("#") else _last(names, text, n)
+    node = node or (_last(names, stem, n) if aspect else 0)
+    if not node:
+        raise _no_node(text, names)
+    return node
+
+
+def _last(names: NamedNodes, text: str, n: int) -> int:
     timeline, place = names.timeline, where.place(text)
     node = place.number if place.kind == "node" and place.number in timeline.nodes else 0
     if place.kind == "word":
         node = names.last(text, n) or names.of_a_module(text, n)
-    node = node or next_of(names, text, n + 1, backward=True) or next_of(names, text, n)
-    if not node:
-        raise _no_node(text, names)
-    return node
+    return node or next_of(names, text, n + 1, backward=True) or next_of(names, text, n)
 
 
 def next_of(names: NamedNodes, text: str, n: int, *, backward: bool = False) -> int:

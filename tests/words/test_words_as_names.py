@@ -1,0 +1,82 @@
+"""Nodes that are called as the command language calls something else, or are asked for by their gradient."""
+
+import pytest
+from driving import transcript
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.errors import GvizError
+from gviz.explain.asked import asked
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.words.moments import event_at
+from gviz.words.names import NamedNodes
+from gviz.words.nodes import node_at
+
+
+def program():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    error = x * 3
+    nan = error + 1
+    backward = nan.sum()
+    return backward, x
+
+
+@pytest.fixture(scope="module")
+def named():
+    return Timeline(MemoryLog(events_of(program)))
+
+
+@pytest.mark.parametrize("word", ["error", "nan", "backward"])
+def test_a_word_that_means_nothing_says_which_node_is_called_so(named, word):
+    node = node_at(NamedNodes(named), word, len(named))
+    also = f"{word} is also #{node}: write #{node}"
+    assert named.info(node).name == word
+    with pytest.raises(GvizError) as caught:
+        event_at(named, word)
+    assert caught.value.hint == also
+    assert also in transcript(named, f"goto {word}")
+    assert event_at(named, f"#{node}") == named.info(node).born
+
+
+def test_why_says_the_same_of_an_error(named):
+    with pytest.raises(GvizError) as caught:
+        asked(NamedNodes(named), "error", len(named))
+    (node,) = NamedNodes(named).called("error", len(named))
+    assert caught.value.hint == f"error is also #{node}: write #{node}"
+
+
+def test_where_no_node_is_called_so_none_is_named():
+    with pytest.raises(GvizError) as caught:
+        event_at(Timeline(MemoryLog(events_of(lambda: torch.ones(2, requires_grad=True) * 2))), "error")
+    assert not caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["x.grad", "x.value", "#1.grad", "1", "#1"])
+def test_a_node_is_written_alike_wherever_one_is_asked_for(named, text):
+    names = NamedNodes(named)
+    assert node_at(names, text, len(named)) == 1
+    assert asked(names, text, len(named)).node == 1
+
+
+def test_a_tensor_called_as_a_gradient_comes_before_the_owner_of_it():
+    def doubled():
+        w = torch.ones(2, requires_grad=True)
+        (w * w).sum().backward()
+        return w.grad * 2
+
+    timeline = Timeline(MemoryLog(events_of(doubled)))
+    assert timeline.info(node_at(NamedNodes(timeline), "w.grad", len(timeline))).name == "w.grad"
+
+
+def test_a_gradient_is_no_moment_and_the_hint_is_not_what_was_typed(named):
+    with pytest.raises(GvizError, match=r"there is no moment x\.grad") as caught:
+        event_at(named, "x.grad")
+    assert caught.value.hint.startswith("break x.grad stops where it changes")
+
+
+@pytest.mark.parametrize("text", ["#99.grad", "y.grad"])
+def test_a_gradient_of_nothing_is_refused(named, text):
+    with pytest.raises(GvizError, match="there is no") as caught:
+        node_at(NamedNodes(named), text, len(named))
+    assert f"did you mean {text}" not in caught.value.hint
