@@ -1,10 +1,13 @@
 """Boxes of one line: nothing is cut, nothing moves, and what the wider boxes say of a gradient they say too."""
 
+import re
+
 import pytest
 from recording import events_of
 from stories import demo, iterations
 
 import gviz.engine as torch
+from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.moments import Moments
@@ -40,13 +43,13 @@ HISTORIES = {"demo": demo, "iterations": lambda: iterations(3), "trained": lambd
 HISTORIES["untracked"] = lambda: timeline_of(untracked)
 
 
-def drawing(timeline, iteration=0):
-    options = Options(density="brief", content="all", tensors="line")
+def drawing(timeline, iteration=0, **more):
+    options = Options(density="brief", content="all", tensors="line", **more)
     return Moments(timeline, structure(timeline, timeline.iterations[iteration], options))
 
 
-def text(timeline, n, iteration=0):
-    drawn = drawing(timeline, iteration)
+def text(timeline, n, iteration=0, **more):
+    drawn = drawing(timeline, iteration, **more)
     drawn.show(timeline.at(n), 0, range(drawn.canvas.layout.height))
     return drawn.canvas.text()
 
@@ -77,3 +80,23 @@ def test_what_is_not_tracked_says_so_in_place_of_a_gradient():
     said = text(timeline_of(untracked), len(timeline_of(untracked)))
     assert "no_grad" in said
     assert "2 outputs" in said
+
+
+def test_a_closed_module_says_what_it_gave_beside_a_gradient_and_neither_is_cut():
+    def program():
+        net = torch.nn.Sequential(torch.nn.Linear(400, 300), torch.nn.Tanh())
+        (net(torch.ones(100, 400)).sum() * 1e-3).backward()
+
+    timeline = timeline_of(program)
+    said = text(timeline, len(timeline), wanted=Filter(frozenset({2})))
+    assert re.search(r"gives \(100,300\) +\.grad \|g\| [0-9.]+ ╎", said), said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [r"0\.1235 +\.grad 1\.1e-07", r"0\.1235 +\+= 1\.131e-07", r"v1 0\.1235 +in 1\.1e-07", r"\[-0 0 0 0\] +grad \(4,\)"],
+)
+def test_where_both_are_too_long_the_value_is_whole_and_the_gradient_shorter_or_without_its_label(line):
+    timeline = HISTORIES["trained"]()
+    said = (text(timeline, n, each.index) for each in timeline.iterations for n in range(each.start, each.end + 1))
+    assert any(re.search(f"{line} [│║╎┃]", drawn) for drawn in said)
