@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from gviz.api import outputs
-from gviz.cli import script_arguments, shell, what_to_keep
+from gviz.cli import script_arguments, shell, streams, what_to_keep
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -105,6 +105,13 @@ def record_program(program: Program) -> Recorded:
         raise click.exceptions.Exit(code)  # the recording process has said why
     places.settle(trace)
     return Recorded(trace, code)
+
+
+def is_left(trace: Path) -> bool:
+    """Whether there is a trace to speak of; says so if there is none: no room for it, or the program deleted it."""
+    if not trace.exists():
+        streams.say(f"no trace is left: there is no {shown(str(trace))}")
+    return trace.exists()
 
 
 def to_run(program: Program) -> str:

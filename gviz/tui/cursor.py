@@ -261,7 +261,7 @@ class Cursor:
         if reason.startswith(HELD):
             return reason
         if position == 0:
-            return "start of recording"
+            return "start of recording" if len(self.timeline) or self.growing else "end of recording"
         event, at_end = self.timeline.event(position), position == len(self.timeline)
         if position in self.timeline.errors and not (at_end and position == start):
             return "error"

@@ -116,6 +116,15 @@ def test_a_second_run_of_a_named_trace_writes_over_it(tmp_path):
     assert "t.gviz already exists" in live(tmp_path, "-o", "t.gviz")[2]
 
 
+def test_a_trace_that_the_program_has_deleted_is_not_announced(tmp_path):
+    (tmp_path / "traces").mkdir()
+    program = PROGRAM.replace("sys.exit(5)", "import shutil\nshutil.rmtree('traces')").replace('input("name? ")', "0")
+    code, _, err = live(tmp_path, "-o", "traces/t.gviz", program=program)
+    assert code == 0
+    assert "no trace is left: there is no traces/t.gviz" in err
+    assert "trace: traces" not in err
+
+
 def test_commands_for_a_program_are_refused_for_a_recording(tmp_path):
     live(tmp_path, "-o", "t.gviz", commands="type Ada\n")
     _, out, _ = gviz("open", "--plain", "t.gviz", cwd=tmp_path, stdin="type Ada\nrestart\n")

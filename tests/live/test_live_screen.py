@@ -20,6 +20,7 @@ from gviz.tui.glyphs import glyphs
 from gviz.tui.live import Live
 from gviz.tui.screens.live import LiveScreen
 from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.rows import StatusRow
 from gviz.tui.widgets.tape import Tape
 
@@ -200,6 +201,18 @@ def test_a_program_that_cannot_be_read_is_no_program_that_starts(tmp_path):
         await running.until(lambda: running.screen.query_one(GraphCanvas).said == " no nodes were recorded")
 
     debugged(scenario, tmp_path, text="x = = 3")
+
+
+def test_a_program_without_any_event_has_ended_and_does_not_start(tmp_path):
+    async def scenario(running):
+        await running.until(lambda: not running.live.alive)
+        await running.until(lambda: running.screen.query_one(GraphCanvas).said == " no nodes were recorded")
+        panel = running.screen.query_one(NodePanel)
+        await running.until(lambda: "".join(text for text, _ in panel.row(0)).startswith("this recording holds no"))
+        assert "end of recording" in running.status
+        assert running.screen.remark == "the program has ended with exit code 0"
+
+    debugged(scenario, tmp_path, text="pass")
 
 
 def test_a_program_that_runs_from_its_start_shows_what_it_made_first(tmp_path):

@@ -448,6 +448,24 @@ def test_a_limit_on_the_size_of_files_ends_the_recording_alone(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="limits on files are POSIX")
+@pytest.mark.parametrize(("most", "left"), [(10_000, []), (60_000, ["run.gviz"])])
+def test_a_limit_on_the_size_of_files_leaves_one_trace_or_none(tmp_path, most, left):
+    text = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
+    text += "from gviz.cli.main import main\nmain()\n"
+    (tmp_path / "gviz_limited.py").write_text(text)
+    (tmp_path / "program.py").write_text("import gviz\ngviz.mark('a mark' * 20_000)\nprint('ran on')\n")
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    arguments = ["record", "--engine", "builtin", "-o", str(folder / "run.gviz"), str(tmp_path / "program.py")]
+    command = [sys.executable, "-B", str(tmp_path / "gviz_limited.py"), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "ran on\n"), done.stderr
+    assert os.listdir(folder) == left
+    assert ("no trace is left" in done.stderr) == (not left)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits on files are POSIX")
 @pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-"])
 def test_a_program_ends_where_nobody_can_be_told_that_its_recording_has(tmp_path, streams):
     program = f"{LIMITED}print('ran on')\n"

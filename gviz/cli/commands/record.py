@@ -11,9 +11,9 @@ from typing import Literal
 import click
 
 from gviz.cli import shell, streams, trace_name
-from gviz.cli.program import SCRIPT_CONTEXT, Program, record_program, takes_program
+from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
 from gviz.errors import GvizError
-from gviz.trace.file.places import trace_size
+from gviz.trace.file import places
 
 
 @click.command("record", context_settings=SCRIPT_CONTEXT)
@@ -33,7 +33,8 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
     program = replace(program, keeping=replace(program.keeping, until=until or ""))
     recorded = record_program(program)
     try:
-        _report(recorded.trace)
+        if is_left(recorded.trace):
+            _report(recorded.trace)
     except GvizError as error:  # the program has spoilt its trace: that does not make it fail
         click.echo("\n".join(error.lines()), err=True)
     return recorded.exit_code
@@ -48,9 +49,11 @@ def _report(trace: Path) -> None:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
         dropped, until, cost = log.dropped.words, log.meta.get("until"), _cost(log.meta)
         finished = log.finished
-    streams.say(f"wrote {trace} ({count}, {bytes_text(trace_size(trace))}{cost})")
+    streams.say(f"wrote {trace} ({count}, {bytes_text(places.trace_size(trace))}{cost})")
     if not finished:
         streams.say("warning: the recording broke off; what the program did afterwards is not in it")
+    if places.log_of(trace).exists():
+        streams.say(f"warning: a part of it is in {places.log_of(trace).name}: keep the two together")
     if until:
         streams.say(f"the first {until} ended the recording: its last event holds it")
     if dropped:

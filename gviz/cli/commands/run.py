@@ -10,7 +10,7 @@ import click
 
 from gviz.cli import streams
 from gviz.cli.debugger import debug
-from gviz.cli.program import SCRIPT_CONTEXT, Program, record_program, takes_program
+from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.tui import echo, terminal
@@ -51,6 +51,8 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
     if held:
         streams.say(_WHY_NOT_HELD)
     recorded = record_program(program)
+    if not is_left(recorded.trace):
+        return recorded.exit_code
     streams.say(f"trace: {recorded.trace}")
     code = debug(recorded.trace, settings, title=" ".join(program.argv), opening=opening.over_a_recording)
     return recorded.exit_code or code
@@ -79,5 +81,6 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
                 commands=opening.commands,
             )
     launch.leave(printed=not plain)
-    streams.say(f"trace: {launch.trace}")
+    if is_left(launch.trace):
+        streams.say(f"trace: {launch.trace}")
     return code

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
 from pathlib import Path
 
-from gviz.trace.file.format import utc_now
+from gviz.trace.file.format import bring_in, utc_now
 from gviz.trace.file.reader import open_trace
 from gviz.trace.index.columns import Index
 from gviz.trace.nonfinite import first_nonfinite
@@ -26,12 +25,4 @@ def finish(connection: sqlite3.Connection, path: Path, first_bad: int | None) ->
         connection.execute("BEGIN")
         connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
         connection.execute("INSERT INTO meta VALUES ('finished', ?)", (utc_now(),))
-    fold(connection)
-
-
-def fold(connection: sqlite3.Connection) -> None:
-    """Bring the write-ahead log into the file, and leave that alone."""
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.
-    with suppress(sqlite3.OperationalError):
-        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+    bring_in(connection)

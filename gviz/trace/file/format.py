@@ -53,6 +53,8 @@ def created(path: Path, about: Mapping[str, str]) -> tuple[sqlite3.Connection, L
         _prepare(connection, about)
     except sqlite3.Error as trouble:
         connection.close()
+        with suppress(OSError):
+            path.unlink()
         lock.close()
         kind = NoRoom if _is_full(trouble) else GvizError
         raise kind(f"{path} cannot be written: {in_words(trouble)}") from trouble
@@ -62,6 +64,14 @@ def created(path: Path, about: Mapping[str, str]) -> tuple[sqlite3.Connection, L
 def fold(path: Path) -> None:
     """Leave one file of a trace that nobody writes or follows any more; of another one nothing is changed."""
     with suppress(sqlite3.Error), closing(_opened(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+
+
+def bring_in(connection: sqlite3.Connection) -> None:
+    """Bring the write-ahead log into the file, and leave that alone."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.
+    with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = DELETE").fetchall()
 
 

@@ -79,13 +79,18 @@ def settle(path: Path) -> None:
 
     Nothing happens while somebody else has it open, or the disk is full: it can be read as it is.
     """
-    if not Path(f"{path}-wal").exists():
+    if not log_of(path).exists():
         return
     import sqlite3
 
     with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+
+
+def log_of(path: Path) -> Path:
+    """Where SQLite keeps what has not been brought into the file of a trace yet."""
+    return path.with_name(f"{path.name}-wal")
 
 
 def traces() -> Path:

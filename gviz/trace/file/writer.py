@@ -10,6 +10,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
@@ -194,6 +195,8 @@ class TraceWriter:
         """Close the file, and let everybody go on."""
         self.dead = True
         if self._lock.is_open:
+            with suppress(sqlite3.Error):  # after trouble with the file there may be room for this, or not
+                file_format.bring_in(self._connection)
             self._connection.close()
             self._lock.close()
         else:  # its numbers may be the program's own files by now
@@ -251,10 +254,10 @@ class TraceWriter:
             self._first_bad = self._count - len(events) + place
 
     def _finish(self) -> None:
-        from gviz.trace.file.finishing import finish, fold  # it reads the file, which a program that runs does not
+        from gviz.trace.file.finishing import finish  # it reads the file, which a program that runs does not
 
         if not self._lock.is_at(self.path):
-            fold(self._connection)  # what is open still gets everything, whatever it is called now
+            file_format.bring_in(self._connection)  # what is open still gets everything, whatever it is called now
             raise GvizError("it was moved or deleted while it was written")
         with self._connection as connection:
             connection.execute("BEGIN")

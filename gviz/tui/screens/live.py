@@ -135,6 +135,8 @@ class LiveScreen(DebuggerScreen):
             self.remark = ""  # that nothing fits its place yet
         if self.remark == WAITS:
             self.remark = ""
+        if not self.length and not self.live.alive:
+            self.moment = None  # the only one there is looks different now: nothing starts any more
         self.show_arrival(stop)
         self._say_what_is_first(stop)
         self.reader.take(stop)
