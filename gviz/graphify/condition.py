@@ -9,6 +9,11 @@ from functools import reduce
 _BOOLEAN = frozenset({"all", "any", "isfinite", "isinf", "isnan"})
 """Methods that give booleans."""
 
+_NO_TENSORS = (
+    ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp,
+    ast.DictComp,
+)  # fmt: skip
+
 _OF_NUMBERS = frozenset({"all", "any", "max", "min", "round", "sorted", "tolist", "numpy"})
 """Functions and methods that take numbers out of tensors, and are not undone here."""
 
@@ -26,14 +31,33 @@ def in_words(node: ast.AST, what: str) -> ast.expr:
     return ast.Name(f"<{ast.unparse(node)}, as {what}>")
 
 
-def tensors(node: ast.expr) -> ast.expr:
-    """An expression in which tensors stay tensors: without ``.item()``, ``float`` and ``int``."""
-    tensor: ast.expr = _Tensors().visit(deepcopy(node))
+def tensors(node: ast.expr, read: bool = True) -> ast.expr:
+    """An expression in which tensors stay tensors: without ``.item()``, ``float`` and ``int``.
+
+    What is not `read` where the program stands may be a number as well.
+    """
+    tensor: ast.expr = _Tensors(read).visit(deepcopy(node))
     return tensor
+
+
+def is_boolean(node: ast.expr) -> bool:
+    """Whether an expression gives a boolean, so that ``and`` and ``or`` of it do, and none of its values."""
+    match node:
+        case ast.BoolOp(values=values):
+            return all(map(is_boolean, values))
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.Constant(value=bool()):
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name in ("bool", "any", "all", "isinstance")
+        case ast.Call(func=ast.Attribute(value=tensor, attr=method)):
+            return method in _BOOLEAN or (method == "item" and is_boolean(tensor))
+    return False
 
 
 def _truth(node: ast.expr) -> ast.expr:
     match node:
+        case ast.Constant(value=value):
+            return ast.Constant(bool(value))
         case ast.BoolOp(op=op, values=values):
             return _joined([*map(_part, values)], ast.BitAnd() if isinstance(op, ast.And) else ast.BitOr())
         case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -47,6 +71,8 @@ def _truth(node: ast.expr) -> ast.expr:
             return _truth(tensor)
         case ast.Call(func=ast.Attribute(attr=method)) if method in _BOOLEAN:
             return tensors(node)
+    if isinstance(node, _NO_TENSORS):
+        return in_words(node, "a tensor of booleans")
     return _unless_unknown(node, ast.Compare(tensors(node), [ast.NotEq()], [ast.Constant(0)]))
 
 
@@ -59,6 +85,8 @@ def _part(node: ast.expr) -> ast.expr:
 def _opposite(node: ast.expr) -> ast.expr:
     told = _truth(node)
     match told:
+        case ast.Constant(value=value):
+            return ast.Constant(not value)
         case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[ast.Constant(value=0)]):
             return ast.Compare(left, [ast.Eq()], [ast.Constant(0)])
         case ast.Compare() if not any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(told)):
@@ -73,7 +101,7 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
         case ast.NotIn(), ast.Tuple(elts=[_, *_] as each) | ast.List(elts=[_, *_] as each) | ast.Set(elts=each):
             return _joined([_compared(left, ast.NotEq(), one) for one in each], ast.BitAnd())
     whole = ast.Compare(left, [op], [right])
-    if isinstance(op, ast.In | ast.NotIn):
+    if isinstance(op, ast.In | ast.NotIn | ast.Is | ast.IsNot):
         return in_words(whole, "a tensor of booleans")
     return _unless_unknown(whole, ast.Compare(tensors(left), [op], [tensors(right)]))
 
@@ -97,14 +125,21 @@ def is_told(node: ast.expr) -> bool:
 
 
 class _Tensors(ast.NodeTransformer):
+    def __init__(self, read: bool) -> None:
+        self._read = read
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         match node:
             case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[]):
                 return tensor
+            case ast.Call(func=ast.Name(id="float" | "int"), args=[ast.Constant() | ast.Call(func=ast.Name(id="len"))]):
+                return node
             case ast.Call(func=ast.Name(id="float"), args=[tensor]):
                 return tensor
             case ast.Call(func=ast.Name(id="int"), args=[tensor]):
+                if not self._read:
+                    tensor = ast.Call(ast.Attribute(ast.Name("torch"), "as_tensor"), [tensor], [])
                 return ast.Call(ast.Attribute(tensor, "long"), [], [])
         return node
 

@@ -92,9 +92,9 @@ def changes(body: Sequence[ast.stmt]) -> list[tuple[str, ast.expr]] | None:
     for part in body:
         match part:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                found.append((name, value))
+                found.append((name, tensors(value, read=False)))
             case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
-                found.append((name, ast.BinOp(target, op, value)))
+                found.append((name, ast.BinOp(target, op, tensors(value, read=False))))
             case _:
                 return None
     return found

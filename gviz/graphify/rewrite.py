@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from gviz.graphify.advice import Advice, code, operand
-from gviz.graphify.condition import condition
+from gviz.graphify.condition import condition, tensors
 from gviz.graphify.construct import Construct, Kind
 from gviz.graphify.left import left
 from gviz.graphify.loops import changes, cut_short, ended, of_for, of_while
@@ -22,7 +22,7 @@ def _if(found: Construct, what: str) -> Advice:
     node = found.node
     match node:
         case ast.IfExp(body=a, orelse=b) if not _is_text(a) | _is_text(b):
-            return Advice(why, (f"torch.where({condition(node.test)}, {code(a)}, {code(b)})",))
+            return Advice(why, (f"torch.where({condition(node.test)}, {_side(a)}, {_side(b)})",))
         case ast.IfExp():
             return Advice(why, (f"choose a number, and look up what it stands for later: {_either(node, '1', '0')}",))
         case ast.If(body=[*_, ast.Raise()]):
@@ -49,6 +49,10 @@ def _either(node: ast.AST, one: str, other: str) -> str:
     return f"torch.where({test}, {one}, {other})"
 
 
+def _side(value: ast.expr) -> str:
+    return code(tensors(value, read=False))
+
+
 def _is_text(node: ast.expr) -> bool:
     """Whether an expression is plainly no tensor and no number, so that no ``where`` takes it."""
     if isinstance(node, ast.Constant):
@@ -68,7 +72,7 @@ def _chosen(node: ast.If, found: Construct) -> str:
     test, other = condition(node.test), node.orelse or _following(node, found)
     match node.body, other:
         case [ast.Return(value=ast.expr() as a)], [ast.Return(value=ast.expr() as b)] if not _is_text(a) | _is_text(b):
-            return f"return torch.where({test}, {code(a)}, {code(b)})"
+            return f"return torch.where({test}, {_side(a)}, {_side(b)})"
     assigned = _assigned([node])
     return f"{assigned[0]} = {assigned[1]}" if assigned else ""
 

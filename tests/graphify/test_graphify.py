@@ -142,6 +142,20 @@ SAME_RESULT = {
         "{0}\n    return y",
         "if",
     ),
+    "any with a number": ("return x * any(v > x.mean() for v in x)", "return x * {0}", "value"),
+    "largest of both": ("y = [x[0], 1, 0.5]\n    return max(y) + x", "y = [x[0], 1, 0.5]\n    return {0} + x", "value"),
+    "largest of a list of both": ("return max([x[0], 0.5]) + x", "return {0} + x", "value"),
+    "element of numbers": ("return x + [3, 1, 2][x.argmax()]", "return x + {0}", "value"),
+    "function by its name": ("from math import sin as s\n    return x + s(x[0])",
+                             "from math import sin as s\n    return x + {0}", "value"),
+    "if of a number": ("return x * 2 if x[0] > 0 and 3 or None else x", "return {0}", "if"),
+    "if of no number": ("return x * 2 if x[0] > 0 and not 3 else x", "return {0}", "if"),
+    "side read": ("return (x[0].item() if x[1] > 0 else 3) + x", "return {0} + x", "if"),
+    "side in whole numbers": ("n = 2.5\n    y = int(n) if x[1] > 0 else int(x[0])\n    return y + x",
+                              "n = 2.5\n    y = {0}\n    return y + x", "if"),
+    "side without end": ("return (float('inf') if x[1] > 0 else x[0]) + x", "return {0} + x", "if"),
+    "set read": ("if x[1] > 0:\n        y = x[0].item()\n    else:\n        y = int(x[2])\n    return y + x",
+                 "{0}\n    return y + x", "if"),
     "any": ("return x * any(v < 0 for v in x)", "return x * {0}", "value"),
     "larger": ("return max(x[0], x[1]) + x", "return {0} + x", "value"),
     "at least": ("return max(1.5, x[1]) + x", "return {0} + x", "value"),
@@ -155,9 +169,11 @@ SAME_RESULT = {
 }  # fmt: skip
 
 
-SAME_RESULT_AND_READY = [
-    name for name in SAME_RESULT if name.startswith(("window", "slice", "cut", "column", "rows of"))
-]
+READY = (
+    "window", "slice", "cut", "column", "rows of", "any", "all", "large", "small", "sorted", "element", "function",
+    "angle", "side", "set read", "if of",
+)  # fmt: skip
+SAME_RESULT_AND_READY = [name for name in SAME_RESULT if name.startswith(READY)]
 
 IN_WORDS = re.compile(r"^(choose a number, and look up|or a fixed number|keep the size and use a mask)[^:]*: ")
 """What stands before code in a line."""
@@ -334,7 +350,20 @@ def test_a_call_that_looks_at_values_itself_is_named(found_in, monkeypatch, line
         ("return [v for v in range(int(x[0]))]", "for", "torch.arange(LIMIT) < count"),
         ("return [x[0], 1] if x.sum() > 0 else [x[1], 2]", "if", "torch.where(x.sum() > 0, 1, 0)"),
         ("return x[:, None][x > 0, 0]", "index", "torch.where(<mask>, <tensor>, 0)"),
-        ("return max([x[0], 2.5]) + x", "value", "go on with the tensor [x[0], 2.5];"),
+        ("a = [x, -x]\n    return a[x.argmax() // 2]", "value", "<a, as a tensor>[(x.argmax() // 2).reshape(1)][0]"),
+        ("return 'abc'[x.argmax()]", "value", "<'abc', as a tensor>[x.argmax().reshape(1)][0]"),
+        ("a = [1, 2, 3]\n    a[x.argmax()] = 4\n    return a", "value", "keep a tensor in place of a, and a mask"),
+        ("a = [1, 2, 3]\n    del a[x.argmax()]\n    return a", "value", "keep a tensor in place of a, and a mask"),
+        ("a = [1, 2, 3]\n    a.append(x)\n    return a[x.argmax()]", "value", "<a, as a tensor>[x.argmax()"),
+        ("return (1, 2, 3)[x.argmax() :]", "value", "use a tensor in place of the list"),
+        ("return x[x.argmax() :: 2]", "value", "keep the size, and use a mask of what the slice takes"),
+        ("return x[max(int(x.argmax()), 0) :]", "value", "keep the size, and use a mask of what the slice takes"),
+        ("b = 0\n    return x[None][b:, x.argmax() :]", "value", "dimension 1: (torch.arange(x[None].shape[1])"),
+        ("import cmath\n    return x * cmath.sqrt(x[0]).real", "value", "go on with the tensor x[0];"),
+        ("y = x[0] > -9 and 3\n    return x * y", "value", "torch.where(x[0] > -9, <the others>, <it>)"),
+        ("y = x[0] > 9 or 3\n    return x * y", "value", "torch.where(x[0] > 9, <it>, <the others>)"),
+        ("return max(x[0], x[1], key=lambda v: v)", "value", "make one tensor of the values"),
+        ("return any(v is not None and v > 9 for v in x)", "value", "<v is not None, as a tensor of booleans>"),
         ("return x[: int(x[0])]", "value", "(torch.arange(len(x)) < x[0].long() + len(x) * (x[0].long() < 0))"),
         ("for _ in range(int(x[0])):\n        x = x + 1\n    return x", "for", "torch.where(i < bound, x + 1, x)"),
     ],
