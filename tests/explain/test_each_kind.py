@@ -1,9 +1,11 @@
 """Every kind that a check may report, in the smallest program that has it, and in one that nearly has."""
 
 import pytest
+from msgspec.structs import replace
 from recording import events_of
 
 import gviz.engine as torch
+from gviz.events import ScopeEntered
 from gviz.explain.check import check
 from gviz.explain.finding import lines
 from gviz.explain.why import why
@@ -325,6 +327,33 @@ def test_a_mask_of_infinities_is_no_mistake():
         return w
 
     assert found(program) == {}
+
+
+def test_graphs_that_each_pass_goes_through_again_are_kept():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        total = 0.0
+        for _ in range(5):
+            total = total + (w * w).sum()
+            total.backward(retain_graph=True)
+            w.grad = None
+        return total
+
+    assert "graphs-kept" in found(program)
+
+
+def shared_by_two():
+    layers = [torch.nn.Linear(2, 2) for _ in range(2)]
+    layers[1].weight = layers[0].weight
+    torch.nn.Sequential(*layers)(torch.ones(1, 2)).sum().backward()
+    return layers
+
+
+def test_a_module_call_that_a_trace_puts_around_itself_ends_the_search_for_the_outermost():
+    events = events_of(shared_by_two)
+    assert "shared" in {one.finding.kind for one in check(Timeline(MemoryLog(events)))}
+    looped = [replace(one, parent=one.scope) if isinstance(one, ScopeEntered) else one for one in events]
+    assert isinstance(check(Timeline(MemoryLog(looped))), list)
 
 
 def divided_by_zero(numbers):
