@@ -1,1 +1,1 @@
-"""The screens: the debugger, the help, the inspector."""
+"""The screens: the debugger, what lies over its panels for a while, and what its keys do there."""

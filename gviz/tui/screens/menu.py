@@ -31,7 +31,7 @@ ENTRIES = (
 """What is offered, and the line of the command language that does it; ``break`` switches on and off."""
 
 
-class MenuScreen(ModalScreen[str]):
+class MenuScreen(ModalScreen[str | None]):
     """A list over the panels; gives the line that was chosen, None if nothing was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,M", "leave", "Leave", show=False)]
@@ -41,17 +41,17 @@ class MenuScreen(ModalScreen[str]):
         self._node, self._title, self._glyphs = node, title, glyphs
 
     def compose(self) -> ComposeResult:
-        """One list."""
+        """The entries in a frame that has the node's title."""
         made = OptionList(*(Option(text, id=str(at)) for at, (text, _) in enumerate(ENTRIES)), id="menu", markup=False)
         made.border_title = Content(self._glyphs.text(self._title))
         yield made
 
     def action_leave(self) -> None:
-        """Nothing."""
+        """Close without a line."""
         self.dismiss(None)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Give the line."""
+        """Close with the line of the chosen entry, for this node."""
         event.stop()
         self.dismiss(ENTRIES[event.option_index][1].replace("{node}", str(self._node)))
 
