@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -62,7 +62,8 @@ class Channel:
         self._freed: deque[_End] = deque()
         self._ends: dict[int, _End] = {}
         self._queue_free = self._freed.append
-        self._stacks: dict[site.StackKey, int] = {(): 0}
+        self._stacks: defaultdict[int, dict[site.StackKey, int]] = defaultdict(lambda: {(): 0})
+        """By thread: one line that several run is a stack of each."""
         self._ops: dict[object, int] = {}
         self._sources: set[str] = set()
         self._stack_numbers = count(1).__next__
@@ -83,17 +84,21 @@ class Channel:
     def stack(self, depth: int = 1) -> int:
         """The number of the user's current call stack, as seen from `depth` frames above the caller."""
         key = site.stack(depth + 1)
-        number = self._stacks.get(key)
+        number = self._stacks[get_ident()].get(key)
         return self._see_stack(key) if number is None else number
 
     def stack_number(self, key: site.StackKey) -> int:
         """The number of a stack that was caught elsewhere: the one an exception came through."""
-        number = self._stacks.get(key)
+        number = self._stacks[get_ident()].get(key)
         return self._see_stack(key) if number is None else number
 
     def frames(self, stack: int) -> tuple[site.Frame, ...]:
         """The frames of a stack that was said, innermost first; none for one that was not."""
-        return next((site.frames(key) for key, number in self._stacks.items() if number == stack), ())
+        return next((site.frames(key) for key, number in self._numbered() if number == stack), ())
+
+    def _numbered(self) -> Iterator[tuple[site.StackKey, int]]:
+        for stacks in tuple(self._stacks.values()):
+            yield from tuple(stacks.items())
 
     def op(self, key: object, describe: Callable[[int], OpSeen]) -> int:
         """The number of an op; `describe` makes its `OpSeen` the first time `key` is seen."""
@@ -112,7 +117,7 @@ class Channel:
                 self.say(SourceSeen(frame.path, self._read_source(frame.path)))
         number = self._stack_numbers()
         self.say(StackSeen(number, frames))
-        self._stacks[key] = number  # published after it was said: another thread must not refer to it earlier
+        self._stacks[get_ident()][key] = number
         return number
 
 

@@ -14,7 +14,8 @@ is to say what it does (a case in `gviz.trace.replay`, for something new one in 
 reader is told (`gviz.explain.happening`) and where it is said; ``tests/trace/test_vocabulary.py`` names the missing.
 
 Numbers: nodes, storages, ops, stacks, scopes and passes are counted from 1 within a recording, in the order in which
-they are first spoken of; 0 means "none". A **node** is anything that gets a box: a leaf, a constant, or one operation
+they are first spoken of; 0 means "none". A stack is of one thread: the same lines in another have their own. A
+**node** is anything that gets a box: a leaf, a constant, or one operation
 with its outputs, tracked by autograd or not. ``output_nr`` counts a node's outputs from 0, as PyTorch does.
 
 "Gradient accumulation" is two things: summing contributions at a fan-out *within* a pass (`GradFlowed`), and adding to
