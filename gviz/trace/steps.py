@@ -21,7 +21,7 @@ A trace that does not tell when a step starts has its end alone; such a step sta
 
 
 class OptimizerSteps:
-    """Finds the steps of a log while its events go by. Those of several threads may overlap in any way."""
+    """Finds the steps of a log while its events go by. Several threads may overlap: a stack is of one of them."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []

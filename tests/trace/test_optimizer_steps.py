@@ -1,6 +1,7 @@
 """Which operations are an optimizer's own, and what of a program a step of one begins and ends."""
 
 import contextlib
+import threading
 
 import pytest
 from recording import events_of
@@ -196,6 +197,40 @@ def test_steps_of_two_threads_may_overlap():
         steps.happen(seq, event)
     assert steps.rows == [(1, 1, 3, 1), (2, 2, 4, 2)]
     assert not steps.running
+
+
+def by_two_threads():
+    both = threading.Barrier(2)
+
+    def work():
+        w = weight()
+        optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+
+        def closure():
+            loss = (w * w).sum()
+            loss.backward()
+            both.wait()  # none ends its step before the other has begun
+            return loss
+
+        for _ in range(2):
+            optimizer.step(closure)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_steps_that_two_threads_call_at_one_line_are_each_their_own():
+    timeline = recorded(by_two_threads)
+    steps = sorted({row for n, _ in timeline.select([OptimizerStarted]) for row in timeline.contexts.steps_at(n)})
+    ends = {end: timeline.event(end) for _, _, end, _ in steps}
+    assert len(steps) == len(ends) == 4
+    for said, _, end, stack in steps:
+        assert timeline.event(said) == OptimizerStarted("SGD", stack)
+        assert ends[end].stack == stack
+    assert len({end.parameters for end in ends.values()}) == len({stack for *_, stack in steps}) == 2
 
 
 def test_what_is_over_can_be_forgotten():

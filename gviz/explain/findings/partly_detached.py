@@ -10,6 +10,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, label_at
 from gviz.explain.survey import Made, Survey
+from gviz.site import Frame
 
 _CUTS = ("detach", "data")
 
@@ -26,14 +27,15 @@ class _Taken:
 def found(survey: Survey) -> Iterator[Finding]:
     """The first state of each line that one operation takes detached at some steps before a pass, and not at others."""
     starts = [seq for seq, _ in survey.passes]
-    told: set[int] = set()
+    told: set[tuple[Frame, ...]] = set()
     for cut in _cuts(survey):
         before = bisect_left(starts, cut.seq)
-        if cut.created.stack in told or before == len(starts):
+        line = survey.timeline.stack(cut.created.stack)
+        if line in told or before == len(starts):
             continue
         window = range(starts[before - 1] if before else 0, starts[before])
         for state in survey.sources(cut):
-            told.add(cut.created.stack)
+            told.add(line)
             yield from _of_line(survey, state, window)
 
 
