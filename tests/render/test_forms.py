@@ -18,7 +18,7 @@ from gviz.render.boxes.options import Options
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
 from gviz.render.exporters import ExportOptions, exporter_for, moment_scene
 from gviz.render.forms import animation, as_json, gif, mermaid, svg
-from gviz.render.forms.series import pass_moments
+from gviz.render.forms.series import frames, pass_moments
 from gviz.render.graphviz.legend import painted
 from gviz.render.request import Part, drawing
 from gviz.render.theme import LIGHT
@@ -89,6 +89,31 @@ def test_a_gif_has_a_picture_for_each_moment_all_of_one_size():
     moving = image.open(BytesIO(export(gif, script)))
     assert moving.n_frames == len(pass_moments(script.timeline, len(script.timeline)))
     assert max(moving.size) <= 1400
+
+
+def test_a_box_that_fails_has_the_room_in_a_series_that_it_has_alone():
+    timeline = failing()
+    n = len(timeline)
+    alone = svg.render(timeline, n, ExportOptions())
+    (*_, last) = frames(timeline, pass_moments(timeline, n), ExportOptions(), "svg")
+    assert eight_corners(last.decode()) == pytest.approx(eight_corners(alone), abs=2)
+
+
+def eight_corners(picture):
+    """How wide the octagon of a picture is."""
+    outlines = (line.split() for line in re.findall(r'points="([^"]*)"', picture))
+    (across,) = {
+        max(xs) - min(xs) for line in outlines if len(line) == 9 for xs in [[float(at.split(",")[0]) for at in line]]
+    }
+    return across
+
+
+def failing():
+    def program():
+        with pytest.raises(ValueError, match="no"):
+            (Refusing.apply(torch.tensor(1.0, requires_grad=True)) * 2).backward()
+
+    return Timeline(MemoryLog(events_of(program)))
 
 
 def test_the_last_picture_of_a_gif_has_each_of_its_colours():

@@ -19,7 +19,7 @@ from gviz.render.graphviz.legend import legend
 from gviz.render.graphviz.picture import DPI, laid_out_or_simple, settled, sized
 from gviz.render.graphviz.placing import INCH, Placing, placing
 from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
-from gviz.render.scene import Box, Edge, Scene, scene
+from gviz.render.scene import Box, Edge, Scene, State, scene
 from gviz.trace.timeline import Timeline
 
 MOST_MOMENTS = 150
@@ -129,7 +129,9 @@ def _widest(seen: Sequence[Scene]) -> Scene:
 
 def _widest_box(versions: Sequence[Box]) -> Box:
     rows = tuple(_longest(rows) for rows in zip_longest(*(box.rows for box in versions)))
-    return replace(versions[-1], rows=rows, status=max((box.status for box in versions), key=len), states=("current",))
+    failed = any("error" in box.states for box in versions)  # which has eight corners, and needs more room
+    states: tuple[State, ...] = ("current", "error") if failed else ("current",)
+    return replace(versions[-1], rows=rows, status=max((box.status for box in versions), key=len), states=states)
 
 
 def _longest(rows: Sequence[Row | None]) -> Row:
