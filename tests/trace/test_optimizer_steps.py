@@ -199,6 +199,17 @@ def test_steps_of_two_threads_may_overlap():
     assert not steps.running
 
 
+def test_what_a_closure_without_a_line_of_its_own_does_is_the_programs():
+    def program():
+        w = weight()
+        torch.optim.SGD([w], lr=0.1).step(w.sum)
+        return w
+
+    timeline = recorded(program)
+    (tracked,) = (node for node in timeline.nodes if timeline.info(node).created.requires_grad and node != 1)
+    assert timeline.contexts.step_of(timeline.info(tracked)) == 0
+
+
 def by_two_threads():
     both = threading.Barrier(2)
 

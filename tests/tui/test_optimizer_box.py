@@ -6,8 +6,9 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.engine import nn
-from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.explain.names import frame_text
+from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.structure import structure
 from gviz.render.page.moves import moves
 from gviz.trace.log import MemoryLog
@@ -54,6 +55,18 @@ def test_each_step_belongs_to_the_iteration_of_its_pass_the_first_too(timeline):
     assert len(timeline.iterations) == STEPS
     for iteration, step in zip(timeline.iterations, stepped(timeline), strict=True):
         assert iteration.start < step <= iteration.end
+
+
+def test_a_moving_picture_stops_at_no_arithmetic_inside_a_step(timeline):
+    shown = {timeline.event(n).node for n in shown_ends(timeline, 1, len(timeline)) if made(timeline, n)}
+    computed = set().union(*(inner(timeline, step) for step in range(STEPS)))
+    assert shown
+    assert computed
+    assert not shown & computed
+
+
+def made(timeline, n):
+    return isinstance(timeline.event(n), NodeCreated)
 
 
 def test_the_step_is_one_box_without_lines(timeline):
