@@ -29,6 +29,11 @@ class Steps:
     idle: tuple[int, ...]
 
 
+def has_stepped(timeline: Timeline, n: int) -> bool:
+    """Whether an optimizer has stepped by event `n`."""
+    return next(iter(timeline.select((OptimizerStepped,), 1, n + 1)), None) is not None
+
+
 def steps_by(timeline: Timeline, n: int) -> Steps:
     """The steps of all optimizers up to event `n`."""
     return timeline.once(_steps_by, n)
@@ -48,12 +53,11 @@ def neglected(timeline: Timeline, node: int, n: int) -> Finding | None:
 
     It is suspected where they may be wanted for their own sake.
     """
-    events = ((seq, timeline.event(seq)) for seq in timeline.events_of(node) if seq <= n)
-    filled = [(seq, event) for seq, event in events if isinstance(event, GradAccumulated | StorageWritten)]
-    filled = filled[next((i for i, (_, e) in enumerate(filled) if isinstance(e, GradAccumulated)), len(filled)) :]
-    added = [(seq, event) for seq, event in filled if isinstance(event, GradAccumulated)]
+    added = _added(timeline, node, n)
+    if not added:
+        return None
     steps, info = steps_by(timeline, n), timeline.info(node)
-    if not added or len(added) < len(filled) or node in steps.held:
+    if node in steps.held:
         return None
     if steps.count:
         return _unheld(timeline, info, added[0][0], steps)
@@ -61,6 +65,20 @@ def neglected(timeline: Timeline, node: int, n: int) -> Finding | None:
         return None
     recomputed = _recomputed(timeline, info, added[0][0])
     return _never_stepped(timeline, info, added) if recomputed is None else recomputed
+
+
+def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumulated]]:
+    """What passes have added to the ``.grad`` of a leaf by event `n`; nothing if it was changed after the first."""
+    added = []
+    for seq in timeline.events_of(node):
+        if seq > n:
+            break
+        event = timeline.event(seq)
+        if isinstance(event, GradAccumulated):
+            added.append((seq, event))
+        elif added and isinstance(event, StorageWritten):
+            return []
+    return added
 
 
 def _unheld(timeline: Timeline, info: NodeInfo, seq: int, steps: Steps) -> Finding | None:

@@ -12,7 +12,7 @@ from gviz.explain.contributions import agreeing, contribution, contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
-from gviz.explain.neglected import neglected, steps_by
+from gviz.explain.neglected import has_stepped, neglected
 from gviz.explain.silent_uses import silent_uses
 from gviz.numbers import grad
 from gviz.trace.state import Contribution
@@ -59,7 +59,7 @@ def gradient(asked: Question) -> Finding | None:
         parts = (*_earlier(timeline, node, output.grad, output.grad_seq, before), *parts)
     if unused is not None:
         parts = (replace(unused, fix=""), *parts)
-    reached = before is not None and not steps_by(timeline, asked.moment.n).count
+    reached = before is not None and not has_stepped(timeline, asked.moment.n)
     fix = _CLEAR if before is not None and (unused is None or reached) else unused.fix if unused is not None else ""
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
 
