@@ -79,7 +79,7 @@ def terminal(tmp_path):
 
 def test_it_opens_steps_resizes_and_leaves_with_0(terminal):
     session = terminal()
-    screen = session.until("event 1", "Tape", "Node", "Source", "q Quit")
+    screen = session.until("event 1", "Graph", "Node", "1: source", "q Quit")
     assert all(len(row) <= 80 for row in screen.splitlines())
     session.keys("n")
     session.until("event 3", "#2 w")
