@@ -8,7 +8,7 @@ pastes into Python.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -20,9 +20,9 @@ NO_VALUE = "·"
 CUT = "…"
 BAD = "!"
 FEW = 4
-"""Up to so many elements are written one by one in a line."""
+"""Up to so many elements are written one by one in a row of a certain width, or in a formula."""
 SOME = 12
-"""Up to so many where each line of a matrix has one of its own, or a whole panel is there."""
+"""Up to so many in a text of its own, and where each line of a matrix has one of its own."""
 
 DEFAULT_DTYPE = "float32"
 SINGLE = ("float32", "float16", "bfloat16")
@@ -102,14 +102,19 @@ _DURATIONS = (1e-3, 1e6, "µs"), (1.0, 1e3, "ms")
 def short(value: Value | None, width: int | None = None, digits: int = 4) -> str:
     """A value in one line: a scalar as its number, a few elements in full, a tensor by shape, range, mean and rms.
 
-    The richest form that fits into `width` characters; the elements of a tensor have at most so many `digits`.
+    The richest form that fits into `width` characters (None: a text that has no end, where `SOME` are few enough); the
+    elements of a tensor have at most so many `digits`.
     """
     return _short(value, width, digits)
 
 
 @lru_cache(_KEPT_TEXTS)
 def _short(value: Value | None, width: int | None, digits: int) -> str:
-    return fitting(_forms(value, digits), width)
+    return fitting(_forms(value, digits, _few(width)), width)
+
+
+def _few(width: int | None) -> int:
+    return SOME if width is None else FEW
 
 
 def grad(value: Value | None, width: int | None = None, digits: int = 4) -> str:
@@ -119,12 +124,12 @@ def grad(value: Value | None, width: int | None = None, digits: int = 4) -> str:
 
 @lru_cache(_KEPT_TEXTS)
 def _grad(value: Value | None, width: int | None, digits: int) -> str:
-    length = norm(value) if value is not None and value.size > 1 else None
-    forms = list(_forms(value, digits))
+    length, few = norm(value) if value is not None and value.size > 1 else None, _few(width)
+    forms = list(_forms(value, digits, few))
     if value is not None and value.size <= FEW and bad_text(value):
-        forms = [*_richest(value, digits), *_bad_forms(value)]
-    elif value is not None and length is not None and value.size <= FEW:
-        forms = [*_richest(value, digits), f"|g| {number(length, 3)}", *forms[-1:]]
+        forms = [*_richest(value, digits, few), *_bad_forms(value)]
+    elif value is not None and length is not None and _is_written_out(value, few):
+        forms = [*_richest(value, digits, few), f"|g| {number(length, 3)}", *forms[-1:]]
     elif length is not None:
         with_length = [f"{form} |g| {number(length, 3)}" for form in forms]
         forms = [*with_length[:-1], f"|g| {number(length, 3)}", *forms[-1:]]
@@ -138,12 +143,49 @@ def share(value: Value, width: int | None = None, digits: int = 4) -> str:
 
 @lru_cache(_KEPT_TEXTS)
 def _share(value: Value, width: int | None, digits: int) -> str:
+    return fitting(_share_forms(value, digits, _few(width)), width)
+
+
+def _share_forms(value: Value, digits: int, few: int) -> list[str]:
     length = norm(value)
-    lengths = [f"|g| {number(length, few)}" for few in (3, 2)] if length is not None else []
-    if value.size <= FEW or (length is None and not bad_text(value)):
-        forms = list(_forms(value, digits))
-        return fitting([*_richest(value, digits), *lengths, *forms[-1:]] if value.size > 1 else forms, width)
-    return fitting(list(_bad_forms(value)) or lengths, width)
+    lengths = [f"|g| {number(length, most)}" for most in (3, 2)] if length is not None else []
+    if value.size <= FEW <= few or _is_written_out(value, few) or (length is None and not bad_text(value)):
+        forms = list(_forms(value, digits, few))
+        return [*_richest(value, digits, few), *lengths, *forms[-1:]] if value.size > 1 else forms
+    return list(_bad_forms(value)) or lengths
+
+
+LENGTHS = " (lengths do not add)"
+"""What is said of lengths that stand in a sum."""
+
+
+def added(
+    old: Value, part: Value, total: Value | None = None, width: int | None = None, digits: int = 4, gives: str = " -> "
+) -> str:
+    """What is added to what, and what it makes, all in one notation: ``1 += 3 -> 4``, elements, or lengths ``|g|``.
+
+    The first form that fits: fewer digits, then lengths, then without the sum, which None leaves out in any case.
+    """
+    values = [value for value in (old, part, total) if value is not None]
+    ways = list(_in_one_notation(values, digits, _few(width)))
+    sums = [f"{a} += {b}{gives}{rest[0]}" for a, b, *rest in ways if rest]
+    noted = [form for text in sums for form in ([f"{text}{LENGTHS}"] if text.count("|g|") == 3 else []) + [text]]
+    alone = "+= " + share(part, None if width is None else max(width - 3, 1), digits)
+    return fitting([*noted, *[f"{a} += {b}" for a, b, *_ in ways], alone], width)
+
+
+def _in_one_notation(values: Sequence[Value], digits: int, few: int) -> Iterator[tuple[str, ...]]:
+    """Ways to write several values of one shape alike, the richest first."""
+    written_out = all(_is_written_out(value, few) for value in values)
+    if written_out:
+        yield from zip(*(_richest(value, digits, few) for value in values), strict=True)
+    if not written_out or values[0].size > 1:
+        yield from zip(*(_share_forms(value, digits, 0) for value in values), strict=False)
+
+
+def _is_written_out(value: Value, few: int) -> bool:
+    """Whether all elements are known and few enough to be written one by one; of more than `FEW` none is bad."""
+    return 0 < value.size <= few and value.array() is not None and (value.size <= FEW or not bad_text(value))
 
 
 def full(value: Value | None) -> str:
@@ -204,22 +246,22 @@ def fitting(forms: Iterable[str], width: int | None) -> str:
     return next((form for form in forms if width is None or len(form) <= width), CUT)
 
 
-def _forms(value: Value | None, digits: int) -> Iterator[str]:
+def _forms(value: Value | None, digits: int, few: int) -> Iterator[str]:
     """The ways to write a value, richest first."""
     if value is None:
         yield NO_VALUE
         return
-    yield from _richest(value, digits)
-    if 1 < value.size <= FEW:
+    yield from _richest(value, digits, few)
+    if 1 < value.size <= few:
         yield from _summaries(value, value.statistics())
     if value.shape:
         yield shape_text(value.shape)
 
 
-def _richest(value: Value, most: int) -> Iterator[str]:
+def _richest(value: Value, most: int, few: int) -> Iterator[str]:
     """A few elements in full, with fewer and fewer digits, else what is known of many."""
     array = value.array()
-    if array is not None and 0 < array.size <= FEW:
+    if array is not None and _is_written_out(value, few):
         for digits in range(most if array.size > 1 else 4, 1, -1):
             yield _elements(array, partial(number, digits=digits))
     elif value.size == 0:

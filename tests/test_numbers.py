@@ -103,7 +103,7 @@ def test_larger_tensors_are_summarised():
     assert numbers.grad(ramp) == "(8,3) [0 .. 23] μ 11.5 rms 13.4 |g| 65.8"
     assert numbers.share(ramp) == "|g| 65.8"
     assert numbers.short(value(np.zeros((0, 3)))) == "(0,3) f64 empty"
-    assert numbers.short(value([True] * 3 + [False] * 5, "bool")) == "(8,) bool 38% true"
+    assert numbers.short(value([True] * 6 + [False] * 10, "bool")) == "(16,) bool 38% true"
 
 
 def test_bad_numbers_carry_a_mark_in_every_width():
@@ -118,12 +118,13 @@ def test_bad_numbers_carry_a_mark_in_every_width():
 
 
 def test_mostly_zero_is_said():
-    assert numbers.short(value([0, 0, 0, 0, 0, 1])) == "(6,) f64 [0 .. 1] μ 0.167 rms 0.408 83% zero"
+    assert numbers.short(value([0] * 12 + [1])) == "(13,) f64 [0 .. 1] μ 0.0769 rms 0.277 92% zero"
     assert "zero" not in numbers.short(value([0, 0, 1, 1, 1]))
 
 
 def test_where_room_is_short_the_range_outlives_the_mean_and_the_zeros():
     ramp = value([0, 0, 0, 0, 0, 1])
+    assert numbers.short(ramp) == "[0 0 0 0 0 1]"
     widths = {numbers.short(ramp, width): width for width in range(50, 0, -1)}
     assert widths == {
         "(6,) f64 [0 .. 1] μ 0.167 rms 0.408 83% zero": 44, "(6,) f64 [0 .. 1] 83% zero": 26, "(6,) [0 .. 1]": 13,
@@ -150,6 +151,35 @@ def test_full_is_exact():
     assert numbers.full(value(np.pi, "float32")) == "3.1415927  float32 ()"
     assert numbers.full(value(np.arange(6))) == "[0 1 2 3 4 5]  float64 (6,)"
     assert numbers.full(value(np.arange(13))) == "float64 (13,)  min 0  max 12  mean 6  rms 7.07107  104 B"
+
+
+def test_a_sum_is_written_in_one_notation():
+    small = value([[1, 2], [3, 4], [5, 6]], "float32")
+    assert numbers.added(value(1.0), value(3.0), value(4.0)) == "1 += 3 -> 4"
+    assert numbers.added(value(1.0), value(3.0)) == "1 += 3"
+    assert numbers.added(small, small, value([[2, 4], [6, 8], [10, 12]], "float32")) == (
+        "[[1 2] [3 4] [5 6]] += [[1 2] [3 4] [5 6]] -> [[2 4] [6 8] [10 12]]"
+    )
+    large = value(np.ones(16), "float32")
+    assert numbers.added(large, large, large, gives=", now ") == "|g| 4 += |g| 4, now |g| 4 (lengths do not add)"
+    assert numbers.added(large, large, large, 24) == "|g| 4 += |g| 4 -> |g| 4"
+    assert numbers.added(large, large, large, 14) == "|g| 4 += |g| 4"
+    assert numbers.added(large, large, large, 10) == "+= |g| 4"
+    assert numbers.added(large, value([math.nan] * 16), large) == "|g| 4 += ! 16 nan -> |g| 4"
+
+
+@given(st.sampled_from([(), (4,), (3, 2), (4, 4)]), st.one_of(st.none(), st.integers(1, 120)), st.data())
+def test_a_sum_that_is_written_out_can_be_checked_and_is_never_of_two_kinds(shape, width, data):
+    pair = [data.draw(st.lists(st.integers(-99, 99), min_size=(n := math.prod(shape)), max_size=n)) for _ in "ab"]
+    old, part = (np.array(each, float).reshape(shape) for each in pair)
+    text = numbers.added(value(old), value(part), value(old + part), width)
+    assert width is None or len(text) <= width or text == "…"
+    a, _, rest = text.removesuffix(numbers.LENGTHS).partition(" += ")
+    b, _, total = rest.partition(" -> ")
+    assert len({word.startswith("|g|") for word in (a, b, total) if word and " += " in text}) < 2
+    if total and "|g|" not in text:
+        read = [np.array(word.replace("[", " ").replace("]", " ").split(), float) for word in (a, b, total)]
+        np.testing.assert_allclose(read[0] + read[1], read[2], atol=5)
 
 
 SHAPES = st.sampled_from([(), (1,), (3,), (2, 2), (5,), (8, 3), (0,)])

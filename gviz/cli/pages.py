@@ -71,7 +71,7 @@ def events_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """Everything that happened, in order, one sentence each."""
     from gviz.explain.happening import sentence
 
-    return (sentence(timeline, seq) for seq in range(1, len(timeline) + 1))
+    return (sentence(timeline, seq, told=seq - 1) for seq in range(1, len(timeline) + 1))
 
 
 def node_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:

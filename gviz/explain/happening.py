@@ -30,36 +30,42 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.arithmetic import computation, shares
+from gviz.explain.arithmetic import Share, computation, shares
 from gviz.explain.names import label, made_at, phase_words, why_untracked
-from gviz.numbers import grad, share, short
+from gviz.numbers import added, grad, share, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment
+from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
 
-def sentence(timeline: Timeline, n: int) -> str:
-    """One full sentence about the moment: event number, phase, node, and what happened."""
+def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
+    """One full sentence about the moment: event number, phase, node, and what happened; see `happening`."""
     if n == 0:
         return f"start of the recording, before event 1 of {len(timeline)}."
     moment = timeline.at(n)
     phase = f", {phase_words(timeline, moment)}" if moment.phase is not None else ""
     here = moment.actor
     who = f", node {label(timeline, here)}" if here else ""
-    return f"event {n}{phase}{who}: {happening(timeline, moment).rstrip('.')}."
+    return f"event {n}{phase}{who}: {happening(timeline, moment, told).rstrip('.')}."
 
 
 _STARTING = "the program starts and imports what it needs (PyTorch takes seconds): no tensor is made yet"
 
 
-def happening(timeline: Timeline, moment: Moment) -> str:
-    """What the event of the moment says, without the full stop."""
+def happening(timeline: Timeline, moment: Moment, told: int = 0) -> str:
+    """What the event of the moment says, without the full stop.
+
+    The end of a rule says all that the rule has sent, but for what events up to number `told` have said.
+    """
     event = moment.event
     if event is None:
         if not timeline.growing:
             return "nothing has happened yet"
         return "before the first event: the program is further on" if len(timeline) else _STARTING
+    if isinstance(event, StepFinished):
+        return _ran(timeline, moment, event, told)
     return _graph(timeline, moment, event) or _gradient(timeline, moment, event) or _program(timeline, event)
 
 
@@ -86,15 +92,15 @@ def _gradient(timeline: Timeline, moment: Moment, event: Event) -> str:
     match event:
         case BackwardStarted(roots=roots, retain_graph=retain):
             kept = ", keeping the graph" if retain else ""
-            return f"backward pass {event.pass_nr} starts at {_edges(timeline, roots)}{kept}"
+            here = [node for node, _ in roots] == [moment.actor]
+            where = "here" if here else f"at {_edges(timeline, roots)}"
+            return f"backward pass {event.pass_nr} starts {where}{kept}"
         case BackwardFinished(error=error):
             return f"the pass ended with an error: {clipped(error, 300)}" if error else "the pass is over"
         case StepStarted(grads=grads):
             return f"its gradient is complete, {_grads(grads)}, and its rule runs"
         case GradFlowed():
             return _flowed(timeline, moment, event)
-        case StepFinished():
-            return _ran(timeline, moment, event)
         case GradAccumulated():
             return _accumulated(timeline, moment, event)
         case GradRetained(value=value):
@@ -177,33 +183,43 @@ def _held(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten)
 
 def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
     target = label(timeline, event.node)
-    total = event.part if event.total is None else event.total
-    state = moment.state(event.node)
-    count = ""
-    if state is not None and state.outputs[event.output_nr].expected > 1:
-        output = state.outputs[event.output_nr]
-        count = f" ({len(output.parts)} of {output.expected})"
-    if event.total is None:
+    arrived = _arrived(timeline, moment.n, event)
+    count = f" ({len(arrived.parts)} of {arrived.expected})" if arrived is not None and arrived.expected > 1 else ""
+    before = _arrived(timeline, moment.n - 1, event)
+    if event.total is None or before is None or before.incoming is None:
         return f"sends {share(event.part)} to {target}{count}"
-    before = timeline.at(moment.n - 1).state(event.node)
-    held = before.outputs[event.output_nr].incoming if before is not None else None
-    old = "" if held is None else share(held)
-    return f"sends {share(event.part)} to {target}: incoming {old} += {share(event.part)}, now {short(total)}{count}"
+    return f"sends to {target}: incoming {added(before.incoming, event.part, event.total, gives=NOW)}{count}"
 
 
-def _ran(timeline: Timeline, moment: Moment, event: StepFinished) -> str:
-    """What the rule has sent, with the sum where a target has several contributions."""
-    sent = []
-    for each in shares(timeline, moment, event.node):
-        if each.part is not None and each.after is not None:
-            total = f", sum {share(each.after)} ({each.nth} of {each.expected})" if each.expected > 1 else ""
-            sent.append(f"{share(each.part)} to {label(timeline, each.operand.node)}{total}")
+NOW = ", now "
+
+
+def _arrived(timeline: Timeline, n: int, event: GradFlowed) -> OutputState | None:
+    """What had arrived at moment `n` where a share goes."""
+    state = timeline.at(n).state(event.node)
+    return state.outputs[event.output_nr] if state is not None else None
+
+
+def _ran(timeline: Timeline, moment: Moment, event: StepFinished, told: int) -> str:
+    """What the rule has sent since `told`, with the sum where a target has several contributions."""
+    sent = [each for each in shares(timeline, moment, event.node) if each.part is not None and each.after is not None]
+    news = [_sent(timeline, each) for each in sent if each.event > told]
     if sent:
-        return f"its rule has run and sent {'; '.join(sent)}"
+        return f"its rule has run{' and sent ' * bool(news)}{'; '.join(news)}"
     state = moment.state(event.node)
     if state is None or timeline.info(event.node).created.kind == "op":
         return "its rule has run"
     return f"its .grad is {short(state.outputs[0].grad)} now" if state.outputs[0].grad else "it is through"
+
+
+def _sent(timeline: Timeline, sent: Share) -> str:
+    """One share, and what it made of those before it: ``3 to #1 x, 3 += 3, now 6 (2 of 2)``."""
+    assert sent.part is not None  # it has been sent
+    target = label(timeline, sent.operand.node)
+    count = f" ({sent.nth} of {sent.expected})" if sent.expected > 1 else ""
+    if sent.before is None or sent.after is None:
+        return f"{share(sent.part)} to {target}{count}"
+    return f"to {target} {added(sent.before, sent.part, sent.after, gives=NOW)}{count}"
 
 
 def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> str:
@@ -211,8 +227,9 @@ def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> 
         return f".grad was None, is now {grad(event.part)}"
     before = timeline.at(moment.n - 1).state(event.node)
     held = before.outputs[0].grad if before is not None else None
-    old = "" if held is None else f"{share(held)} "
-    return f".grad {old}+= {share(event.part)}, now {grad(event.value)}"
+    if held is None:
+        return f".grad += {share(event.part)}, now {grad(event.value)}"
+    return f".grad {added(held, event.part, event.value, gives=NOW)}"
 
 
 def _grads(grads: tuple[Value | None, ...]) -> str:

@@ -182,9 +182,9 @@ def _greeting(session: Session) -> Iterator[str]:
     yield from _here(session)
 
 
-def _here(session: Session) -> Iterator[str]:
-    """The sentence of the position, and cause and remedy where the program failed."""
-    yield session.glyphs.text(sentence(session.timeline, session.cursor.position))
+def _here(session: Session, told: int = 0) -> Iterator[str]:
+    """The sentence of the position, to who has been `told` up to an event; cause and remedy of a failure."""
+    yield session.glyphs.text(sentence(session.timeline, session.cursor.position, told))
     moment = session.timeline.at(session.cursor.position)
     for row in failure_lines(session.timeline, moment, WIDTH):
         if row:
@@ -205,7 +205,7 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
         yield f"{stop.reason}: still at event {stop.position}."
         return
     yield from map(session.glyphs.text, stop.said)
-    said = list(_here(session))
+    said = list(_here(session, 0 if stop.backward else stop.start))
     yield f"{_direction(stop)}{said[0]}"
     yield from said[1:]
     if stop.reason == LIVE_END:

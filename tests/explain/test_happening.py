@@ -1,5 +1,8 @@
+import pytest
+from recording import events_of
 from stories import demo, failed, hostile
 
+import gviz.engine as torch
 from gviz.events import Failed
 from gviz.explain.failure import diagnosis
 from gviz.explain.happening import happening, sentence
@@ -13,13 +16,34 @@ def test_one_sentence_for_every_event():
     assert said[0] == "start of the recording, before event 1 of 33."
     assert said[7] == "event 7, forward, node #4 b = Mul: 3 (x) * -6 (a) = -18."
     assert said[11] == "event 11, forward: the program wrote to stdout: loss -24.0."
-    assert said[19] == ("event 19, backward, node #4 b = Mul: sends 3 to #3 a = Mul: incoming 1 += 3, now 4 (2 of 2).")
+    assert said[19] == "event 19, backward, node #4 b = Mul: sends to #3 a = Mul: incoming 1 += 3, now 4 (2 of 2)."
     assert said[21] == (
-        "event 21, backward, node #4 b = Mul: its rule has run and sent -6 to #1 x, sum -6 (1 of 2); "
-        "3 to #3 a = Mul, sum 4 (2 of 2)."
+        "event 21, backward, node #4 b = Mul: its rule has run and sent -6 to #1 x (1 of 2); "
+        "to #3 a = Mul 1 += 3, now 4 (2 of 2)."
     )
     assert said[31] == "event 31, backward, node #1 x: .grad was None, is now -14."
     assert all(text.endswith(".") and "\n" not in text for text in said)
+
+
+def test_who_was_told_of_a_share_is_not_told_again():
+    timeline = demo()
+    assert sentence(timeline, 21, told=20) == "event 21, backward, node #4 b = Mul: its rule has run."
+    assert sentence(timeline, 21, told=18).endswith("its rule has run and sent to #3 a = Mul 1 += 3, now 4 (2 of 2).")
+
+
+@pytest.mark.parametrize(("rows", "said"), [
+    (2, "incoming [[2 2 2] [2 2 2]] += [[3 3 3] [3 3 3]], now [[5 5 5] [5 5 5]] (2 of 2)"),
+    (6, "incoming |g| 8.49 += |g| 12.7, now |g| 21.2 (lengths do not add) (2 of 2)"),
+])  # fmt: skip
+def test_where_gradients_meet_all_three_numbers_are_in_one_notation(rows, said):
+    def program():
+        x = torch.ones(rows, 3, requires_grad=True)
+        (x * 3).sum().add((x * 2).sum()).backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    sums = [happening(timeline, timeline.at(n)) for n in range(1, len(timeline) + 1)]
+    found = next(text for text in sums if "incoming" in text)
+    assert said in found
 
 
 def test_a_failure_has_a_cause_what_came_before_and_a_remedy():

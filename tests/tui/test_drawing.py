@@ -51,7 +51,7 @@ def test_the_node_panel_answers_five_questions_in_their_order():
         "used by #5 loss",
         "grad in 1  from #5 loss = Add",
         "to #1 x: g * a = 1 * -6 = -6",
-        " incoming 0 += -6 -> -6 (1/2)",
+        "   incoming -6  (1 of 2)",
         "to #3 a: g * x = 1 * 3 = 3",
         " incoming 1 += 3 -> 4 (2/2)",
         "at demo.py:6  event 7",
@@ -370,7 +370,7 @@ def test_a_grad_that_held_something_says_what_was_added_to_what():
     timeline = twice()
     seq = max(n for n in range(len(timeline) + 1) if isinstance(timeline.at(n).event, GradAccumulated))
     for n in (seq, len(timeline)):
-        assert ".grad   2 += 2 -> 4  (2 since pass 1)" in panel(timeline, n, 1, width=60)
+        assert ".grad   2 += 2 -> 4  (the former since pass 1)" in panel(timeline, n, 1, width=60)
         moment = timeline.at(n)
         columns = tape.columns_for(100, 5)
         row = plain(tape.row(timeline, moment, 1, moment.state(1), columns, UNICODE))

@@ -11,7 +11,7 @@ from gviz.explain.names import label
 from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event
 from gviz.explain.panel.making import number_style, numbered
 from gviz.explain.standing import as_at
-from gviz.numbers import FEW, SOME, full, grad, share, short
+from gviz.numbers import FEW, SOME, added, full, grad, share, short
 from gviz.trace.state import Contribution, NodeState, OutputState
 from gviz.values import Value
 
@@ -75,18 +75,19 @@ def held(asked: Asked, state: NodeState) -> Iterator[Fact]:
 
 
 def _held(asked: Asked, output: OutputState) -> Iterator[Part]:
-    """``.grad``, and what a pass found there: ``3 += 3 -> 6  (3 since pass 1)``."""
+    """``.grad``, and what a pass found there: ``3 += 3 -> 6  (the former since pass 1)``."""
     value = output.grad
     if value is None:
         yield Part("None", "muted", output.grad_seq)
         return
-    added = accumulation(asked.timeline, asked.node, output)
-    if added is not None:
-        yield Part(f"{share(added.before)} += {share(added.part)} -> ", "grad")
-    style = number_style(value, "grad" if added is None else "sum")
-    yield Part(full(value) if asked.full else short(value), style, output.grad_seq)
-    if added is not None and added.since:
-        yield Part(f"  ({share(added.before)} since pass {added.since})", "muted")
+    was = accumulation(asked.timeline, asked.node, output)
+    text = full(value) if asked.full else short(value)
+    if was is None:
+        yield Part(text, number_style(value, "grad"), output.grad_seq)
+    else:
+        yield from _addition(was.before, was.part, value, to=output.grad_seq)
+        yield Part(text.removeprefix(short(value)) if asked.full else "", "grad")
+        yield Part(f"  (the former since pass {was.since})" if was.since else "", "muted")
     if asked.full and output.grad_seq:
         yield from (Part(", ", "muted"), event(output.grad_seq))
 
@@ -139,17 +140,25 @@ def _numbers(sent: Share) -> str:
 
 def _sum(sent: Share, there: Share | None) -> Iterator[Fact]:
     """``incoming 1 += 3 -> 4  (2 of 2)``; below it the recorded one."""
-    slot, total = sent.operand.slot, _addition(sent if there is None or there.part is None else there, sent.event)
+    slot, total = sent.operand.slot, _arrival(sent if there is None or there.part is None else there, sent.event)
     of = Part(f"  ({sent.nth} of {sent.expected})", "muted", close=f" ({sent.nth}/{sent.expected})")
     yield Fact("incoming", (*total, of) if sent.expected > 1 else total, slot, 2)
-    recorded = _addition(sent, sent.event)
+    recorded = _arrival(sent, sent.event)
     if recorded != total:
         yield Fact("recorded", recorded, slot, 3)
 
 
-def _addition(sent: Share, seq: int) -> tuple[Part, ...]:
-    """``1 += 3 -> 4``; what was added leads to the event of the recording."""
-    old = share(sent.before) if sent.before is not None else "0"
-    part, new = (share(value) if value is not None else "" for value in (sent.part, sent.after))
-    style = "sum" if sent.expected > 1 else "grad"
-    return Part(old, "grad"), Part(" += "), Part(part, "grad", seq), Part(" -> "), Part(new, style)
+def _arrival(sent: Share, seq: int) -> tuple[Part, ...]:
+    """What arrives, and what it is added to; it leads to the event of the recording."""
+    assert sent.part is not None  # it has been sent
+    if sent.before is None or sent.after is None:
+        return (Part(share(sent.part), "grad", seq),)
+    return tuple(_addition(sent.before, sent.part, sent.after, seq))
+
+
+def _addition(before: Value, part: Value, after: Value, seq: int = 0, to: int = 0) -> Iterator[Part]:
+    """``1 += 3 -> 4``; what was added leads to event `seq`, what has come of it to event `to`."""
+    old, _, rest = added(before, part, after).partition(" += ")
+    new, _, total = rest.partition(" -> ")
+    yield from (Part(old, "grad"), Part(" += "), Part(new, "grad", seq), Part(" -> "))
+    yield Part(total, number_style(after, "sum"), to)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from gviz.events import GradAccumulated, GradFlowed
-from gviz.numbers import NO_VALUE, bad_text, bytes_text, fitting, grad, kind_text, share, short
+from gviz.numbers import NO_VALUE, added, bad_text, bytes_text, grad, kind_text, share, short
 from gviz.render.boxes.details import detail_rows
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import MAX_OUTPUTS, Outline, thumbnail_lines
@@ -207,10 +207,4 @@ def _leaf_grad(width: int, state: NodeState, now: Now) -> Row:
 
 def addition(old: Value | None, part: Value, width: int) -> str:
     """``1 += 3``, with as many digits as there is room for; ``+= 3`` for the first contribution."""
-    first = share(part, max(width - 3, 1), DIGITS)
-    if old is None:
-        return f"+= {first}"
-    half = max((width - 4) // 2, 1)
-    sums = [f"{share(old, room, DIGITS)} += {share(part, room, DIGITS)}" for room in (None, half)]
-    forms = [*sums, f"+= {first}"]
-    return fitting([form for form in forms if "…" not in form], width)
+    return f"+= {share(part, max(width - 3, 1), DIGITS)}" if old is None else added(old, part, None, width, DIGITS)

@@ -12,7 +12,7 @@ from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.accumulation import accumulation
 from gviz.explain.names import called, constant_value, untracked_word
 from gviz.explain.standing import as_at
-from gviz.numbers import bad_text, fitting, grad, share, short
+from gviz.numbers import added, bad_text, fitting, grad, share, short
 from gviz.render.boxes.states import has_failed, is_gone
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
@@ -164,13 +164,15 @@ def _arriving(timeline: Timeline, moment: Moment, node: int, width: int) -> str:
     """What the event of the moment brings to the node."""
     event = moment.event
     if isinstance(event, GradFlowed) and event.node == node:
-        added = share(event.part)
         before = None if event.total is None else timeline.at(moment.n - 1).state(node)
-        old = short(before.outputs[event.output_nr].incoming) if before is not None else ""
-        choices = [f"in {old} += {added}", f"{old} += {added}"] if old else [f"in {added}"]
-        return next((text for text in choices if len(text) <= width), _fitting(width, event.part))
+        old = before.outputs[event.output_nr].incoming if before is not None else None
+        if old is not None:
+            return _sum("in ", old, event.part, None, width)
+        part = share(event.part, width - 3)
+        return f"+= {part}" if part.startswith(("(", "…")) else f"in {part}"
     if isinstance(event, GradAccumulated) and event.node == node:
-        return _accumulated(timeline, moment.state(node), node, width) or _fitting(width, event.part, ".grad ")
+        text = _accumulated(timeline, moment.state(node), node, width) or f".grad += {share(event.part, width - 9)}"
+        return text if "…" not in text else f"+= {share(event.part, width - 3)}"
     if isinstance(event, StepStarted) and event.node == node:
         return "<- rule runs" if width > 12 else "<- now"
     return ""
@@ -179,18 +181,15 @@ def _arriving(timeline: Timeline, moment: Moment, node: int, width: int) -> str:
 def _accumulated(timeline: Timeline, state: NodeState | None, node: int, width: int) -> str:
     """``.grad 3 += 3 -> 6`` where a ``.grad`` already held something, as much of it as there is room for."""
     output = state.outputs[0] if state is not None and state.outputs else None
-    added = accumulation(timeline, node, output) if output is not None else None
-    if output is None or added is None:
-        return ""
-    sums = f"{share(added.before)} += {share(added.part)}"
-    choices = (f".grad {sums} -> {share(output.grad)}", f".grad {sums}", sums) if output.grad is not None else ()
-    return next((text for text in choices if len(text) <= width), "")
+    was = accumulation(timeline, node, output) if output is not None else None
+    text = _sum(".grad ", was.before, was.part, output.grad, width) if output is not None and was is not None else ""
+    return text if " += " in text else ""
 
 
-def _fitting(width: int, part: Value, to: str = "") -> str:
-    """``.grad += 3``; where room is short without what it is added to, then with fewer digits."""
-    wide = f"{to}+= {share(part)}"
-    return wide if len(wide) <= width else f"+= {share(part, max(width - 3, 1))}"
+def _sum(to: str, old: Value, part: Value, total: Value | None, width: int) -> str:
+    """What is added to what, and where, as much of it as there is room for."""
+    text = added(old, part, total, width - len(to))
+    return f"{to}{text}" if not text.startswith(("+=", "…")) else added(old, part, total, width)
 
 
 def _untracked(reason: str, width: int) -> str:
