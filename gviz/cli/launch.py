@@ -66,11 +66,11 @@ class Launcher:
 
         What it `printed` goes to the terminal, unless that has seen it.
         """
-        from gviz.trace.file.format import fold
+        from gviz.trace.file.folding import fold_file
 
         for _, log in self._runs:
             log.close()
-            fold(log.path)
+            fold_file(log.path)
         session = self._runs[-1][0]
         if printed:
             _print(session)

@@ -94,6 +94,7 @@ def takes_program(command: _Command) -> Callable[..., Any]:
 def record_program(program: Program) -> Recorded:
     """Run a program to its end and record it, into its `output` or a new trace in the cache."""
     from gviz.cli.recording import run_recorded
+    from gviz.trace.file.folding import fold_file  # brings SQLite
 
     if program.output is not None:
         outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
@@ -103,7 +104,7 @@ def record_program(program: Program) -> Recorded:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has said why
-    places.settle(trace)
+    fold_file(trace)
     return Recorded(trace, code)
 
 

@@ -4,7 +4,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 
-from gviz.trace.file import places
+from gviz.trace.file.folding import fold_file
 
 
 def test_what_a_killed_program_left_is_brought_into_one_file(tmp_path):
@@ -15,7 +15,7 @@ def test_what_a_killed_program_left_is_brought_into_one_file(tmp_path):
         connection.execute("INSERT INTO t VALUES (1)")
         for part in ("", "-wal"):
             shutil.copy(f"{path}{part}", f"{left}{part}")
-    places.settle(left)
+    fold_file(left)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith("left")] == ["left.gviz"]
     alone = shutil.copy(left, tmp_path / "alone.gviz")
     with closing(sqlite3.connect(alone)) as connection:
@@ -30,11 +30,11 @@ def test_a_trace_that_somebody_has_open_is_left_as_it_is(tmp_path):
         connection.execute("CREATE TABLE t (a)")
         connection.execute("BEGIN")
         connection.execute("INSERT INTO t VALUES (1)")
-        places.settle(path)
+        fold_file(path)
         connection.execute("COMMIT")
         assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
 
 
-def test_a_whole_trace_is_not_opened(tmp_path):
-    places.settle(tmp_path / "none.gviz")
+def test_no_file_is_made_where_there_is_none(tmp_path):
+    fold_file(tmp_path / "none.gviz")
     assert not list(tmp_path.iterdir())

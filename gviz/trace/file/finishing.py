@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from gviz.trace.file.format import bring_in, utc_now
+from gviz.trace.file.folding import fold
+from gviz.trace.file.format import utc_now
 from gviz.trace.file.reader import open_trace
 from gviz.trace.index.columns import Index
 from gviz.trace.nonfinite import first_nonfinite
@@ -25,4 +26,4 @@ def finish(connection: sqlite3.Connection, path: Path, first_bad: int | None) ->
         connection.execute("BEGIN")
         connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
         connection.execute("INSERT INTO meta VALUES ('finished', ?)", (utc_now(),))
-    bring_in(connection)
+    fold(connection)

@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -59,24 +59,6 @@ def created(path: Path, about: Mapping[str, str]) -> tuple[sqlite3.Connection, L
         kind = NoRoom if _is_full(trouble) else GvizError
         raise kind(f"{path} cannot be written: {in_words(trouble)}") from trouble
     return connection, lock
-
-
-def fold(path: Path) -> None:
-    """Leave one file of a trace that nobody writes or follows any more; of another one nothing is changed."""
-    with suppress(sqlite3.Error), closing(_opened(path)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
-
-
-def bring_in(connection: sqlite3.Connection) -> None:
-    """Bring the write-ahead log into the file, and leave that alone."""
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.
-    with suppress(sqlite3.OperationalError):
-        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
 
 
 def utc_now() -> str:

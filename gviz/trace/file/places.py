@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import chain, count
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def refuse_other_file(path: Path) -> None:
 
     An empty one has nothing to lose: a process that is killed as it begins to record leaves it.
     """
-    from gviz.trace.file.format import APPLICATION_ID, MAGIC  # brings numpy, which the folder of traces does not need
+    from gviz.trace.file.format import APPLICATION_ID, MAGIC  # brings SQLite, which the folder of traces does not need
 
     try:
         with path.open("rb") as file:
@@ -74,20 +74,6 @@ def trace_size(path: Path) -> int:
     return sum(part.stat().st_size for part in _parts(path) if part.exists())
 
 
-def settle(path: Path) -> None:
-    """Bring what a killed program left beside its trace into the file, so that it can be copied and sent alone.
-
-    Nothing happens while somebody else has it open, or the disk is full: it can be read as it is.
-    """
-    if not log_of(path).exists():
-        return
-    import sqlite3
-
-    with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
-
-
 def log_of(path: Path) -> Path:
     """Where SQLite keeps what has not been brought into the file of a trace yet."""
     return path.with_name(f"{path.name}-wal")
@@ -101,17 +87,10 @@ def traces() -> Path:
 
 
 def _is_being_written(path: Path) -> bool:
-    """Whether somebody writes a trace, or has an unfinished one open: by locks, which no process outlives."""
-    import sqlite3
+    """Whether somebody writes a trace, or has an unfinished one open."""
+    from gviz.trace.file.folding import is_open  # brings SQLite
 
-    if is_locked(path):
-        return True
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)) as connection:
-            connection.execute("PRAGMA journal_mode = DELETE").fetchall()
-    except sqlite3.Error as trouble:
-        return getattr(trouble, "sqlite_errorcode", 0) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    return False
+    return is_locked(path) or is_open(path)
 
 
 def _parts(path: Path) -> list[Path]:

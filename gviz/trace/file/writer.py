@@ -25,6 +25,7 @@ from gviz.trace.file.chunks import Chunks
 from gviz.trace.file.ending import Ending
 from gviz.trace.file.event_table import EventTable, Said
 from gviz.trace.file.failing_node import failing_node
+from gviz.trace.file.folding import fold
 from gviz.trace.file.request import Request
 from gviz.trace.file.ring import Ring
 from gviz.trace.file.shortening import shorten
@@ -196,7 +197,7 @@ class TraceWriter:
         self.dead = True
         if self._lock.is_open:
             with suppress(sqlite3.Error):  # after trouble with the file there may be room for this, or not
-                file_format.bring_in(self._connection)
+                fold(self._connection)
             self._connection.close()
             self._lock.close()
         else:  # its numbers may be the program's own files by now
@@ -257,7 +258,7 @@ class TraceWriter:
         from gviz.trace.file.finishing import finish  # it reads the file, which a program that runs does not
 
         if not self._lock.is_at(self.path):
-            file_format.bring_in(self._connection)  # what is open still gets everything, whatever it is called now
+            fold(self._connection)  # what is open still gets everything, whatever it is called now
             raise GvizError("it was moved or deleted while it was written")
         with self._connection as connection:
             connection.execute("BEGIN")
