@@ -5,11 +5,12 @@ import io
 from gviz.tui.app import DebuggerApp
 from gviz.tui.cursor import start_of
 from gviz.tui.plain import debug
+from gviz.tui.title import Title
 
 
-def app_of(timeline, **options):
-    at = options.pop("at", start_of(timeline))
-    return DebuggerApp(timeline, title="demo.py", at=at, ascii=False, theme=None, **options)
+def app_of(timeline, *, at=None, ascii=False, theme=None, **options):
+    start = start_of(timeline) if at is None else at
+    return DebuggerApp(timeline, title=Title("demo.py"), at=start, ascii=ascii, theme=theme, **options)
 
 
 async def after(timeline, *keys, at=1, size=(80, 24)):

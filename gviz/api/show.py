@@ -9,6 +9,7 @@ from gviz.api.moments import moment_of
 from gviz.api.within import active, held
 from gviz.tui import terminal
 from gviz.tui.opening import open_debugger
+from gviz.tui.title import Title
 
 if TYPE_CHECKING:
     from gviz.api.drawable import Drawable
@@ -33,4 +34,4 @@ def show(trace: Drawable, *, at: int | str | None = None) -> None:
         start = of.timeline.info(of.node).born
     else:
         start = None if of.recorded else of.n  # where it has all its nodes
-    open_debugger(of.timeline, of.title, at=start, plain=terminal.asks_for_lines())
+    open_debugger(of.timeline, Title(of.title), at=start, plain=terminal.asks_for_lines())

@@ -14,13 +14,14 @@ from gviz.uncollected import uncollected
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
+    from gviz.tui.title import Title
 
 
 def debug(
     trace: Path,
     settings: GlobalOptions,
     *,
-    title: str,
+    title: Title,
     at: str | None = None,
     lesson: bool = False,
     opening: Sequence[str] = (),

@@ -12,29 +12,43 @@ if TYPE_CHECKING:
     from gviz.live.protocol import Mode
     from gviz.trace.timeline import Timeline
     from gviz.tui.live import Launch
+    from gviz.tui.title import Title
 
 
 def debug(
     timeline: Timeline,
     *,
-    title: str,
+    title: Title,
     at: int | None = None,
     ascii: bool = False,
     theme: str | None = None,
     lesson: bool = False,
     opening: Sequence[str] = (),
 ) -> None:
-    """Open the terminal debugger over a timeline; see `gviz.tui.app.debug`."""
-    with uncollected(lasting=True):
-        from gviz.tui.app import debug as open_debugger  # textual takes 0.19 s to import
+    """Open the terminal debugger over a timeline and stay until the user leaves.
 
-    open_debugger(timeline, title=title, at=at, ascii=ascii, theme=theme, lesson=lesson, opening=opening)
+    Without `at` it opens where the program failed, else at the first event; for a `lesson` the text at the program's
+    top comes first. The commands of `opening` are carried out before any key. Raises GvizError (exit code 70) if gviz
+    itself fails.
+    """
+    with uncollected(lasting=True):
+        from gviz.tui.app import DebuggerApp, run  # textual takes 0.19 s to import
+        from gviz.tui.config import read
+        from gviz.tui.cursor import start_of
+
+    own, start = read(), start_of(timeline) if at is None else at
+    theme = theme or own.theme
+    run(
+        DebuggerApp(
+            timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening, config=own
+        )
+    )
 
 
 def debug_live(
     launch: Launch,
     *,
-    title: str,
+    title: Title,
     first: Mode,
     ascii: bool = False,
     theme: str | None = None,
@@ -74,7 +88,7 @@ def debug_live(
     return code_of(screen.live.program)
 
 
-def teach(timeline: Timeline, *, title: str, ascii: bool = False, theme: str | None = None) -> None:
+def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str | None = None) -> None:
     """The guided lesson over a recording; see `gviz.tui.tutor`."""
     with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run

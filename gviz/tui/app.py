@@ -15,9 +15,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from gviz.crash import EXIT_CODE, crash
 from gviz.trace.timeline import Timeline
-from gviz.tui import config
 from gviz.tui.config import Config
-from gviz.tui.cursor import start_of
 from gviz.tui.echo import with_echo
 from gviz.tui.glyphs import glyphs
 from gviz.tui.lines import STYLES
@@ -26,6 +24,7 @@ from gviz.tui.screens.palette import Palette
 from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
+from gviz.tui.title import Title
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -110,7 +109,7 @@ class DebuggerApp(ScreenApp):
         self,
         timeline: Timeline,
         *,
-        title: str,
+        title: Title,
         at: int,
         ascii: bool,
         theme: str | None,
@@ -120,31 +119,6 @@ class DebuggerApp(ScreenApp):
     ) -> None:
         screen = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson, opening=opening, config=config)
         super().__init__(screen, ascii=ascii, theme=theme)
-
-
-def debug(
-    timeline: Timeline,
-    *,
-    title: str,
-    at: int | None = None,
-    ascii: bool = False,
-    theme: str | None = None,
-    lesson: bool = False,
-    opening: Sequence[str] = (),
-) -> None:
-    """Open the terminal debugger and stay until the user leaves.
-
-    Without `at` it opens where the program failed, else at the first event; for a `lesson` the text at the program's
-    top comes first. The commands of `opening` are carried out before any key. Raises GvizError (exit code 70) if gviz
-    itself fails.
-    """
-    start = start_of(timeline) if at is None else at
-    own = config.read()
-    theme = theme or own.theme
-    app = DebuggerApp(
-        timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening, config=own
-    )
-    run(app)
 
 
 def run(app: ScreenApp) -> None:

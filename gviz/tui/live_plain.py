@@ -21,6 +21,7 @@ from gviz.tui.language.completing import completions
 from gviz.tui.language.reading import Reader
 from gviz.tui.live import QUIET_SECONDS, Launch, Live, code_of, kept
 from gviz.tui.session import Session
+from gviz.tui.title import Title
 
 SIZE = (80, 24)
 HANG_UP_SECONDS = 0.2
@@ -35,7 +36,7 @@ def debug(
     input: TextIO,
     output: TextIO,
     *,
-    title: str,
+    title: Title,
     first: Mode,
     opening: Sequence[str] = (),
 ) -> int:
@@ -72,7 +73,7 @@ def _asked(input: TextIO, output: TextIO) -> str:
 class _Conversation:
     """Sentences about one program, and about its next run."""
 
-    def __init__(self, launch: Launch, title: str, first: Mode, output: TextIO) -> None:
+    def __init__(self, launch: Launch, title: Title, first: Mode, output: TextIO) -> None:
         self._launch = launch
         self._title = title
         self._first = first

@@ -11,11 +11,12 @@ from gviz.tui import terminal
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
+    from gviz.tui.title import Title
 
 
 def open_debugger(
     timeline: Timeline,
-    title: str,
+    title: Title,
     *,
     at: int | None = None,
     plain: bool = False,

@@ -31,6 +31,7 @@ from gviz.tui.language.completing import completions
 from gviz.tui.language.parsing import spec_of
 from gviz.tui.language.reading import Reader
 from gviz.tui.session import Session
+from gviz.tui.title import UNTITLED, Title
 from gviz.tui.tutor import Noticed, Tutor
 
 WIDTH = 80
@@ -54,7 +55,7 @@ def debug(
     at: int | None = None,
     lesson: bool = False,
     opening: Sequence[str] = (),
-    title: str = "",
+    title: Title = UNTITLED,
 ) -> Conversation:
     """Debug line by line: carry out `opening`, then `commands` or what is read from `input` until it ends or says
     ``quit``.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
@@ -15,6 +14,7 @@ from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, keys_of
 from gviz.tui.settings import Settings
+from gviz.tui.title import UNTITLED, Title
 
 if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
@@ -29,7 +29,7 @@ class Session:
 
     cursor: Cursor
     glyphs: Glyphs
-    title: str = ""
+    title: Title = UNTITLED
     settings: Settings = field(default_factory=Settings)
     own_keys: Mapping[str, str] = field(default_factory=dict)
     _frame: tuple[int, int] = (0, 0)
@@ -81,9 +81,3 @@ class Session:
     def look_from(self, frame: int) -> None:
         """Look from so many callers up, as long as this node is selected."""
         self._frame = self.cursor.selected, frame
-
-
-def program_name(title: str) -> str:
-    """A command line without the folders its program lies in: ``train.py --lr 0.1``."""
-    program, blank, arguments = title.partition(" ")
-    return PurePath(program).name + blank + arguments

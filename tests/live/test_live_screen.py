@@ -19,6 +19,7 @@ from gviz.tui.drawing import node as node_panel
 from gviz.tui.glyphs import glyphs
 from gviz.tui.live import Live
 from gviz.tui.screens.live import LiveScreen
+from gviz.tui.title import Title
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.rows import StatusRow
@@ -68,7 +69,7 @@ def debugged(scenario, tmp_path, *, text=PROGRAM, loops=False, screen=LiveScreen
 
     async def run():
         launch = Launcher(Program((str(program),), output=tmp_path / "trace.gviz"))
-        made = screen(launch, "program.py", glyphs(ascii=False), **{"first": "next", **options})
+        made = screen(launch, Title("program.py"), glyphs(ascii=False), **{"first": "next", **options})
         async with ScreenApp(made, ascii=False, theme=None).run_test(size=(120, 40)) as pilot:
             await scenario(Running(made, pilot))
         return made

@@ -6,6 +6,7 @@ import os
 import tempfile
 
 import pytest
+from driving import app_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import chain, demo, failed, hostile, iterations
@@ -13,17 +14,11 @@ from stories import chain, demo, failed, hostile, iterations
 from gviz.crash import report
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.app import DebuggerApp
-from gviz.tui.cursor import start_of
 from gviz.tui.screens.debugger import DebuggerScreen
 
 KEYS = [*"sSnNfFcCtTjkhlgGudvziomq12345/:?,.'x", "space", "enter", "escape", "backspace", "tab", "up", "down", "left",
         "right", "left_curly_bracket", "right_curly_bracket", "less_than_sign", "greater_than_sign", "home", "end",
         "pagedown", "pageup"]  # fmt: skip
-
-
-def app_of(timeline, ascii=False, theme=None):
-    return DebuggerApp(timeline, title="demo.py", at=start_of(timeline), ascii=ascii, theme=theme)
 
 
 def shown(app):

@@ -11,6 +11,7 @@ from gviz.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import Wishes, arranged, label_density, opening_view, size_class
+from gviz.tui.commands.export import usual_name
 from gviz.tui.cursor import Arrival
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
@@ -25,7 +26,7 @@ from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
 from gviz.tui.lines import STYLES, cells, cut, line, plain, style_and_event, wrapped
 from gviz.tui.places import source_place
-from gviz.tui.session import program_name
+from gviz.tui.title import Title
 
 
 def panel(timeline, n, node, width=31, full=False):
@@ -171,8 +172,11 @@ def test_a_program_without_a_loop_has_graphs_and_no_iterations():
 
 
 def test_the_status_row_names_the_program_without_its_folders():
-    assert program_name("/home/me/lessons/01_sum.py --lr data/x") == "01_sum.py --lr data/x"
-    assert program_name("train.py") == "train.py"
+    title = Title("/home/me/my lessons/01_sum.py", ("--lr", "data/x"))
+    assert (title.file, title.brief) == ("01_sum.py", "01_sum.py --lr data/x")
+    assert title.whole == "/home/me/my lessons/01_sum.py --lr data/x"
+    assert usual_name(title, 5) == "01_sum-5.svg"
+    assert Title("train.py").brief == "train.py"
 
 
 def test_the_status_row_shows_which_way_time_ran():

@@ -15,10 +15,11 @@ PATIENCE = 120
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as where another program takes it
-from gviz.tui.app import debug
+from gviz.tui import debug
+from gviz.tui.title import Title
 sys.path.insert(0, sys.argv[1])
 from stories import demo
-debug(demo(), title="demo.py")
+debug(demo(), title=Title("demo.py"))
 """
 
 

@@ -4,7 +4,6 @@ import pytest
 from driving import app_of
 from stories import PATH, demo, iterations
 
-from gviz.tui.app import DebuggerApp
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.marks import marked_lines, nodes_of_line
 from gviz.tui.widgets.graph import GraphCanvas
@@ -41,7 +40,7 @@ async def test_a_breakpoint_is_marked_in_graph_tape_and_source():
 
 
 async def test_in_ascii_the_mark_is_a_star():
-    app = DebuggerApp(demo(), title="demo.py", at=5, ascii=True, theme=None)
+    app = app_of(demo(), at=5, ascii=True)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("b")
         await pilot.pause()

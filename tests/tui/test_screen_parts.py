@@ -11,6 +11,7 @@ from gviz.tui.screens.playing import PLAY_SECONDS, Player
 from gviz.tui.screens.prompting import PROMPTS
 from gviz.tui.screens.toggling import toggle_line, toggle_node
 from gviz.tui.session import Session
+from gviz.tui.title import Title
 from gviz.where import stop
 
 
@@ -18,7 +19,7 @@ class Clock:
     """A screen that only keeps time."""
 
     def __init__(self, at):
-        self.session = Session(Cursor(demo(), at), UNICODE, "demo.py")
+        self.session = Session(Cursor(demo(), at), UNICODE, Title("demo.py"))
         self.seconds, self.stopped, self.said = [], 0, []
 
     def set_interval(self, seconds, _):
@@ -76,7 +77,7 @@ def test_a_prompt_opens_with_what_is_asked_for():
     assert PROMPTS["break"](session) == (":", "break ", session.subject)
     session.cursor.breakpoints.toggle(stop("#3"))
     assert PROMPTS["break"](session)[1].startswith("condition 1")
-    assert PROMPTS["export"](session)[1].startswith("export demo")
+    assert PROMPTS["export"](session)[1] == "export demo-12.svg"
 
 
 def test_the_ends_of_the_tape_are_its_first_and_last_node():

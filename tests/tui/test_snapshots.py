@@ -1,15 +1,15 @@
-"""The picture of the debugger at the sizes people have. `--snapshot-update` rewrites them, on purpose only."""
+"""The picture of the debugger at the sizes people have; some show lines of this file, and their numbers.
+`--snapshot-update` rewrites them, on purpose only."""
 
 from functools import partial
 
 import pytest
+from driving import app_of
 from recording import events_of
 from stories import demo, failed, iterations
 
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.app import DebuggerApp
-from gviz.tui.cursor import start_of
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def looks_alike(snap_compare, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     def compare(timeline, size, *keys, ascii=False, theme=None):
-        app = DebuggerApp(timeline, title="demo.py", at=start_of(timeline), ascii=ascii, theme=theme)
+        app = app_of(timeline, ascii=ascii, theme=theme)
         return snap_compare(app, press=keys, terminal_size=size)
 
     return compare

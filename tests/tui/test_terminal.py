@@ -20,7 +20,8 @@ import sys
 sys.path[:0] = {path!r}
 import stories
 from gviz.tui import debug
-debug(stories.demo(), title="demo.py")
+from gviz.tui.title import Title
+debug(stories.demo(), title=Title("demo.py"))
 """
 LINE_BY_LINE = """
 import sys

@@ -12,6 +12,7 @@ from gviz.tui.app import ScreenApp
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.plain import teach
 from gviz.tui.screens.tutor import TutorScreen
+from gviz.tui.title import Title
 from gviz.tui.tutor import PAGES, Tutor
 
 
@@ -21,7 +22,7 @@ def pressed(key):
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
 async def test_every_page_waits_for_its_key_on_the_screen(size):
-    app = ScreenApp(TutorScreen(demo(), "demo.py", 1, UNICODE), ascii=False, theme=None)
+    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE), ascii=False, theme=None)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         for at, page in enumerate(PAGES, 1):

@@ -13,6 +13,7 @@ from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.errors import GvizError
 from gviz.trace.file import places
+from gviz.tui.title import Title
 
 
 @click.command("open")
@@ -38,7 +39,7 @@ def command(settings: GlobalOptions, trace: Path | None, other: Path | None, at:
 
         with open_trace(other):  # what is no trace is told before anything opens
             lines = (*lines, f"compare {other}")
-    return debug(path, settings, title=path.name, at=at, opening=lines)
+    return debug(path, settings, title=Title(path.name), at=at, opening=lines)
 
 
 def _newest() -> Path:

@@ -14,6 +14,7 @@ from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, t
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.tui import echo, terminal
+from gviz.tui.title import Title
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
@@ -54,7 +55,7 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
     if not is_left(recorded.trace):
         return recorded.exit_code
     streams.say(f"trace: {recorded.trace}")
-    code = debug(recorded.trace, settings, title=" ".join(program.argv), opening=opening.over_a_recording)
+    code = debug(recorded.trace, settings, title=_title(program), opening=opening.over_a_recording)
     return recorded.exit_code or code
 
 
@@ -65,7 +66,7 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
         from gviz.cli.launch import Launcher
         from gviz.tui import live_plain
 
-        launch, title = Launcher(program), " ".join(program.argv)
+        launch, title = Launcher(program), _title(program)
         if plain:
             code = live_plain.debug(
                 launch, opening.commands, sys.stdin, sys.stdout, title=title, first=first, opening=opening.breaks
@@ -84,3 +85,8 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
     if is_left(launch.trace):
         streams.say(f"trace: {launch.trace}")
     return code
+
+
+def _title(program: Program) -> Title:
+    script, *arguments = program.argv
+    return Title(script, tuple(arguments))

@@ -10,6 +10,7 @@ import click
 from gviz.cli import lessons
 from gviz.cli.program import Program, record_program
 from gviz.cli.settings import GlobalOptions, display_options
+from gviz.tui.title import Title
 
 
 @click.command("tutor")
@@ -22,10 +23,10 @@ def command(settings: GlobalOptions) -> None:
     """
     lesson = lessons.find(None)
     recorded = record_program(Program((str(lesson.path),), engine="builtin"))
-    _teach(recorded.trace, lesson.path.name, settings)
+    _teach(recorded.trace, Title(lesson.path.name), settings)
 
 
-def _teach(trace: Path, title: str, settings: GlobalOptions) -> None:
+def _teach(trace: Path, title: Title, settings: GlobalOptions) -> None:
     from gviz import tui
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline

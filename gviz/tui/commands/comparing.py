@@ -60,7 +60,8 @@ def compare(session: Session, text: str) -> Compared:
         if first == second:
             raise GvizError(f"both sides are iteration {first} of this recording", hint=_HINT, exit_code=2)
     comparison = compared(Side(timeline, first), Side(other, second))
-    names = session.title, Path(file).name or session.title
+    own = session.title.brief
+    names = own, Path(file).name or own
     rows = partial(_lines, comparison, *names)
     return Compared("Compared", rows, comparison=comparison, names=names, here=(0,) if file else (1, 0))
 

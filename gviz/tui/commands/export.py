@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
-from gviz.tui.session import program_name
+from gviz.tui.title import Title
 
 TIMEOUT = 10.0
 """Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""
@@ -44,6 +44,6 @@ def _target(path: str) -> Path:
         raise GvizError(f"cannot write {shown(path)}", why="there is no such user") from error
 
 
-def usual_name(program: str, n: int) -> str:
+def usual_name(title: Title, n: int) -> str:
     """A name for the picture of moment `n` of a program or trace: ``train-12.svg``."""
-    return f"{PurePath(program_name(program).split(' ')[0]).stem or 'gviz'}-{n}.svg"
+    return f"{PurePath(title.file).stem or 'gviz'}-{n}.svg"

@@ -11,7 +11,7 @@ from gviz.plain_text import clipped, shown
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.language.command import Asked, Said, Script
-from gviz.tui.session import Session, program_name
+from gviz.tui.session import Session
 from gviz.where import Stop, stop
 
 LARGEST = 1_000_000
@@ -37,12 +37,12 @@ def session_lines(session: Session) -> Iterator[str]:
 
 def save(session: Session, path: str) -> Said:
     """``save [FILE]``: write the session; a file that is no session is left alone."""
-    target = _path(path or f"{program_name(session.title).split(' ')[0] or 'gviz'}.session")
+    target = _path(path or f"{session.title.file or 'gviz'}.session")
     head = "# gviz session"
     try:
         if target.exists() and not target.read_text(encoding="utf-8", errors="replace").startswith(head):
             raise GvizError(f"{shown(str(target))} exists and is no session", hint="choose another name")
-        lines = [f"{head} of {shown(session.title)}", *session_lines(session)]
+        lines = [f"{head} of {shown(session.title.whole)}", *session_lines(session)]
         target.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise GvizError(f"cannot write {shown(str(target))}", why=error.strerror or str(error)) from error

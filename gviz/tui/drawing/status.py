@@ -11,7 +11,6 @@ from gviz.tui.commands.table import BY_NAME
 from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, line
-from gviz.tui.session import program_name
 
 ROOMY = 100
 """Rows of so many cells need not be brief."""
@@ -36,7 +35,7 @@ def status(
     `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING. `changed` says which numbers are
     others beside it.
     """
-    parts = _parts(timeline, moment, clipped(program_name(title), 40 if width > ROOMY else 24), time)
+    parts = _parts(timeline, moment, clipped(title, 40 if width > ROOMY else 24), time)
     reason = _reason(stop, glyphs)
     if width < ROOMY:
         reason = _BRIEF.get(reason, reason)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def composed(screen: DebuggerScreen) -> ComposeResult:
     """All panels, always; which of them are seen is `arranged`."""
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
-    yield StatusRow(timeline, screen.program, glyphs).data_bind(here.moment, here.stop, here.time, here.beside)
+    yield StatusRow(timeline, screen.session.title, glyphs).data_bind(here.moment, here.stop, here.time, here.beside)
     yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
     left = ModuleTree(screen.session, "Modules", id="side-modules")
     with Horizontal(id="body"):

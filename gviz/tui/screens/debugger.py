@@ -33,6 +33,7 @@ from gviz.tui.screens.prompting import Prompting
 from gviz.tui.screens.toggling import toggle_line
 from gviz.tui.screens.views import LOOKS
 from gviz.tui.session import Session
+from gviz.tui.title import Title
 
 if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
@@ -62,7 +63,7 @@ class DebuggerScreen(Screen[None]):
     def __init__(
         self,
         timeline: Timeline,
-        title: str,
+        title: Title,
         position: int,
         glyphs: Glyphs,
         *,
@@ -79,7 +80,6 @@ class DebuggerScreen(Screen[None]):
         self.session.settings.values["keymap"] = self._config.keymap
         self.session.settings.values["motion"] = "on" if self._config.motion else "off"
         self.reader = Reader(self.session.cursor.breakpoints)
-        self.program = title
         self.glyphs = glyphs
         self.panels = Panels(self)
         self.prompting = Prompting(self)

@@ -23,7 +23,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.parsing import parse
 from gviz.tui.live import Launch, Live, kept
 from gviz.tui.screens.debugger import DebuggerScreen
-from gviz.tui.session import program_name
+from gviz.tui.title import Title
 from gviz.tui.widgets.output import OutputPanel
 
 TICK_SECONDS = 0.2
@@ -49,7 +49,7 @@ class LiveScreen(DebuggerScreen):
     def __init__(
         self,
         launch: Launch,
-        title: str,
+        title: Title,
         glyphs: Glyphs,
         *,
         first: Mode,
@@ -85,8 +85,9 @@ class LiveScreen(DebuggerScreen):
     def again(self, size: tuple[int, int]) -> LiveScreen:
         """The screen for another run of the program, which ends this one."""
         self.live.program.stop()
-        screen = LiveScreen(self._launch, self.program, self.glyphs, first=self._first, size=size, config=self._config)
-        kept(self.session, screen.session)
+        old = self.session
+        screen = LiveScreen(self._launch, old.title, self.glyphs, first=self._first, size=size, config=self._config)
+        kept(old, screen.session)
         return screen
 
     def on_unmount(self) -> None:
@@ -154,7 +155,7 @@ class LiveScreen(DebuggerScreen):
             return
         made = [self.timeline.info(node).created for node in self.timeline.nodes]
         if made and made[0].kind == "constant":
-            key, file = first(self.session.keys, "time.phase"), program_name(self.program).partition(" ")[0]
+            key, file = first(self.session.keys, "time.phase"), self.session.title.file
             self.say(f"data comes first: {key} runs on to backward(), :until {file}:LINE to a line of yours")
 
     def action_pause_program(self) -> None:

@@ -20,6 +20,7 @@ from gviz.tui.drawing.status import status
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, cut, line
 from gviz.tui.messages import Seek
+from gviz.tui.title import Title
 from gviz.tui.widgets.styled import StyledRow
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ class StatusRow(StyledRow):
     time: reactive[str] = reactive("REPLAY")
     beside: reactive[Beside | None] = reactive(None)
 
-    def __init__(self, timeline: Timeline, title: str, glyphs: Glyphs) -> None:
+    def __init__(self, timeline: Timeline, title: Title, glyphs: Glyphs) -> None:
         super().__init__(id="status")
         self._timeline = timeline
-        self._title = title
+        self._title = title.brief
         self.glyphs = glyphs
 
     def line(self, width: int) -> Line:
