@@ -89,6 +89,12 @@ o.step(); h.remove(); o.step(closure=None); o.register_state_dict_post_hook(lamb
 o.register_state_dict_pre_hook(lambda opt: see("saving")); o.register_load_state_dict_pre_hook(lambda opt, s: see(sorted(s))); o.register_load_state_dict_post_hook(lambda opt: see("loaded"))
 o.load_state_dict(o.state_dict())
 """,
+    "hooks of all optimizers": """
+every = torch.optim.optimizer; w = torch.ones(2, requires_grad=True); w.sum().backward()
+first, last = torch.optim.SGD([w], lr=0.1), torch.optim.Adam([w]); first.register_step_pre_hook(lambda *a: see("own pre")); first.register_step_post_hook(lambda *a: see("own post"))
+before = every.register_optimizer_step_pre_hook(lambda opt, *a: see("pre", type(opt).__name__)); after = every.register_optimizer_step_post_hook(lambda opt, *a: see("post", type(opt).__name__))
+first.step(); last.step(); before.remove(); last.step(); after.remove(); first.step()
+""",
     "an optimizer of one's own": """
 class Plain(torch.optim.Optimizer):
     def __init__(self, params, lr): super().__init__(params, dict(lr=lr))

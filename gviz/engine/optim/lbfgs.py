@@ -36,7 +36,7 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params: list[Tensor] = self.param_groups[0]["params"]
 
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]  # a closure is needed
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Go down for up to `max_iter` steps; the loss before the first."""
         group = self.param_groups[0]
         with no_grad():

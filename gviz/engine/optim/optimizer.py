@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-from gviz import emit
-from gviz.engine import announce
 from gviz.engine.hooks import HookHandle
 from gviz.engine.modes import enable_grad, no_grad
 from gviz.engine.nn.gradients import clear_grad
 from gviz.engine.nn.members import typename
 from gviz.engine.optim.loading import adapted, packed
+from gviz.engine.optim.stepping import Hook, heard
+from gviz.engine.optim.stepping import register_optimizer_step_post_hook as register_optimizer_step_post_hook
+from gviz.engine.optim.stepping import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
 from gviz.engine.tensor import Tensor
-from gviz.events import OptimizerStarted, OptimizerStepped
 
 Group = dict[str, Any]
 Memory = dict[str, Any]
 Parameters = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
-Hook = Callable[..., Any]
-
-STEP_PRE: dict[int, Hook] = {}
-STEP_POST: dict[int, Hook] = {}
-"""The hooks of all optimizers' steps."""
 
 _HOOKS = ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post")
 
@@ -44,7 +38,7 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in vars(cls):
-            cls.step = _heard(cls.step)  # type: ignore[method-assign]  # a wrapper of the same signature
+            cls.step = heard(cls.step)  # type: ignore[method-assign]  # a wrapper of the same signature
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -101,6 +95,7 @@ class Optimizer:
             for parameter in group["params"]:
                 clear_grad(parameter, set_to_none)
 
+    @heard
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; `closure`, if given, computes the loss first."""
         loss = None
@@ -199,77 +194,6 @@ class Optimizer:
         return f"{type(self).__name__} (" + "".join(groups) + ")"
 
 
-def _heard(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A step with its hooks, said to whoever listens."""
-
-    @functools.wraps(step)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        self: Optimizer = args[0]  # one of the arguments that hooks are shown and may replace
-        if self._is_stepping:
-            return step(*args, **kwargs)
-        channel, versions = emit.channel, {}
-        if channel is not None:
-            versions = {id(p): p._version for p in _parameters(self)}
-            channel.say(OptimizerStarted(type(self).__name__, channel.stack()))
-        try:
-            args, kwargs = _hooked(self, step, args, kwargs)
-            self._opt_called = True
-            self._is_stepping = True
-            try:
-                result = step(*args, **kwargs)
-            finally:
-                self._is_stepping = False
-        except BaseException as error:
-            if channel is not None and emit.channel is channel:
-                _say_raised(channel, self, versions, error)
-            raise
-        if emit.channel is not None:
-            _say(emit.channel, self)
-        for hook in (*self._hooks["step_post"].values(), *STEP_POST.values()):
-            hook(self, args, kwargs)
-        return result
-
-    return wrapper
-
-
-def _hooked(
-    optimizer: Optimizer, step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a step, after the hooks before it have had them."""
-    for hook in (*STEP_PRE.values(), *optimizer._hooks["step_pre"].values()):
-        given = hook(optimizer, args, kwargs)
-        if given is None:
-            continue
-        if not (isinstance(given, tuple) and len(given) == 2):
-            raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {given}.")
-        args, kwargs = given
-    return args, kwargs
-
-
-Optimizer.step = _heard(Optimizer.step)  # type: ignore[method-assign]  # as `__init_subclass__` does for others
-
-
-def _say(channel: emit.Channel, optimizer: Optimizer) -> None:
-    """A step is over: the parameters with a gradient were updated."""
-    parameters = _parameters(optimizer)
-    nodes = tuple([announce.seen(channel, p).node for p in parameters if p.grad is not None])
-    known = [p._seen for p in parameters if p.grad is None]
-    skipped = tuple([mark.node for mark in known if mark is not None and mark.channel is channel])
-    channel.say(OptimizerStepped(type(optimizer).__name__, nodes, channel.stack(2), skipped))
-
-
-def _say_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, int], error: BaseException) -> None:
-    """An exception has ended a step: the parameters that are not of the version they were `before` were updated."""
-    changed = [p for p in _parameters(optimizer) if before.get(id(p), p._version) != p._version]
-    nodes = tuple([announce.seen(channel, p).node for p in changed])
-    kind, stack = type(optimizer).__name__, channel.stack(2)
-    channel.say(OptimizerStepped(kind, nodes, stack, raised=type(error).__name__))
-
-
-def _parameters(optimizer: Optimizer) -> list[Tensor]:
-    return [p for group in optimizer.param_groups for p in group["params"]]
-
-
 def _list_parameters(group: Group) -> None:
     """Make the parameters of a group a list, and keep their names where they have some."""
     params = group["params"]
@@ -292,13 +216,3 @@ def _check_parameter(parameter: Any) -> None:
         raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(parameter)}")
     if not (parameter.is_leaf or parameter.retains_grad):
         raise ValueError("can't optimize a non-leaf Tensor")
-
-
-def register_optimizer_step_pre_hook(hook: Hook) -> HookHandle:
-    """Call ``hook(optimizer, args, kwargs)`` before every optimizer's step."""
-    return HookHandle(STEP_PRE, hook)
-
-
-def register_optimizer_step_post_hook(hook: Hook) -> HookHandle:
-    """Call ``hook(optimizer, args, kwargs)`` after every optimizer's step."""
-    return HookHandle(STEP_POST, hook)
