@@ -90,7 +90,7 @@ o.register_state_dict_pre_hook(lambda opt: see("saving")); o.register_load_state
 o.load_state_dict(o.state_dict())
 """,
     "hooks of all optimizers": """
-every = torch.optim.optimizer; w = torch.ones(2, requires_grad=True); w.sum().backward()
+import sys; every = sys.modules[torch.optim.Optimizer.add_param_group.__module__]; w = torch.ones(2, requires_grad=True); w.sum().backward()
 first, last = torch.optim.SGD([w], lr=0.1), torch.optim.Adam([w]); first.register_step_pre_hook(lambda *a: see("own pre")); first.register_step_post_hook(lambda *a: see("own post"))
 before = every.register_optimizer_step_pre_hook(lambda opt, *a: see("pre", type(opt).__name__)); after = every.register_optimizer_step_post_hook(lambda opt, *a: see("post", type(opt).__name__))
 first.step(); last.step(); before.remove(); last.step(); after.remove(); first.step()
