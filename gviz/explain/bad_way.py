@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gviz.events import GradSet
-from gviz.explain.arithmetic import computation
 from gviz.explain.bad_places import Place, bad_at, bad_part, output_at
 from gviz.explain.carried import went_in
+from gviz.explain.computation import computation
 from gviz.explain.contributions import ran
 from gviz.explain.finding import Finding
 from gviz.explain.meeting import met

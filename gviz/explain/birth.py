@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Literal
 
 from gviz.events import GradAccumulated, GradSet
-from gviz.explain.arithmetic import Operand, computation
 from gviz.explain.bad_number_fixes import fix
 from gviz.explain.bad_places import Place, bad_part, output_at, worst
 from gviz.explain.bad_way import told
 from gviz.explain.carried import bad_beside, went_in
+from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arrived, ran
 from gviz.explain.finding import Finding
 from gviz.explain.grad_writes import Write, held_after, write_at

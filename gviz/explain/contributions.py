@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from gviz.events import StepStarted
-from gviz.explain.arithmetic import Share, brought_by, step_event
 from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, label_at
+from gviz.explain.shares import Share, brought_by, step_event
 from gviz.explain.steps import Step, steps, unrolled
 from gviz.explain.substitute import is_small, word
 from gviz.numbers import bad_text, norm, number, share

@@ -30,8 +30,9 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.arithmetic import Share, computation, shares
+from gviz.explain.computation import computation
 from gviz.explain.names import label, made_at, phase_words, why_untracked
+from gviz.explain.shares import Share, shares
 from gviz.numbers import added, grad, share, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gviz.explain.arithmetic import computation
+from gviz.explain.computation import computation
 from gviz.numbers import number
 from gviz.trace.timeline import Timeline
 from gviz.values import Array

@@ -5,7 +5,8 @@ from stories import demo, value
 
 from gviz import engine as torch
 from gviz.events import GradFlowed, NodeCreated, OpSeen, Output, StepStarted
-from gviz.explain.arithmetic import computation, shares
+from gviz.explain.computation import computation
+from gviz.explain.shares import shares
 from gviz.explain.substitute import with_numbers
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

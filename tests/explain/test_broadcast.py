@@ -4,7 +4,7 @@ import pytest
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.explain.arithmetic import shares
+from gviz.explain.shares import shares
 from gviz.render.boxes.structure import structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

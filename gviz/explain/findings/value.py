@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.explain.arithmetic import computation
+from gviz.explain.computation import computation
 from gviz.explain.contributions import contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question

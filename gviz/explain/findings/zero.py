@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gviz.explain.arithmetic import computation
+from gviz.explain.computation import computation
 from gviz.explain.contributions import arrived, contributions
 from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind, Question

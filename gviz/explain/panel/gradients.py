@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.accumulation import accumulation
-from gviz.explain.arithmetic import Share, shares
 from gviz.explain.contributions import origin
 from gviz.explain.names import label
 from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event
 from gviz.explain.panel.making import number_style, numbered
+from gviz.explain.shares import Share, shares
 from gviz.explain.standing import as_at
 from gviz.numbers import FEW, SOME, added, full, grad, share, short
 from gviz.trace.state import Contribution, NodeState, OutputState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.explain.arithmetic import Computation, Operand, computation
+from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.names import frame_text, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event, listed
 from gviz.explain.standing import as_at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.explain.arithmetic import Share, shares
+from gviz.explain.shares import Share, shares
 from gviz.explain.substitute import attribute_word
 from gviz.numbers import bytes_text, dtype_text, shape_text, short
 from gviz.plain_text import clipped, file_line, shown

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gviz.explain.arithmetic import Share, shares
+from gviz.explain.shares import Share, shares
 from gviz.numbers import short
 from gviz.plain_text import shown
 from gviz.trace.its_iteration import in_its_iteration

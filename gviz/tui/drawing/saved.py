@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.events import StorageWritten
-from gviz.explain.arithmetic import Operand, computation
+from gviz.explain.computation import Operand, computation
 from gviz.explain.names import label
 from gviz.numbers import bytes_text, short
 from gviz.plain_text import shown

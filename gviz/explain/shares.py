@@ -1,6 +1,6 @@
-"""The arithmetic of one node at one moment: how its value was computed, and what it sends to each of its inputs.
+"""What one node sends to each of its inputs in a pass: its op's rule with numbers, and what these are added to.
 
-Everything is read from the timeline; formulas and rules are the op's own text with numbers put in, never evaluated.
+Everything is read from the timeline; a rule is the op's own text with numbers put in, never evaluated.
 """
 
 from __future__ import annotations
@@ -10,44 +10,17 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted, StorageWritten
+from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
 from gviz.explain.broadcast import Shape, widened
-from gviz.explain.names import op_title, symbol
-from gviz.explain.substitute import attribute_word, named_word, with_numbers, word
+from gviz.explain.computation import Computation, Operand, attribute_words, computation
+from gviz.explain.names import symbol
+from gviz.explain.substitute import attribute_word, with_numbers, word
 from gviz.plain_text import shown
 from gviz.trace.log import expect
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """One input of a node: which output of which node, under which parameter name, and its value when it was used.
-
-    `born` is the event that made that node. Of an input whose origin is not known both are 0.
-    """
-
-    slot: int
-    parameter: str
-    node: int
-    output_nr: int
-    name: str
-    born: int
-    value: Value | None
-
-
-@dataclass(frozen=True, slots=True)
-class Computation:
-    """How a node's value came to be: `text` is the op's formula with the numbers in it (empty for a leaf)."""
-
-    node: int
-    text: str
-    operands: tuple[Operand, ...]
-    attributes: tuple[tuple[str, str], ...]
-    result: Value | None
-    event: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +52,6 @@ class Share:
             return self.rule
         rule = self.rule if re.fullmatch(r"\w+", self.rule) else f"({self.rule})"
         return f"sum of {rule} over {self.reduced}"
-
-
-def computation(timeline: Timeline, node: int, again: int = 0) -> Computation:
-    """How the node's value was computed, with the values its inputs had then; `again` is the event of a replay."""
-    return timeline.once(_computed_again, again) if again else timeline.once(_computation, node)
-
-
-def _computed_again(timeline: Timeline, seq: int) -> Computation:
-    info = timeline.info(expect(timeline, seq, StorageWritten).node)
-    return _computed(timeline, info, seq, timeline.held(info.node, 0, seq))
-
-
-def _computation(timeline: Timeline, node: int) -> Computation:
-    info = timeline.info(node)
-    return _computed(timeline, info, info.born, info.created.outputs[0].value if info.created.outputs else None)
-
-
-def _computed(timeline: Timeline, info: NodeInfo, at: int, result: Value | None) -> Computation:
-    operands = tuple(_operands(timeline, info, at))
-    attributes = tuple((shown(name), attribute_word(value)) for name, value in info.created.attrs)
-    text = _formula(info, operands, attributes, result) if info.created.kind == "op" else ""
-    return Computation(info.node, text, operands, attributes, result, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,42 +134,6 @@ def _backwards(events: Sequence[int], n: int) -> Iterator[int]:
     yield from (events[at] for at in range(bisect_right(events, n) - 1, -1, -1))
 
 
-def _operands(timeline: Timeline, info: NodeInfo, at: int) -> Iterator[Operand]:
-    before = timeline.at(at - 1)
-    for slot, (node, output_nr) in enumerate(info.created.inputs):
-        state = before.state(node)
-        value = state.outputs[output_nr].value if state is not None and output_nr < len(state.outputs) else None
-        born = timeline.info(node).born if node else 0
-        yield Operand(slot, _parameter(info.op, slot), node, output_nr, symbol(timeline, node), born, value)
-
-
-def _parameter(op: OpSeen, slot: int) -> str:
-    """The name of the parameter that input `slot` fills; the last one takes the rest of a list."""
-    if not op.slots:
-        return ""
-    return op.slots[min(slot, len(op.slots) - 1)]
-
-
-def _formula(
-    info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tuple[str, str], ...], result: Value | None
-) -> str:
-    names = {operand.parameter: _operand_word(operand) for operand in operands}
-    if info.op.formula:
-        text = with_numbers(shown(info.op.formula), {**_attribute_words(attributes), **names})
-    else:
-        extra = [f"{name}={value}" for name, value in attributes]
-        text = f"{op_title(info)}({', '.join([*map(_operand_word, operands), *extra])})"
-    return text if result is None else f"{text} = {word(result, '').strip()}"
-
-
-_LEFT_OUT = {"dim": "all dims", "correction": "1"}
-"""What these arguments stand for where the program gave none, and None was recorded."""
-
-
-def _attribute_words(attributes: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return {name: _LEFT_OUT.get(name, value) if value == "None" else value for name, value in attributes}
-
-
 def _numbers_given(info: NodeInfo) -> dict[str, str]:
     """The words for arguments that are numbers, ``exponent`` as 2; a dimension keeps its name, it is no factor."""
     return {
@@ -228,16 +143,12 @@ def _numbers_given(info: NodeInfo) -> dict[str, str]:
     }
 
 
-def _operand_word(operand: Operand) -> str:
-    return named_word(operand.value, operand.name)
-
-
 def _rule_words(
     timeline: Timeline, info: NodeInfo, computed: Computation, grads: tuple[Value | None, ...]
 ) -> dict[str, str]:
     """The word for every name a rule may use; `g` only once the gradient is here."""
     words = {operand.parameter: word(operand.value, operand.name) for operand in computed.operands}
-    words |= _attribute_words(computed.attributes)
+    words |= attribute_words(computed.attributes)
     words["result"] = word(computed.result, symbol(timeline, info.node))
     present = [grad for grad in grads if grad is not None]
     if len(grads) == 1 and present:
