@@ -162,6 +162,42 @@ def test_hooks_that_replace_gradients():
     assert [e.grads[0].array().tolist() for e in of_kind(log, StepStarted)][-1] == [10.0, 10.0]
 
 
+def test_what_a_hook_does_to_a_gradient_that_was_added_comes_after_it():
+    def program():
+        p = nn.Parameter(torch.tensor([1.0, 2.0]))
+        optimizer = torch.optim.SGD([p], lr=0.5)
+
+        def step(_):
+            optimizer.step()
+            optimizer.zero_grad()
+
+        p.register_post_accumulate_grad_hook(step)
+        (p * p).sum().backward()
+        return p, optimizer
+
+    log = events_of(program)
+    (added,), (cleared,) = of_kind(log, GradAccumulated), of_kind(log, GradSet)
+    (ran,), (stepped,) = of_kind(log, HookRan), of_kind(log, OptimizerStepped)
+    assert log.index(added) < log.index(stepped) < log.index(cleared) < log.index(ran)
+    assert added.part.array().tolist() == [2.0, 4.0]
+    assert cleared.how == "none"
+
+
+def test_a_hook_of_a_module_that_replaces_a_gradient():
+    def program():
+        x, layer = leaf(1.0, 2.0), nn.Linear(2, 1)
+        layer.register_full_backward_hook(lambda module, given, grads: (given[0] * 2,))
+        layer(x * 2).sum().backward()
+        return x, layer
+
+    log = events_of(program)
+    (ran,) = of_kind(log, HookRan)
+    flowed = next(event for event in of_kind(log, GradFlowed) if event.node == ran.node)
+    step = next(event for event in of_kind(log, StepStarted) if event.node == ran.node)
+    assert ran.value.array().tolist() == (2 * flowed.part.array()).tolist()
+    assert step.grads[0] == ran.value
+
+
 def test_parts_without_gradients():
     def program():
         w = leaf(1.0, 2.0)

@@ -10,10 +10,12 @@ import torch
 
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.created import Call, untracked
-from gviz.adapters.pytorch.graph import edge_of, mark_of
+from gviz.adapters.pytorch.graph import mark_of
+from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, is_leaf, version_of
+from gviz.adapters.pytorch.watch import say_added
 from gviz.events import GradSet, HookRan, RequiresGradSet
 
 
@@ -92,21 +94,22 @@ def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs
     tensor, hook, *rest = args if len(args) > 1 else (args[0], kwargs.pop("hook"))
     when = "tensor" if operations.called(function) == "register_hook" else "post accumulate"
     with without_overrides():
-        edge = edge_of(session, tensor) if callable(hook) and tensor.requires_grad else None
-    if edge is None:
+        mark = mark_of(session, tensor) if callable(hook) and tensor.requires_grad else None
+    if mark is None:
         return function(tensor, hook, *rest, **kwargs)
-    node, output_nr = edge
-    return function(tensor, _heard(session, hook, node, output_nr, when), *rest, **kwargs)
+    return function(tensor, _heard(session, hook, mark, tensor.output_nr, when), *rest, **kwargs)
 
 
-def _heard(session: Session, hook: Any, node: int, output_nr: int, when: str) -> Any:
+def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str) -> Any:
     """A hook that says it ran, and what it gave."""
 
     def heard(given: torch.Tensor) -> Any:
         current = session.current_pass()
         if current is None:
             return hook(given)
-        thread = session.thread
+        if when == "post accumulate":
+            say_added(session)
+        thread, node = session.thread, mark.node
         outside, thread.during = thread.during, (current.number, node)
         before = version_of(given)
         try:

@@ -74,6 +74,7 @@ class ThreadState(threading.local):
 
     A module call that is not recorded is scope 0. `is_within` says that the thread is in one of the calls that are
     asked for, where only some are. `updates` has None for a call of ``step`` within a step, and while none has begun.
+    `adding` says that a gradient was added to a leaf, and is given it.
     """
 
     def __init__(self) -> None:
@@ -84,6 +85,7 @@ class ThreadState(threading.local):
         self.during: Edge = (0, 0)
         self.steps: list[Step] = []
         self.updates: list[Update | None] = []
+        self.adding: tuple[Callable[[torch.Tensor | None], None], torch.Tensor | None] | None = None
 
 
 class Session:

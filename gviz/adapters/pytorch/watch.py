@@ -7,6 +7,7 @@ the thread that PyTorch's engine uses, hold no lock while they speak, and give n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private import is_batch, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
 from gviz.adapters.pytorch.values import is_dense, unseen
-from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, SavedFreed, StepFinished, StepStarted
+from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
 from gviz.values import Unordered, Value
 
 _Target = tuple[int, Mark, int]
@@ -89,22 +90,27 @@ class NodeWatch:
 class LeafWatch:
     """The hooks of a leaf's accumulator."""
 
-    __slots__ = ("_is_first", "_leaf", "_mark", "_session")
+    __slots__ = ("_leaf", "_mark", "_session")
 
     def __init__(self, session: Session, mark: Mark, leaf: torch.Tensor) -> None:
         self._session = session
         self._mark = mark
         self._leaf = leaf
-        self._is_first = False
 
     def before(self, grads: Grads) -> None:
-        """A gradient is about to be added."""
+        """A gradient is about to be added: that is told when it has happened, before the program can look at it."""
         with without_overrides():
-            self._is_first = self._leaf.grad is None
+            self._session.thread.adding = partial(self._say, self._leaf.grad is None), grads[0]
 
     def after(self, given: Grads, grads: Grads) -> None:
-        """It was added."""
-        session, (grad,) = self._session, grads
+        """It was added, and the hooks of the program for that have run."""
+        thread = self._session.thread
+        if thread.adding is not None:
+            thread.adding = thread.adding[0], grads[0]  # what other hooks may have put in its place
+            say_added(self._session)
+
+    def _say(self, is_first: bool, grad: torch.Tensor | None) -> None:
+        session = self._session
         if grad is None or (current := session.current_pass()) is None:
             return
         with without_overrides():
@@ -112,11 +118,19 @@ class LeafWatch:
             total = self._leaf.grad
             if total is not None:
                 session.marks.own(total, self._leaf)
-            value = None if self._is_first or total is None else session.value(total)
+            value = None if is_first or total is None else session.value(total)
             session.channel.say(GradAccumulated(current.number, self._mark.node, part, value))
             self._mark.told = value or part
             if current.accumulated is not None:
                 current.accumulated.append(self._leaf)
+
+
+def say_added(session: Session) -> None:
+    """Say what this thread has added to a leaf's ``.grad``, unless that was said."""
+    adding, session.thread.adding = session.thread.adding, None
+    if adding is not None:
+        say, grad = adding
+        say(grad)
 
 
 def watch_node(
@@ -201,12 +215,18 @@ def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Va
 
 
 def _arrived(session: Session, current: Pass, place: Edge, grad: torch.Tensor, here: int) -> Value:
-    """The value of a complete gradient: as captured when it arrived, unless it is another one by now."""
+    """The value of a complete gradient: as captured when it arrived, unless it is another one by now.
+
+    A hook on the graph node that gave it has put that in its place then: those of tensors say so themselves.
+    """
     current.sums.pop(place, None)
     known = current.arrived.pop(place, None)
     if known is not None and known[1] in (0, here):
         return known[0]
-    return session.value(grad)
+    value = session.value(grad)
+    if known is not None:
+        session.channel.say(HookRan(current.number, *place, "pre", "grad_fn.register_hook", value))
+    return value
 
 
 def address(tensor: torch.Tensor) -> int:
