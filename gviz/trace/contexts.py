@@ -1,5 +1,5 @@
-"""In what every moment of a log lies: the passes that run, the node whose rule runs, the module call in progress, the
-steps of optimizers."""
+"""In what every moment of a log lies: its thread, the passes that run there, the node whose rule runs, the module call
+in progress, the steps of optimizers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import numpy as np
 
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.index.columns import Index
+from gviz.trace.index.columns import INNERMOST, TABLES, Index
 from gviz.trace.log import EventLog, expect
 from gviz.trace.state import Iteration, NodeInfo, Phase
 from gviz.trace.steps import Row, by_stack, step_that_made
+from gviz.values import Array
+
+_DEPTH, _THREAD = map(TABLES["context"].index, ("depth", "thread"))
 
 WHOLE_NODE: frozenset[type[e.Event]] = frozenset(
     (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.OptimizerStepped, e.Failed)
@@ -29,25 +32,56 @@ class Contexts:
         self._index = index
 
     def at(self, n: int) -> tuple[int, int, int]:
-        """``(pass, step, scope)`` at moment `n`, the innermost of each, 0 where there is none."""
-        table = self._index.tables["context"]
-        row = int(table[0].searchsorted(n, "right")) - 1
-        if row < 0:
+        """``(pass, step, scope)`` at moment `n` in its thread, the innermost of each, 0 where there is none."""
+        return self._in(self.thread_at(n), n)
+
+    def before(self, n: int) -> tuple[int, int, int]:
+        """The same for the moment before `n` in the thread of `n`."""
+        return self._in(self.thread_at(n), n - 1)
+
+    def _in(self, thread: int, n: int) -> tuple[int, int, int]:
+        table = self._by_thread.get(thread)
+        row = -1 if table is None else int(table[0].searchsorted(n, "right")) - 1
+        if table is None or row < 0:
             return 0, 0, 0
-        _, pass_nr, step, scope, _ = table[:, row].tolist()
+        pass_nr, step, scope = table[1:4, row].tolist()
         return pass_nr, step, scope
 
+    @cached_property
+    def threads(self) -> Sequence[int]:
+        """The threads that have said something, numbered from 1 as they appeared; those of a device are none."""
+        threads: list[int] = np.unique(self._index.tables["threads"][1]).tolist()
+        return threads
+
+    def thread_at(self, n: int) -> int:
+        """The thread whose event `n` is, 0 before the first."""
+        times, threads = self._index.tables["threads"]
+        row = int(times.searchsorted(n, "right")) - 1
+        return int(threads[row]) if row >= 0 else 0
+
+    @cached_property
+    def _by_thread(self) -> dict[int, Array]:
+        table = self._index.tables["context"]
+        if len(self.threads) == 1:
+            return {self.threads[0]: table}
+        return {thread: table[:, table[_THREAD] == thread] for thread in self.threads}
+
     def running(self, n: int) -> tuple[int, ...]:
-        """The passes that run at moment `n`, the last begun first."""
+        """The passes that run at moment `n` in any thread, the last begun first."""
         running = []
         started, finished = self._index.lists["pass_started"], self._index.lists["pass_finished"]
-        pass_nr, before = self.at(n)[0], n + 1
+        pass_nr, before = self._innermost(n), n + 1
         while pass_nr and (start := started.last(pass_nr, before - 1)):
             if not finished.last(pass_nr, n):
                 running.append(pass_nr)
             before = start
-            pass_nr = self.at(before - 1)[0]
+            pass_nr = self._innermost(before - 1)
         return tuple(running)
+
+    def _innermost(self, n: int) -> int:
+        table = self._index.tables["context"]
+        row = int(table[0].searchsorted(n, "right")) - 1
+        return int(table[INNERMOST, row]) if row >= 0 else 0
 
     def scope_at(self, n: int) -> tuple[int, int, int]:
         """``(scope, entered, left)`` of the module call in progress: `left` is 0 if it never ended, all outside."""
@@ -70,20 +104,20 @@ class Contexts:
     def node_ends(self) -> Sequence[int]:
         """The moments at which one whole node is through: it was made, its backward step is over, or a leaf has its
         gradient; or at which an optimizer has stepped. What happens inside a backward step belongs to the step."""
-        seqs, _, _, _, depths = self._index.tables["context"]
-        step_ends = seqs[1:][(depths[1:] == 0) & (depths[:-1] > 0)]
         alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in WHOLE_NODE])
-        rows = seqs.searchsorted(alone, "right") - 1
-        outside = alone[(rows < 0) | (depths[rows] == 0)] if len(seqs) else alone
-        ends: list[int] = np.unique(np.concatenate((step_ends, outside))).tolist()
+        times, threads = self._index.tables["threads"]
+        whose = threads[times.searchsorted(alone, "right") - 1] if len(times) else alone
+        found = [_ends(table, alone[whose == thread]) for thread, table in self._by_thread.items()]
+        ends: list[int] = np.unique(np.concatenate(found)).tolist() if found else []
         return ends
 
     def steps_at(self, n: int) -> list[Row]:
-        """The steps of optimizers in progress, the innermost, which ends first, first."""
-        table = self._index.tables["steps"]
+        """The steps of optimizers in progress in the thread of `n`, the innermost, which ends first, first."""
+        table, thread = self._index.tables["steps"], self.thread_at(n)
         _, starts, ends, _ = table
-        running = table[:, (starts <= n) & ((ends == 0) | (ends >= n))].T.tolist()
-        return sorted(map(_row, running), key=lambda row: (row[2] == 0, row[2], -row[1]))
+        running = map(_row, table[:, (starts <= n) & ((ends == 0) | (ends >= n))].T.tolist())
+        own = (row for row in running if self.thread_at(row[0]) == thread)
+        return sorted(own, key=lambda row: (row[2] == 0, row[2], -row[1]))
 
     def steps_in(self, part: Iteration | Phase) -> list[int]:
         """The steps of optimizers that go on in a part of the recording, by the events that first tell of them."""
@@ -102,6 +136,15 @@ class Contexts:
     @property
     def _end(self) -> int:
         return self._index.count
+
+
+def _ends(context: Array, alone: Array) -> Array:
+    """Where whole nodes of one thread are through, which lies in these contexts; `alone` are those without a rule."""
+    seqs, depths = context[0], context[_DEPTH]
+    step_ends = seqs[1:][(depths[1:] == 0) & (depths[:-1] > 0)]
+    rows = seqs.searchsorted(alone, "right") - 1
+    outside = alone[(rows < 0) | (depths[rows] == 0)] if len(seqs) else alone
+    return np.concatenate((step_ends, outside))
 
 
 def _row(columns: list[int]) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from threading import get_ident
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -17,12 +18,13 @@ E = TypeVar("E", bound=Event)
 
 
 class Columns(NamedTuple):
-    """What the events of a stretch concern, one entry an event: arrays of equal length."""
+    """What the events of a stretch concern and which thread said them, one entry an event: arrays of equal length."""
 
     kind: Array
     node: Array
     output_nr: Array
     pass_nr: Array
+    thread: Array
 
 
 class Dropped(NamedTuple):
@@ -103,6 +105,8 @@ class MemoryLog:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
+        self._threads: list[int] = []
+        self._speakers: dict[int, int] = {}
         self.ops: dict[int, OpSeen] = {}
         self.stacks: dict[int, tuple[Frame, ...]] = {}
         self.sources: dict[str, str | None] = {}
@@ -119,6 +123,7 @@ class MemoryLog:
             case SourceSeen():
                 self.sources[event.path] = event.text
             case _:
+                self._threads.append(self._speakers.setdefault(get_ident(), len(self._speakers) + 1))
                 self._events.append(event)
 
     def __len__(self) -> int:
@@ -149,8 +154,9 @@ class MemoryLog:
         """What the events ``start <= seq < stop`` concern."""
         stretch = self._events[start - 1 : stop - 1]
         kinds = np.array([KIND_NUMBERS[type(event)] for event in stretch], np.uint8)
-        subjects = np.array([subject(event) for event in stretch], np.int64).reshape(-1, 3)
-        return Columns(kinds, *subjects.T)
+        node, output_nr, pass_nr = np.array([subject(event) for event in stretch], np.int64).reshape(-1, 3).T
+        threads = np.array(self._threads[start - 1 : stop - 1], np.int64)
+        return Columns(kinds, node, output_nr, pass_nr, threads)
 
     def array(self, value: Value) -> Array | None:
         """The elements in the value itself."""

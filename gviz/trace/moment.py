@@ -16,7 +16,8 @@ class Moment:
 
     `node` is the one the event concerns (at the end of a pass the one that failed); `pass_nr` the pass that runs,
     `step` the node whose backward rule runs in it, `scope` the path of the module call in progress; 0 and empty where
-    there is none. `failed` is the program's failure if it has happened by now.
+    there is none. They are those of the thread of the event, which is `thread`, 0 if there is but one. `failed` is the
+    program's failure if it has happened by now.
     """
 
     n: int
@@ -26,6 +27,7 @@ class Moment:
     pass_nr: int
     step: int
     scope: str
+    thread: int
     failed: Failed | None
     _running: tuple[int, ...] = field(repr=False)
     _states: NodeStates = field(repr=False, compare=False)

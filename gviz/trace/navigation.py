@@ -53,7 +53,7 @@ def finish(timeline: Timeline, n: int) -> int:
     _, _, left = timeline.contexts.scope_at(n)
     if left > n:
         return left
-    return _after([phase.end for phase in timeline.phases], n, len(timeline))
+    return _after(sorted(phase.end for phase in timeline.phases), n, len(timeline))
 
 
 def reverse_finish(timeline: Timeline, n: int) -> int:

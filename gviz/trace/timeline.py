@@ -157,6 +157,7 @@ class Timeline(Played):
             pass_nr=pass_nr,
             step=step,
             scope=self.contexts.module(scope),
+            thread=self.contexts.thread_at(n) if len(self.contexts.threads) > 1 else 0,
             failed=expect(self._events, failure, e.Failed) if failure else None,
             _running=self.contexts.running(n),
             _states=self._states,
@@ -165,7 +166,7 @@ class Timeline(Played):
     def _concerned(self, n: int, event: e.Event | None) -> int:
         """The node of an event; of the end of a pass the one whose rule raised the error that ended it."""
         if isinstance(event, e.BackwardFinished):
-            return self.contexts.at(n - 1)[1] if event.error else 0
+            return self.contexts.before(n)[1] if event.error else 0
         return subject(event)[0] if event is not None else 0
 
     def info(self, node: int) -> NodeInfo:
@@ -234,14 +235,26 @@ class Timeline(Played):
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
-        """All phases in order; a moment between two of them belongs to none."""
-        rows = self._index.tables["phases"].T.tolist()
-        return tuple(Phase(PHASE_KINDS[kind], start, end or len(self), pass_nr) for kind, start, end, pass_nr in rows)
+        """The phases of all threads by their starts; a moment between two of its thread belongs to none."""
+        return tuple(phase for _, phase in self._phases)
 
     def phase_at(self, n: int) -> Phase | None:
-        """The phase in which moment `n` lies."""
-        at = bisect_right(self.phases, n, key=lambda phase: phase.start) - 1
-        return self.phases[at] if at >= 0 and n <= self.phases[at].end else None
+        """The phase of its thread in which moment `n` lies."""
+        phases = self._phases_by_thread.get(self.contexts.thread_at(n), ())
+        at = bisect_right(phases, n, key=lambda phase: phase.start) - 1
+        return phases[at] if at >= 0 and n <= phases[at].end else None
+
+    @cached_property
+    def _phases(self) -> tuple[tuple[int, Phase], ...]:
+        rows = self._index.tables["phases"].T.tolist()
+        return tuple((row[4], Phase(PHASE_KINDS[row[0]], row[1], row[2] or len(self), row[3])) for row in rows)
+
+    @cached_property
+    def _phases_by_thread(self) -> dict[int, list[Phase]]:
+        found: dict[int, list[Phase]] = {}
+        for thread, phase in self._phases:
+            found.setdefault(thread, []).append(phase)
+        return found
 
     @cached_property
     def marks(self) -> tuple[tuple[int, str], ...]:

@@ -26,7 +26,7 @@ from gviz.values import decode as decode_array
 
 _KEPT_EVENTS = 1 << 15
 _LARGEST_ARRAY = 1 << 31
-_SUBJECT = attrgetter("kind", "node", "output_nr", "pass_nr")
+_SUBJECT = attrgetter(*Columns._fields)
 _INDEX_DTYPES = ("|u1", "<u2", "<u4", "<u8")
 
 
@@ -136,8 +136,8 @@ class Trace:
         rows: list[Row] = []
         for batch, held in self._batches.between(start, stop):
             rows += held[max(start - batch.first, 0) : max(stop - batch.first, 0)]
-        table = np.fromiter(chain.from_iterable(map(_SUBJECT, rows)), np.int64, 4 * len(rows))
-        return Columns(*table.reshape(-1, 4).T)
+        table = np.fromiter(chain.from_iterable(map(_SUBJECT, rows)), np.int64, len(Columns._fields) * len(rows))
+        return Columns(*table.reshape(len(rows), -1).T)
 
     def array(self, value: Value) -> Array | None:
         """All elements of a value, read from their chunks if they are not in the value itself."""

@@ -13,10 +13,11 @@ from gviz import events as e
 from gviz.events import Edge
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.changes import ChangeList
-from gviz.trace.index.context import CONTEXT, Context
+from gviz.trace.index.context import CONTEXT
+from gviz.trace.index.threads import Threads
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.passes import Carriers
-from gviz.trace.phases import DECIDING, Chapters
+from gviz.trace.phases import DECIDING
 from gviz.values import Array
 
 
@@ -34,18 +35,22 @@ event's class (without the most frequent ones, for which nobody asks), `written`
 all others by node. The two edge lists hold rows of the edge table (counted from 1) instead of events."""
 
 TABLES: dict[str, tuple[str, ...]] = {
-    "context": ("seq", "pass_nr", "step", "scope", "depth"),
+    "context": ("seq", "pass_nr", "step", "scope", "depth", "thread", "innermost"),
     "edges": ("seq", "source", "target", "output_nr", "carries"),
-    "phases": ("kind", "start", "end", "pass_nr"),
+    "phases": ("kind", "start", "end", "pass_nr", "thread"),
     "iterations": ("start",),
     "steps": ("said", "start", "end", "stack"),
     "origins": ("seq", "op", "stack", "scope", "gradient_of"),
+    "threads": ("seq", "thread"),
     "strays": ("seq",),
     "failed_passes": ("seq",),
 }
-"""Tables of whole numbers by name, and their columns, in order of time; a step is one of an optimizer's (see
-`trace.steps`), an origin says how a node was made, a stray a contribution of another pass than the one that runs
-innermost (several threads go back at once), a failed pass the end of one that an error ended."""
+"""Tables of whole numbers by name, and their columns, in order of time. A context is that of its thread, `innermost`
+the pass begun last of all; a step is one of an optimizer's (see `trace.steps`), an origin says how a node was made, a
+thread whose the events are from there on, a stray a contribution of another pass than the innermost (several threads
+go back at once), a failed pass the end of one that an error ended."""
+
+INNERMOST = TABLES["context"].index("innermost")
 
 _BY_NODE = {
     "created": kinds(e.NodeCreated),
@@ -83,9 +88,8 @@ class Index:
         self.first_bad: int | None = None  # the first event with a nan or infinity, 0: none, None: nobody has looked
         self.lists = {name: ChangeList() for name in LISTS}
         self.tables = {name: np.empty((len(columns), 0), np.int64) for name, columns in TABLES.items()}
-        self._chapters = Chapters()
+        self._threads = Threads()
         self._add_chapters()
-        self._context = Context()
         self._carriers = Carriers()
 
     def extend(self, log: EventLog, *, until: float = inf) -> None:
@@ -116,9 +120,10 @@ class Index:
             yield from ((f"{name}.{column}", _packed(self.tables[name][i])) for i, column in enumerate(columns))
 
     def _add_chapters(self) -> None:
-        self.tables["phases"] = _table("phases", self._chapters.rows)
-        self.tables["iterations"] = _table("iterations", [(start,) for start in self._chapters.iterations])
-        self.tables["steps"] = _table("steps", self._chapters.steps.rows)
+        chapters = self._threads.chapters
+        self.tables["phases"] = _table("phases", self._threads.phases)
+        self.tables["iterations"] = _table("iterations", [(start,) for start in chapters.iterations])
+        self.tables["steps"] = _table("steps", chapters.steps.rows)
 
 
 class _Batch:
@@ -130,6 +135,7 @@ class _Batch:
         self.start, self.stop = start, stop
         self.columns: Columns = log.columns(start, stop)
         self.seqs = np.arange(start, stop)
+        self.whose = index._threads.speakers.of(self.columns)
         self.edges: list[tuple[int, int, int, int, bool]] = []
         self.written: list[Edge] = []  # this and the next lists hold (key, seq)
         self.roots: list[Edge] = []
@@ -150,11 +156,12 @@ class _Batch:
         self._grow("origins", _table("origins", self.origins))
         self._grow("failed_passes", _table("failed_passes", self.failed))
         self._add_context()
+        self._add_threads()
         self._add_strays()
 
     def _happen(self, seq: int, event: e.Event) -> None:
         if isinstance(event, DECIDING):
-            self.index._chapters.happen(seq, event)
+            self.index._threads.happen(seq, event, int(self.whose[seq - self.start]))
         match event:
             case e.NodeCreated():
                 self.origins.append((seq, event.op, event.stack, event.scope, _gradient_of(event)))
@@ -180,7 +187,7 @@ class _Batch:
                 self.scopes[seq] = scope
 
     def _add_columns(self) -> None:
-        kind, node, output_nr, pass_nr = self.columns
+        kind, node, output_nr, pass_nr, _ = self.columns
         rows = np.isin(kind, _FREQUENT, invert=True)
         self._add("kind", kind[rows].astype(np.int64), self.seqs[rows])
         roots = _pairs(self.roots)
@@ -205,19 +212,24 @@ class _Batch:
         self._grow("edges", table)
 
     def _add_context(self) -> None:
-        kind, node, _, pass_nr = self.columns
+        kind, node, _, pass_nr, _ = self.columns
         rows = np.flatnonzero(np.isin(kind, _CONTEXT))
-        seqs = (rows + self.start).tolist()
-        happened = zip(seqs, kind[rows].tolist(), node[rows].tolist(), pass_nr[rows].tolist(), strict=True)
-        follow = self.index._context.happen
-        self._grow(
-            "context", _table("context", [(s, *follow(k, n, p, self.scopes.get(s, 0))) for s, k, n, p in happened])
-        )
+        columns = (rows + self.start, kind[rows], node[rows], pass_nr[rows], self.whose[rows])
+        happened = zip(*(column.tolist() for column in columns), strict=True)
+        enter, scopes = self.index._threads.enter, self.scopes
+        contexts = [(s, *enter(k, n, p, scopes.get(s, 0), t)) for s, k, n, p, t in happened]
+        self._grow("context", _table("context", contexts))
+
+    def _add_threads(self) -> None:
+        known = self.index.tables["threads"][1]
+        before = np.concatenate((known[-1:] if len(known) else [0], self.whose[:-1]))
+        rows = np.flatnonzero(self.whose != before)
+        self._grow("threads", np.array((self.seqs[rows], self.whose[rows])))
 
     def _add_strays(self) -> None:
         rows = np.isin(self.columns.kind, _BY_OUTPUT["arrived"])
         seqs, passes = self.seqs[rows], self.columns.pass_nr[rows]
-        times, running = (np.insert(column, 0, 0) for column in self.index.tables["context"][:2])
+        times, running = (np.insert(self.index.tables["context"][column], 0, 0) for column in (0, INNERMOST))
         strays = seqs[passes != running[times.searchsorted(seqs, "right") - 1]]
         self._grow("strays", strays.reshape(1, -1))
 

@@ -45,8 +45,8 @@ def _tables_hold_together(index: Index) -> bool:
         return False
     if not np.array_equal(tables["origins"][0], np.sort(index.lists["created"].whole().seqs)):
         return False
-    _, passes, steps, scopes, _ = tables["context"]
-    known = ((passes, "pass_started"), (steps, "progress"), (scopes, "scope"))
+    _, passes, steps, scopes, _, _, innermost = tables["context"]
+    known = ((passes, "pass_started"), (innermost, "pass_started"), (steps, "progress"), (scopes, "scope"))
     if not all(np.isin(numbers[numbers != 0], index.lists[name].whole().keys).all() for numbers, name in known):
         return False
     if (tables["steps"][1:3] > index.count).any():

@@ -12,7 +12,7 @@ from gviz.events import Output
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.abandoned import Abandoned
 from gviz.trace.index.changes import EMPTY
-from gviz.trace.index.columns import Index, output_key
+from gviz.trace.index.columns import INNERMOST, Index, output_key
 from gviz.trace.index.references import References
 from gviz.trace.index.sweep import swept
 from gviz.trace.log import EventLog, expect
@@ -191,7 +191,7 @@ class NodeStates:
 
     def _is_alone(self, start: int, n: int) -> bool:
         """Whether all that flowed from event `start`, which begins a pass, to event `n` belongs to that pass."""
-        times, passes = self._index.tables["context"][:2]
+        times, passes = (self._index.tables["context"][column] for column in (0, INNERMOST))
         before = int(times.searchsorted(start)) - 1
         strays = self._index.tables["strays"][0]
         if (before >= 0 and passes[before]) or strays.searchsorted(start) < strays.searchsorted(n, "right"):

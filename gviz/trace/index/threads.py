@@ -1,0 +1,91 @@
+"""Whose every event is, where several threads of a program speak."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+
+from gviz import events as e
+from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.index.context import Context
+from gviz.trace.log import Columns
+from gviz.trace.phases import Chapters
+from gviz.trace.phases import Row as PhaseRow
+from gviz.values import Array
+
+_STARTED, _FINISHED = KIND_NUMBERS[e.BackwardStarted], KIND_NUMBERS[e.BackwardFinished]
+
+
+class Speakers:
+    """Says of events whose they are, while they go by.
+
+    What a device's thread says of a pass belongs to the thread that began it, for as long as the pass runs.
+    """
+
+    def __init__(self) -> None:
+        self._begun: dict[int, int] = {}  # by whom each running pass was begun
+        self._works_at: dict[int, int] = {}  # the pass of another thread that a thread has part in
+
+    def of(self, columns: Columns) -> Array:
+        """The thread that each event of a stretch belongs to."""
+        kind, thread, pass_nr = columns.kind, columns.thread, columns.pass_nr
+        if not self._works_at and len(thread) and (thread == thread[0]).all():
+            rows = np.flatnonzero((kind == _STARTED) | (kind == _FINISHED))
+            if set(self._begun.values()) <= {int(thread[0])}:
+                for row in rows.tolist():
+                    self._follow(int(kind[row]), int(thread[row]), int(pass_nr[row]))
+                return thread
+        told = zip(kind.tolist(), thread.tolist(), pass_nr.tolist(), strict=True)
+        return np.array([self._follow(*one) for one in told], np.int64)
+
+    def _follow(self, kind: int, thread: int, pass_nr: int) -> int:
+        whose = self._begun.get(self._works_at.get(thread, 0), thread)
+        if kind == _STARTED:
+            self._begun[pass_nr] = whose
+        elif pass_nr and self._begun.get(pass_nr, whose) != whose:
+            self._works_at[thread] = pass_nr
+            whose = self._begun[pass_nr]
+        if kind == _FINISHED and self._begun.pop(pass_nr, 0):
+            self._works_at = {other: at for other, at in self._works_at.items() if at != pass_nr}
+        return whose
+
+
+class Threads:
+    """In what the events of each thread lie, and the phases that each goes through, while the events go by.
+
+    `chapters` divide the log as a whole.
+    """
+
+    def __init__(self) -> None:
+        self.speakers = Speakers()
+        self.chapters = Chapters()
+        self._own: dict[int, Chapters] = {}
+        self._contexts: dict[int, Context] = {}
+        self._passes: list[int] = []
+
+    def happen(self, seq: int, event: e.Event, thread: int) -> None:
+        """Take notice of the next event that may decide on phases."""
+        own = self._own.get(thread)
+        if own is None:
+            if len(self._own) == 1 and next(iter(self._own.values())) is self.chapters:
+                self._own = {first: deepcopy(self.chapters) for first in self._own}
+            own = self._own[thread] = Chapters() if self._own else self.chapters
+        if own is not self.chapters:
+            self.chapters.happen(seq, event)
+        own.happen(seq, event)
+
+    def enter(self, kind: int, node: int, pass_nr: int, scope: int, thread: int) -> tuple[int, ...]:
+        """Take notice of the next event that changes a context: the thread's own, and the pass begun last of all."""
+        if kind == _STARTED:
+            self._passes.append(pass_nr)
+        elif kind == _FINISHED:
+            self._passes = [other for other in self._passes if other != pass_nr]
+        context = self._contexts.setdefault(thread, Context())
+        return *context.happen(kind, node, pass_nr, scope), thread, self._passes[-1] if self._passes else 0
+
+    @property
+    def phases(self) -> list[tuple[int, ...]]:
+        """The phases of all threads by their starts, each with its thread."""
+        rows: list[tuple[PhaseRow, int]] = [(row, thread) for thread, own in self._own.items() for row in own.rows]
+        return [(*row, thread) for row, thread in sorted(rows, key=lambda it: it[0][1])]
