@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gviz import where
 from gviz.api.moments import moment_of
 from gviz.errors import GvizError
 from gviz.render.boxes.call_names import fitting_calls
@@ -14,6 +13,7 @@ from gviz.render.boxes.selection import shown_nodes
 from gviz.render.request import Part
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.where import place as places
 from gviz.words.moments import PASSES, begin_of
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import node_at
@@ -57,7 +57,7 @@ def _node_of(timeline: Timeline, place: str | int, n: int) -> int:
     infos = _in_picture(timeline, n)
     if any(info.node == node for info in infos):
         return node
-    wanted = where.place(str(place))
+    wanted = places.place(str(place))
     return next((info.node for info in reversed(infos) if wanted.fits(info)), node)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gviz import where
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
+from gviz.where import place as places
 from gviz.words.evaluator import Evaluator
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _meant(evaluator: Evaluator, iteration: Iteration, place: str) -> list[int]:
 
     GvizError if there is none.
     """
-    meant = where.place(place)
+    meant = places.place(place)
     if meant.kind == "node":
         return [evaluator.last(place, iteration.end)]
     infos = [evaluator.timeline.info(node) for node in evaluator.timeline.nodes.of(iteration)]

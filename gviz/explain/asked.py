@@ -13,7 +13,7 @@ from gviz.explain.trouble import Trouble, trouble_at, troubles
 from gviz.explain.why import why, why_failed
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
-from gviz.where import split_aspect
+from gviz.where.place import split_aspect
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import node_at
 

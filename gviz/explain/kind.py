@@ -14,7 +14,7 @@ from gviz.numbers import bad_text
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.where import Aspect
+from gviz.where.place import Aspect
 
 Severity = Literal["error", "warning", "fact"]
 """It raised or certainly computes something wrong; it most likely does; it only says what is."""

@@ -14,7 +14,7 @@ from gviz.explain.trouble import Trouble, trouble_at
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.where import Aspect
+from gviz.where.place import Aspect
 from gviz.words.names import NamedNodes
 
 

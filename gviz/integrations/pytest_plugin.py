@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gviz.explain.finding import Finding
     from gviz.trace.recording.record import Recording, Within
     from gviz.trace.timeline import Timeline
-    from gviz.where import Aspect
+    from gviz.where.place import Aspect
 
 KEPT_BYTES = 1 << 16
 """Arrays of a test are kept whole up to this size, so that an answer can compare them element by element."""

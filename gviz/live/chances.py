@@ -19,7 +19,9 @@ from gviz.trace.phases import Chapters
 from gviz.trace.situation import Absent, word_of
 from gviz.trace.stops import is_of
 from gviz.values import NUMPY_DTYPES, Value
-from gviz.where import Numbers, Place, Stop, stop
+from gviz.where.guarded import Numbers
+from gviz.where.place import Place
+from gviz.where.stop import Stop, stop
 
 Test = Callable[[e.Event], bool]
 

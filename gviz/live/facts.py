@@ -12,7 +12,7 @@ from gviz.site import Frame
 from gviz.trace.claims import Claims
 from gviz.trace.state import UNKNOWN_OP
 from gviz.values import Value
-from gviz.where import Possible
+from gviz.where.place import Possible
 
 
 class Kind(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from gviz.events import BackwardStarted
 from gviz.trace.timeline import Timeline
-from gviz.where import Place, Possible
+from gviz.where.place import Place, Possible
 
 
 class Fitting:

@@ -11,8 +11,8 @@ from gviz.trace.passes import grad_left
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-from gviz.where import EVENTS
 from gviz.where.guarded import Numbers
+from gviz.where.stop import EVENTS
 
 
 class Absent(Exception):

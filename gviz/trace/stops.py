@@ -17,7 +17,7 @@ from gviz.trace.meaning import Meant
 from gviz.trace.situation import Absent, Situation
 from gviz.trace.timeline import Timeline
 from gviz.values import Array
-from gviz.where import Stop
+from gviz.where.stop import Stop
 
 STRETCH = 4096
 """Events looked at in one go; the moments found in them are remembered."""

@@ -10,7 +10,8 @@ from itertools import count, islice
 from gviz.errors import GvizError
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
-from gviz.where import Stop, condition
+from gviz.where.condition import condition
+from gviz.where.stop import Stop
 from gviz.words.changing import Changes
 
 

@@ -14,7 +14,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoints, hits_of
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
-from gviz.where import stop
+from gviz.where.stop import stop
 from gviz.words import nodes
 from gviz.words.moments import event_at
 

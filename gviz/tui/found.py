@@ -9,7 +9,7 @@ from gviz.explain.table import findable
 from gviz.plain_text import clipped
 from gviz.trace.stops import Hit, Hits
 from gviz.trace.timeline import Timeline
-from gviz.where import Stop
+from gviz.where.stop import Stop
 
 
 class Found(Hits):

@@ -25,7 +25,7 @@ from gviz.tui.commands.table import BY_NAME
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
-from gviz.where import Stop, stop
+from gviz.where.stop import Stop, stop
 
 REFRESH_SECONDS = 0.05
 QUIET_SECONDS = 0.5

@@ -13,8 +13,11 @@ from gviz.plain_text import clipped
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.values import Array
-from gviz.where import Aspect, Stop, guarded, holds, place, split_aspect
+from gviz.where import guarded
+from gviz.where.condition import holds
 from gviz.where.guarded import FACTS, FUNCTIONS, METHODS
+from gviz.where.place import Aspect, place, split_aspect
+from gviz.where.stop import Stop
 from gviz.words.expressions import NODE, dotted, evaluated, parsed
 from gviz.words.names import NamedNodes
 

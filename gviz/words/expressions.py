@@ -13,8 +13,10 @@ from gviz.plain_text import clipped, told
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
-from gviz.where import CHANGES, guarded, split_aspect
+from gviz.where import guarded
 from gviz.where.guarded import FUNCTIONS, OF_NUMPY, Numbers, bound_names
+from gviz.where.place import split_aspect
+from gviz.where.stop import CHANGES
 from gviz.words.names import NamedNodes
 
 _NUMBERED = re.compile(r"""("[^"]*"|'[^']*')|#(\d{1,18})\b""")

@@ -9,7 +9,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.state import PhaseKind
 from gviz.trace.timeline import Timeline
-from gviz.where import split_aspect
+from gviz.where.place import split_aspect
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import event_number, node_at
 from gviz.words.vocabulary import A_MOMENT

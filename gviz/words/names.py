@@ -9,7 +9,8 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.where import CHANGES, split_aspect
+from gviz.where.place import split_aspect
+from gviz.where.stop import CHANGES
 
 
 class NamedNodes:

@@ -6,13 +6,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 
-from gviz import where
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.meaning import Fitting
 from gviz.trace.navigation import no_event
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.where import place as places
 from gviz.words.names import NamedNodes
 
 Matches = Callable[[int], bool]
@@ -43,7 +43,7 @@ def last(names: NamedNodes, text: str, n: int) -> int:
     The rule wherever one node is asked for by a name; ``x.grad`` means ``x``, unless another is called so.
     GvizError if there is none.
     """
-    stem, aspect = where.split_aspect(text)
+    stem, aspect = places.split_aspect(text)
     node = 0 if aspect and stem.startswith("#") else _last(names, text, n)
     node = node or (_last(names, stem, n) if aspect else 0)
     if not node:
@@ -52,7 +52,7 @@ def last(names: NamedNodes, text: str, n: int) -> int:
 
 
 def _last(names: NamedNodes, text: str, n: int) -> int:
-    timeline, place = names.timeline, where.place(text)
+    timeline, place = names.timeline, places.place(text)
     node = place.number if place.kind == "node" and place.number in timeline.nodes else 0
     if place.kind == "word":
         node = names.last(text, n) or names.of_a_module(text, n)
@@ -61,7 +61,7 @@ def _last(names: NamedNodes, text: str, n: int) -> int:
 
 def next_of(names: NamedNodes, text: str, n: int, *, backward: bool = False) -> int:
     """The first node made after moment `n` that a place means, backward the last one made before it; 0 without one."""
-    timeline, fits = names.timeline, Fitting(names.timeline, where.place(text))
+    timeline, fits = names.timeline, Fitting(names.timeline, places.place(text))
     made = bisect_right(timeline.nodes, n - backward, key=timeline.nodes.born)
     return next(filter(fits, reversed(timeline.nodes[:made]) if backward else timeline.nodes[made:]), 0)
 
@@ -88,13 +88,13 @@ def query(timeline: Timeline, text: str) -> Matches:
         return lambda other: other == node
     if text == "nan":
         return lambda node: _made_bad(timeline.info(node))
-    place = where.place(text)
-    return Fitting(timeline, where.Place(text, "part", word=text) if place.kind == "word" else place)
+    place = places.place(text)
+    return Fitting(timeline, places.Place(text, "part", word=text) if place.kind == "word" else place)
 
 
 def exactly(timeline: Timeline, text: str) -> Matches:
     """Nodes called `text`: by their own name first of all, by module or operation."""
-    return Fitting(timeline, where.Place(text, "word", word=text))
+    return Fitting(timeline, places.Place(text, "word", word=text))
 
 
 def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:

@@ -22,7 +22,7 @@ from gviz.trace.steps import OptimizerSteps
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds
-from gviz.where import stop
+from gviz.where.stop import stop
 
 MOVES = {
     "step": navigation.step,

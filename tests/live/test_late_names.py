@@ -12,7 +12,7 @@ from gviz.live.protocol import Wish
 from gviz.trace.log import MemoryLog
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
-from gviz.where import stop
+from gviz.where.stop import stop
 
 
 def by_library_calls():

@@ -15,7 +15,8 @@ from gviz.trace.meaning import Fitting, Meant
 from gviz.trace.situation import Situation
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
-from gviz.where import AT_A_NODE, CHANGES, EVENTS, place, stop
+from gviz.where.place import place
+from gviz.where.stop import AT_A_NODE, CHANGES, EVENTS, stop
 
 
 def hits(timeline, text):

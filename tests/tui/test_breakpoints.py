@@ -23,7 +23,7 @@ from gviz.tui.plain import debug
 from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.widgets.rows import KeysRow
 from gviz.tui.widgets.tape import Tape
-from gviz.where import stop
+from gviz.where.stop import stop
 from gviz.words.expressions import evaluated
 from gviz.words.names import NamedNodes
 

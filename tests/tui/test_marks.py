@@ -9,7 +9,7 @@ from gviz.tui.marks import marked_lines, nodes_of_line
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.source import SourcePane
 from gviz.tui.widgets.tape import Tape
-from gviz.where import stop
+from gviz.where.stop import stop
 
 
 def rows_of(widget):

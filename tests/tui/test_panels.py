@@ -19,7 +19,7 @@ from gviz.tui.lines import cells, plain
 from gviz.tui.session import Session
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.source import SourcePane
-from gviz.where import stop
+from gviz.where.stop import stop
 
 
 def rows_of(widget):

@@ -12,7 +12,7 @@ from gviz.tui.screens.prompting import PROMPTS
 from gviz.tui.screens.toggling import toggle_line, toggle_node
 from gviz.tui.session import Session
 from gviz.tui.title import Title
-from gviz.where import stop
+from gviz.where.stop import stop
 
 
 class Clock:

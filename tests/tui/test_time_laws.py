@@ -9,7 +9,7 @@ from stories import Story
 
 from gviz.trace import navigation
 from gviz.tui.cursor import Cursor
-from gviz.where import stop
+from gviz.where.stop import stop
 
 PLACES = ("x", "n2", "Mul", "Add", "on backward", "on accumulate", "on free", "change x.grad", "demo.py:3",
           "on forward if value > 0", "Mul if norm(value) > 2 and node % 2 == 0")  # fmt: skip

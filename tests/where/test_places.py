@@ -5,10 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gviz import where
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradSet, NodeCreated, OpSeen, StepStarted, StorageWritten
 from gviz.site import Frame
+from gviz.where import condition as conditions
+from gviz.where import place as places
+from gviz.where import stop as stops
 
 NODE = SimpleNamespace(
     node=4,
@@ -37,35 +39,35 @@ NODE = SimpleNamespace(
     ],
 )
 def test_places_that_mean_a_node(text):
-    assert where.place(text).fits(NODE)
+    assert places.place(text).fits(NODE)
 
 
 @pytest.mark.parametrize(
     "text", ["#5", "los", "net.fc", "net.fc2.*", "add", "op:loss", "layers.py:10", "other.py:30", ":31"]
 )
 def test_places_that_mean_another(text):
-    assert not where.place(text).fits(NODE)
+    assert not places.place(text).fits(NODE)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "#", "#x", "#1234567890123456789"])
 def test_what_is_no_place_is_refused(text):
     with pytest.raises(GvizError, match=r"place|node"):
-        where.place(text)
+        places.place(text)
 
 
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
-        ("loss", where.AT_A_NODE),
+        ("loss", stops.AT_A_NODE),
         ("on backward", (StepStarted,)),
         ("on accumulate x", (GradAccumulated,)),
         ("change x", (NodeCreated, StorageWritten)),
-        ("change net.fc1.weight.grad if grad is None", (GradAccumulated, where.CHANGES["grad"][1], GradSet)),
-        ("if step == 2", where.AT_A_NODE),
+        ("change net.fc1.weight.grad if grad is None", (GradAccumulated, stops.CHANGES["grad"][1], GradSet)),
+        ("if step == 2", stops.AT_A_NODE),
     ],
 )
 def test_stops_say_which_events_they_are_about(text, kinds):
-    assert where.stop(text).kinds == kinds
+    assert stops.stop(text).kinds == kinds
 
 
 @pytest.mark.parametrize(
@@ -77,19 +79,19 @@ def test_stops_say_which_events_they_are_about(text, kinds):
     ],
 )
 def test_an_if_in_brackets_begins_no_condition(text, expression, test):
-    stop = where.stop(text)
+    stop = stops.stop(text)
     assert (stop.expression, stop.holds) == (expression, False)
     assert (stop.condition.text if stop.condition else "") == test
 
 
 def test_a_stop_has_its_place_and_its_condition():
-    stop = where.stop("on nan net.* if step > 3 and name != 'if x'")
+    stop = stops.stop("on nan net.* if step > 3 and name != 'if x'")
     assert stop.event == "nan"
     assert stop.place.word == "net.*"
     assert stop.condition.text == "step > 3 and name != 'if x'"
-    assert where.stop("change (x > 2)").expression == "(x > 2)"
-    assert where.stop("change x.grad").change == "grad"
-    assert where.stop("change x.grad").place.word == "x"
+    assert stops.stop("change (x > 2)").expression == "(x > 2)"
+    assert stops.stop("change x.grad").change == "grad"
+    assert stops.stop("change x.grad").place.word == "x"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_a_stop_has_its_place_and_its_condition():
 )
 def test_what_is_no_stop_is_refused_in_one_line(text):
     with pytest.raises(GvizError) as error:
-        where.stop(text)
+        stops.stop(text)
     assert "\n" not in str(error.value.what)
 
 
@@ -128,12 +130,12 @@ def test_what_is_no_stop_is_refused_in_one_line(text):
 )
 def test_conditions(text, holds):
     moment = {"value": np.array([4.0, 5.0]), "name": "x", "event": "forward"}
-    assert where.condition(text).holds(moment) is holds
+    assert conditions.condition(text).holds(moment) is holds
 
 
 def test_a_condition_has_none_of_pythons_builtins():
     with pytest.raises(GvizError, match="open"):
-        where.condition("open('/tmp/x')")
+        conditions.condition("open('/tmp/x')")
     with pytest.raises(GvizError) as error:
-        where.condition("[].__class__.__base__ and name")
+        conditions.condition("[].__class__.__base__ and name")
     assert "__base__ is not among" in error.value.why

@@ -16,7 +16,7 @@ from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import hits_of
 from gviz.values import Value
-from gviz.where import changes
+from gviz.where.stop import changes
 from gviz.words.evaluator import Evaluator
 from gviz.words.expressions import as_value, evaluated, parsed
 

@@ -28,7 +28,7 @@ from gviz.tui.language.command import Command, Look, Said
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.places import running_frame, source_place
 from gviz.tui.session import Session
-from gviz.where import split_aspect
+from gviz.where.place import split_aspect
 
 ROWS = 200
 """Rows of the tape shown at most where there is no panel for it."""

@@ -12,7 +12,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.language.command import Asked, Said, Script
 from gviz.tui.session import Session
-from gviz.where import Stop, stop
+from gviz.where.stop import Stop, stop
 
 LARGEST = 1_000_000
 """Bytes of a file of commands."""

@@ -17,7 +17,8 @@ from gviz.trace.situation import Situation
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
-from gviz.where import NAMES, stop
+from gviz.where.condition import NAMES
+from gviz.where.stop import stop
 
 MOST_COUNTED = 1000
 MOST_SAID = 1000

@@ -14,7 +14,7 @@ from gviz.tui.language import parsing
 from gviz.tui.language.command_lines import WORD_ENDS
 from gviz.tui.session import Session
 from gviz.tui.settings import SETTINGS
-from gviz.where import EVENTS
+from gviz.where.stop import EVENTS
 from gviz.words.vocabulary import MOMENT_WORDS
 
 MOST = 500

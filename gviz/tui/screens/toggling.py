@@ -8,7 +8,7 @@ from typing import Protocol
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed
 from gviz.tui.session import Session
-from gviz.where import stop
+from gviz.where.stop import stop
 
 
 class Stopping(Protocol):

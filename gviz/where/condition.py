@@ -1,0 +1,52 @@
+"""A condition: an expression over what is so at the moment it is tested at."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.where import guarded
+
+NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
+"""What a condition may ask about the moment it is tested at."""
+
+
+def holds(told: Any) -> bool:
+    """Whether what an expression gave is true: of a tensor, whether it has elements and all of them are."""
+    return bool(told) if isinstance(told, bool | np.bool_) else bool(np.size(told) and np.all(told))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An expression over `NAMES` in the language of `gviz.where.guarded`, compiled once."""
+
+    text: str
+    code: CodeType
+
+    def holds(self, moment: dict[str, Any]) -> bool:
+        """Whether it is true of a moment, a dictionary that gives `NAMES`; raises whatever the expression raises."""
+        return holds(guarded.evaluate(self.code, moment))
+
+
+def condition(text: str) -> Condition:
+    """Compile a condition; raises GvizError for what is no expression over `NAMES`.
+
+    A condition that comes from a file must be shown and confirmed before it is given to this function.
+    """
+    try:
+        tree = guarded.parsed(text.strip())
+        known = {*NAMES, *guarded.FUNCTIONS, *guarded.bound_names(tree)}
+        unknown = next((word.id for word in ast.walk(tree) if isinstance(word, ast.Name) and word.id not in known), "")
+        code = guarded.compiled(tree)
+    except guarded.Refused as refusal:
+        raise GvizError(f"{clipped(text, 40)} is no condition", why=str(refusal), exit_code=2) from None
+    if unknown:
+        names = ", ".join((*NAMES, "norm", "isnan", "np"))
+        raise GvizError(f"a condition knows no {clipped(unknown, 30)}", hint=f"it knows {names}", exit_code=2)
+    return Condition(text.strip(), code)

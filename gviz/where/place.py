@@ -1,0 +1,119 @@
+"""A place: nodes by number, by name or module, by operation, by the line that made them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+from typing import Literal, Protocol, get_args
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.site import Frame
+
+Aspect = Literal["value", "grad"]
+"""What of a node is meant: what it holds, or its ``.grad``."""
+ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
+
+_LINE = re.compile(r"(.*):(\d{1,18})$")
+
+
+class Known(Protocol):
+    """What a place asks of a node."""
+
+    @property
+    def node(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def op(self) -> e.OpSeen: ...
+    @property
+    def scope(self) -> str: ...
+    @property
+    def frames(self) -> tuple[Frame, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """A node as a place sees it, with the name that it may get."""
+
+    node: int
+    name: str
+    op: e.OpSeen
+    scope: str
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Nodes, by number, by the line that made them, or by a word: a name, a module, an operation, a pattern, a part."""
+
+    text: str
+    kind: Literal["node", "line", "op", "word", "pattern", "part"]
+    number: int = 0
+    word: str = ""
+
+    def fits(self, info: Known) -> bool:
+        """Whether it means this node."""
+        match self.kind:
+            case "node":
+                return info.node == self.number
+            case "line":
+                return any(_covers(frame, self.word, self.number) for frame in info.frames)
+            case "op":
+                return self._names_op(info.op)
+            case "pattern":
+                return any(fnmatchcase(name, self.word) for name in (info.name, info.scope) if name)
+            case "word":
+                return self.word in (info.name, info.scope) or self._names_op(info.op)
+            case "part":
+                return any(self.word.lower() in name.lower() for name in (info.name, info.op.name, info.scope))
+
+    def calls(self, frames: Sequence[Frame]) -> bool:
+        """Whether it is the line in which a call was made, with the innermost of its frames first."""
+        return self.kind == "line" and bool(frames) and _covers(frames[0], self.word, self.number)
+
+    def _names_op(self, op: e.OpSeen) -> bool:
+        return self.word.lower() in (op.name.lower(), op.grad_fn.lower())
+
+
+def place(text: str) -> Place:
+    """Read a PLACE; raises GvizError where it can mean nothing."""
+    text = text.strip()
+    if not text:
+        raise unreadable("a place is missing")
+    if text.startswith("#"):
+        if not re.fullmatch(r"#\d{1,18}", text):
+            raise unreadable(f"{clipped(text, 30)} is no node")
+        return Place(text, "node", int(text[1:]))
+    prefix, _, rest = text.partition(":")
+    if prefix == "op" and rest.strip():
+        return Place(text, "op", word=rest.strip())
+    if at_line := _LINE.match(text):
+        return Place(text, "line", int(at_line.group(2)), at_line.group(1))
+    return Place(text, "pattern" if any(sign in text for sign in "*?[") else "word", word=text)
+
+
+def changing(text: str) -> tuple[Place, Aspect]:
+    """``x.grad`` or ``x``: whose value or gradient."""
+    stem, aspect = split_aspect(text.strip())
+    return place(stem), aspect or "value"
+
+
+def split_aspect(text: str) -> tuple[str, Aspect | None]:
+    """``net.weight.grad`` as ``net.weight`` and ``grad``; None for what names neither value nor gradient."""
+    stem, _, last = text.rpartition(".")
+    return (stem, last) if stem and last in ASPECTS else (text, None)
+
+
+def _covers(frame: Frame, path: str, line: int) -> bool:
+    named = not path or frame.path == path or PurePath(frame.path).name == path
+    return named and frame.line <= line <= frame.end_line
+
+
+def unreadable(what: str) -> GvizError:
+    """The error for what is no PLACE."""
+    return GvizError(what, hint="a place is #4, x, net.fc1, net.*, Mul, op:Mul or demo.py:4", exit_code=2)
