@@ -55,8 +55,8 @@ def source_lines(text: str) -> list[str]:
 def hide(prefix: str) -> None:
     """Leave out frames of files whose path starts with `prefix` (a framework's own code)."""
     _hidden_prefixes.append(prefix)
-    _hidden.clear()
     is_hidden.cache_clear()
+    _hidden.clear()  # last: another thread that meets a code object now asks anew
 
 
 def of_listening(codes: Sequence[CodeType]) -> set[int]:

@@ -17,10 +17,14 @@ from gviz.tui.drawing.source import LARGEST, code_lines
 ODD = "a = '\x0b \x1c \x1d \x85 \u2028 \u2029'\n\x0cb = 1\n"
 
 
-def caught(line):
+def program(line, path):
     scope = {"stack": site.stack}
-    exec(compile("\n" * line + "def made(): return stack(1)\nkey = made()", f"made_{line}.py", "exec"), scope)
-    return scope["key"]
+    exec(compile("\n" * line + "def made(): return stack(1)\nkey = made()", path, "exec"), scope)
+    return scope
+
+
+def caught(line):
+    return program(line, f"made_{line}.py")["key"]
 
 
 def test_code_that_is_dropped_does_not_lend_its_place_to_later_code():
@@ -36,6 +40,22 @@ def test_code_that_is_dropped_does_not_lend_its_place_to_later_code():
 def test_a_stack_begins_with_the_frame_it_was_asked_from():
     assert site.codes(site.stack(1))[0] is test_a_stack_begins_with_the_frame_it_was_asked_from.__code__
     assert site.stack(1)[0] == site.stack(1)[0]
+
+
+def test_a_file_that_is_hidden_while_another_thread_catches_a_stack_stays_hidden(monkeypatch):
+    made = program(1, "framework/of_mine.py")["made"]
+
+    class Raced(dict):
+        def clear(self):
+            super().clear()
+            made()  # by the other thread
+
+    monkeypatch.setattr(site, "_hidden", Raced())
+    monkeypatch.setattr(site, "_hidden_prefixes", list(site._hidden_prefixes))
+    paths = [frame.path for frame in site.frames(made())]
+    assert paths[0] == "framework/of_mine.py"
+    site.hide("framework/")
+    assert [frame.path for frame in site.frames(made())] == paths[1:]
 
 
 def test_frames_caught_elsewhere_make_the_same_key():
