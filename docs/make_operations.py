@@ -79,7 +79,8 @@ def _namespace(name: str) -> str:
 def _public(module: ModuleType) -> Iterator[str]:
     """The functions and classes that a module of the engine offers, without what it is made of."""
     offered = getattr(module, "__all__", None)
-    for name, value in vars(module).items():
+    for name in dir(module):
+        value = getattr(module, name)
         if (
             not name.startswith(("_", "lookup_in"))
             and (inspect.isroutine(value) or inspect.isclass(value))

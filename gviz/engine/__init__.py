@@ -63,3 +63,8 @@ _ON_DEMAND = {
 }
 
 __getattr__ = lookup_in(__name__, _ON_DEMAND)
+
+
+def __dir__() -> list[str]:
+    """What it has, and what it imports on demand."""
+    return sorted({*globals(), *_ON_DEMAND})

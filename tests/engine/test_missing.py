@@ -86,6 +86,13 @@ def test_a_tensor_lists_what_it_has_alone():
     assert "to_sparse" in dir(Sparse([1.0]))  # a class may bring what is lacking
 
 
+def test_what_is_imported_on_demand_is_listed_before_it_is(monkeypatch):
+    for name in ("save", "jit"):
+        monkeypatch.delitem(vars(engine), name, raising=False)
+        assert name in dir(engine)
+    assert "ones" in dir(engine)
+
+
 def test_an_import_tells_it_too():
     with pytest.raises(ImportError, match=r"gviz's built-in engine has no torch\.nn\.Linea yet; it has Linear"):
         from gviz.engine.nn import Linea  # noqa: F401
