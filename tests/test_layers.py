@@ -8,10 +8,13 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
-BOTTOM = {"arguments", "notice", "errors", "plain_text", "values", "site", "numbers", "display", "uncollected"}
+BOTTOM = {
+    "arguments", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "display", "uncollected",
+}  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
     "notice": {"plain_text"},
+    "own_process": set(),
     "errors": set(),
     "crash": {"errors"},
     "plain_text": set(),

@@ -40,6 +40,8 @@ class Drawn:
     node: int = 0
     recorded: bool = True
     title: str = "gviz"
+    path: Path | None = None
+    """The trace it is read from, where that holds all there is to it."""
 
 
 def drawn(thing: Any, params: Params | None = None) -> Drawn:
@@ -53,7 +55,7 @@ def drawn(thing: Any, params: Params | None = None) -> Drawn:
         return Drawn(thing, last_moment(thing))
     if isinstance(thing, str | os.PathLike):
         timeline = load(thing)
-        return Drawn(timeline, last_moment(timeline), title=Path(thing).name)
+        return Drawn(timeline, last_moment(timeline), title=Path(thing).name, path=Path(thing))
     return _from_recording(thing, named) or _as_it_stands(thing, named)
 
 
@@ -91,4 +93,6 @@ def _from_recording(thing: object, named: Named) -> Drawn | None:
     names = {latest.node_of(tensor): name for name, tensor in named}
     known = {node: name for node, name in names.items() if node in timeline.nodes}
     new = {node: name for node, name in known.items() if timeline.info(node).name != name}
-    return Drawn(Timeline(with_names(log, new)) if new else timeline, n, node, title=latest.path.name)
+    if new:
+        return Drawn(Timeline(with_names(log, new)), n, node, title=latest.path.name)
+    return Drawn(timeline, n, node, title=latest.path.name, path=latest.path)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gviz.api.drawable import drawn
 from gviz.api.moments import moment_of
+from gviz.api.viewing import view
 from gviz.api.within import active, held
 from gviz.tui import terminal
 from gviz.tui.opening import open_debugger
@@ -34,4 +35,7 @@ def show(trace: Drawable, *, at: int | str | None = None) -> None:
         start = of.timeline.info(of.node).born
     else:
         start = None if of.recorded else of.n  # where it has all its nodes
-    open_debugger(of.timeline, Title(of.title), at=start, plain=terminal.asks_for_lines())
+    if of.path is not None:
+        view(of.path, start)
+    else:
+        open_debugger(of.timeline, Title(of.title), at=start, plain=terminal.asks_for_lines())

@@ -7,17 +7,18 @@ the call, or of the ``with`` block.
 from __future__ import annotations
 
 import atexit
-import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from gviz import emit, frameworks, notice
+from gviz.api.viewing import view
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import Recording, Within
+from gviz.tui import terminal
 
 
 def breakpoint(*_: Any, **__: Any) -> None:
@@ -30,7 +31,7 @@ def breakpoint(*_: Any, **__: Any) -> None:
         return
     going_on = active()
     if going_on is not None:
-        _show(going_on)
+        _show(going_on, here=True)
     else:
         _Unseen(Path(sys.argv[0]).name).begin()
 
@@ -69,13 +70,16 @@ def post_mortem() -> None:
         going_on.fail(error)
     if held("post-mortem"):
         return
-    if recording.latest is None:
+    latest = recording.latest
+    if latest is None:
         raise GvizError("nothing was recorded", hint="with gviz.debug(): … records and shows a block")
-    _show(recording.latest)
+    if error is not None and not latest.knows(error):
+        notice.say(f"gviz: {type(error).__name__} came when nothing was recorded; this is what was recorded last")
+    _show(latest, here=error is None)
 
 
 class _Unseen:
-    """A recording that goes on to the end of the program, and is shown there."""
+    """A recording that goes on to the end of the program, and is shown there from where it was seen last."""
 
     def __init__(self, program: str) -> None:
         self._made = frameworks.record()
@@ -87,12 +91,14 @@ class _Unseen:
         notice.say(f"gviz: recording {self._program} from here on")
 
     def _end(self) -> None:
-        """In a process of its own: an interpreter that is about to end starts no threads."""
+        """Without a person it is said where it lies: an interpreter that is about to end answers no more commands."""
         self._made.__exit__(None, None, None)
-        if sys.stdin is not None and sys.stdin.isatty():
-            subprocess.run([sys.executable, "-m", "gviz", "open", str(self._made.path)], check=False)
-        else:
-            notice.say(f"gviz: recorded to {self._made.path}")
+        seen = _seen.get(self._made.path, 0)
+        with terminal.keyboard() as keyboard:
+            if keyboard is not None and len(self._made) > seen:
+                view(self._made.path, seen or None)
+            else:
+                notice.say(f"gviz: recorded to {self._made.path}")
 
 
 def active() -> Recording | None:
@@ -108,10 +114,13 @@ def held(why: Why, node: int = 0) -> bool:
     return current is not None and bool(current.stop_here(why, node))
 
 
-def _show(made: Recording | Within) -> None:
-    """Open the viewer on a recording as far as it is, without recording the viewer."""
-    from gviz.api.show import show
+_seen: dict[Path, int] = {}
+"""How many events of a recording have been shown."""
 
+
+def _show(made: Recording | Within, *, here: bool = False) -> None:
+    """Open the debugger on a recording as far as it is, without recording that; `here` at its end."""
     made.flush()
+    _seen[made.path] = len(made)
     with emit.silence():
-        show(made.path, at=None)
+        view(made.path, len(made) if here else None)

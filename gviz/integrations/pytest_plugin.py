@@ -12,6 +12,8 @@ The fixture records the whole test, on gviz's engine or on PyTorch. Nothing heav
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,6 +139,24 @@ class TestRecording:
 
 
 _KEY = pytest.StashKey[TestRecording]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let ``gviz.breakpoint()`` in a test have the terminal, from which pytest captures what tests print."""
+    from gviz.api import viewing
+
+    capturing = config.pluginmanager.getplugin("capturemanager")
+    if capturing is not None:
+        viewing.uncaptured = partial(_uncaptured, capturing)
+
+
+@contextmanager
+def _uncaptured(capturing: Any) -> Iterator[None]:
+    capturing.suspend(in_=True)
+    try:
+        yield
+    finally:
+        capturing.resume()
 
 
 @pytest.fixture

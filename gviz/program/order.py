@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from gviz import own_process
 
 if TYPE_CHECKING:
     from gviz.trace.file.ending import Until
@@ -72,8 +72,7 @@ def command(order: Order, argv: Sequence[str]) -> list[str]:
     import subprocess  # the recording process, which only reads orders, is spared it
 
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-    start = Path(__file__).with_name("start_child.py")
-    return [sys.executable, *flags, str(start), json.dumps(asdict(order)), *argv]
+    return own_process.command("gviz.program.child", [json.dumps(asdict(order)), *argv], flags=flags)
 
 
 def parse(text: str) -> Order:

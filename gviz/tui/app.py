@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import App
 from textual.await_complete import AwaitComplete
@@ -59,6 +59,7 @@ class ScreenApp(App[None]):
         self.ascii_only = ascii
         self.set_class(ascii, "-ascii")
         self._start = start
+        self._leaving = False
         self.failure: BaseException | None = None
 
     def on_mount(self) -> None:
@@ -82,6 +83,15 @@ class ScreenApp(App[None]):
     def get_default_screen(self) -> Screen[None]:
         """The debugger itself."""
         return self._start
+
+    def exit(self, *result: Any, **how: Any) -> None:
+        """Leave."""
+        self._leaving = True
+        super().exit(*result, **how)
+
+    def push_screen(self, *page: Any, **how: Any) -> Any:
+        """Cover the debugger with a page; one that a key asks for behind the key that leaves does not come any more."""
+        return AwaitComplete() if self._leaving else super().push_screen(*page, **how)
 
     def pop_screen(self) -> AwaitComplete:
         """Leave the uppermost screen; nothing is left of the palette for the second of two clicks that close it."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from gviz.tui.glyphs import wants_ascii
 
@@ -17,13 +20,43 @@ def why_plain(*, asked: bool) -> str:
     """Why the debugger goes line by line instead of full screen; empty if the terminal can show it."""
     if asked:
         return "--plain"
-    if os.environ.get("TERM", "") in ("", "dumb"):
-        return f"TERM={os.environ.get('TERM', '')}"
     if not sys.stdin.isatty():
         return "standard input is not a terminal"
-    if not sys.stderr.isatty():
+    return why_no_screen() or _why_not_here()
+
+
+def _why_not_here() -> str:
+    """Why who calls cannot wait for the screen in this process."""
+    if threading.current_thread() is not threading.main_thread():
+        return "only the main thread hears of keys and signals"
+    loops = sys.modules.get("asyncio")
+    return "an event loop is running here" if loops is not None and loops._get_running_loop() is not None else ""
+
+
+def why_no_screen() -> str:
+    """Why nothing can be shown in full screen, whatever there is to type into; empty if it can."""
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        return f"TERM={os.environ.get('TERM', '')}"
+    if sys.stderr is None or not sys.stderr.isatty():
         return "standard error, where the screen is drawn, is not a terminal"
     return ""
+
+
+@contextmanager
+def keyboard() -> Iterator[int | None]:
+    """What a person types into: standard input, else the terminal that this process belongs to; None without one."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        yield sys.stdin.fileno()
+        return
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        yield None
+        return
+    try:
+        yield terminal
+    finally:
+        os.close(terminal)
 
 
 def needs_ascii(*, asked: bool) -> bool:

@@ -24,7 +24,7 @@ def compute():
 @pytest.mark.parametrize("seen_as", [lambda made: made, Within], ids=["recording", "within"])
 def test_it_is_drawn_asked_and_shown_in_progress_and_over(made, ended, seen_as, tmp_path, monkeypatch):
     opened = []
-    monkeypatch.setattr("gviz.api.show.open_debugger", lambda timeline, title, at, plain: opened.append(timeline))
+    monkeypatch.setattr("gviz.api.show.view", lambda path, at: opened.append(gviz.load(path)))
     with made:
         kept = compute()
         if ended:

@@ -1,18 +1,17 @@
-"""``gviz run`` in a real terminal: tmux on a private socket, polled for text."""
+"""``gviz run`` in a real terminal."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-import uuid
 from pathlib import Path
 
 import pytest
 from driving_live import PATIENCE, is_gone
+from tmux import Tmux, needs_tmux
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+pytestmark = needs_tmux
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """\
@@ -28,32 +27,14 @@ while True:
 """
 
 
-class Terminal:
-    """One tmux session that runs a script under the debugger and says its exit code."""
+class Terminal(Tmux):
+    """A terminal that runs a script under the debugger."""
 
     def __init__(self, folder):
         (folder / "program.py").write_text(PROGRAM)
         self.pid = folder / "program.py.pid"
-        self.socket = f"gviz-{uuid.uuid4().hex}"
         environment = f"PYTHONPATH={ROOT} XDG_CACHE_HOME={folder} TERM=tmux-256color LC_ALL=C.UTF-8"
-        command = f"env -u COLUMNS -u LINES {environment} {sys.executable} -m gviz run {folder}/program.py"
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", f"{command}; echo exit=$?; sleep 90")
-
-    def tmux(self, *arguments):
-        return subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True).stdout
-
-    def keys(self, *keys):
-        self.tmux("send-keys", *keys)
-
-    def until(self, *texts):
-        """The screen as soon as all texts are on it."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            screen = self.tmux("capture-pane", "-p")
-            if all(text in screen for text in texts):
-                return screen
-            time.sleep(0.05)
-        raise AssertionError(f"{texts} not on the screen:\n{screen}")
+        super().__init__(f"{environment} {sys.executable} -m gviz run {folder}/program.py", columns=120, rows=40)
 
     @property
     def program(self):
@@ -65,7 +46,7 @@ class Terminal:
 def terminal(tmp_path):
     made = Terminal(tmp_path)
     yield made
-    made.tmux("kill-server")
+    made.close()
 
 
 def test_a_program_is_held_let_run_paused_and_stopped(terminal):

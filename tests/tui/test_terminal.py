@@ -1,19 +1,12 @@
 """The debugger in a real terminal: tmux on a private socket, polled for text."""
 
-import os
-import shutil
-import subprocess
 import sys
-import time
-import uuid
 from pathlib import Path
 
 import pytest
+from tmux import Tmux, needs_tmux
 
-NEEDED = os.environ.get("GVIZ_REQUIRE_TMUX", "") not in ("", "0")
-"""Where a test that does not run has failed."""
-
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None and not NEEDED, reason="needs tmux")
+pytestmark = needs_tmux
 
 PROGRAM = """
 import sys
@@ -31,38 +24,13 @@ from gviz.tui import plain
 plain.debug(stories.demo(), None, sys.stdin, sys.stdout)
 """
 PATHS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
-PATIENCE = 30
 
 
-class Terminal:
-    """One tmux session that runs the debugger and says its exit code."""
-
-    def __init__(self, tmp_path, environment="", text=PROGRAM):
-        program = tmp_path / "debug.py"
-        program.write_text(text.format(path=PATHS))
-        self.socket = f"gviz-{uuid.uuid4().hex}"
-        command = f"env -u COLUMNS -u LINES {environment} {sys.executable} {program}; echo exit=$?; sleep 60"
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", command)
-
-    def tmux(self, *arguments):
-        done = subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True, check=True)
-        return done.stdout
-
-    def keys(self, *keys):
-        self.tmux("send-keys", *keys)
-
-    def until(self, *texts, colours=False):
-        """The screen as soon as all texts are on it."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            screen = self.tmux("capture-pane", "-p", *(["-e"] if colours else []))
-            if all(text in screen for text in texts):
-                return screen
-            time.sleep(0.05)
-        raise AssertionError(f"{texts} not on the screen:\n{screen}")
-
-    def close(self):
-        self.tmux("kill-server")
+def opened(folder, environment, text):
+    """A terminal that runs the debugger."""
+    program = folder / "debug.py"
+    program.write_text(text.format(path=PATHS))
+    return Tmux(f"{environment} {sys.executable} {program}")
 
 
 @pytest.fixture
@@ -70,7 +38,7 @@ def terminal(tmp_path):
     made = []
 
     def start(environment="TERM=tmux-256color LC_ALL=C.UTF-8", text=PROGRAM):
-        made.append(Terminal(tmp_path, environment, text))
+        made.append(opened(tmp_path, environment, text))
         return made[-1]
 
     yield start
@@ -90,7 +58,7 @@ def test_it_opens_steps_resizes_and_leaves_with_0(terminal):
     session.until("0 Graph", "2 Watch")
     session.keys(":", "goto b", "Enter")
     session.until("event 7", "3 (x) * -6 (a) = -18")
-    session.keys("q")
+    session.keys("q", "e", "?")  # pages that were asked for behind the key that leaves do not come any more
     session.until("exit=0")
 
 

@@ -39,7 +39,7 @@ def command(settings: GlobalOptions, trace: Path | None, other: Path | None, at:
 
         with open_trace(other):  # what is no trace is told before anything opens
             lines = (*lines, f"compare {other}")
-    return debug(path, settings, title=Title(path.name), at=at, opening=lines)
+    return debug(path, settings, title=Title(places.title_of(path)), at=at, opening=lines)
 
 
 def _newest() -> Path:

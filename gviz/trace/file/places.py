@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from contextlib import closing
 from itertools import chain, count
@@ -13,6 +14,9 @@ from gviz.trace.file.lock import Lock, is_locked
 
 _ID_AT = 68
 """Where the header of an SQLite file says whose it is."""
+
+_WHEN = re.compile(r"-\d{8}-\d{6}-\d+(-\d+)?\.gviz$")
+"""What `new_trace` writes behind the name of the program."""
 
 KEPT = 20
 """So many traces are kept; the oldest go first."""
@@ -33,6 +37,11 @@ def new_trace(program: str) -> Path:
     stem = f"{_stem(program)}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     names = chain([f"{stem}.gviz"], (f"{stem}-{number}.gviz" for number in count(2)))
     return next(folder / name for name in names if not (folder / name).exists())
+
+
+def title_of(path: Path) -> str:
+    """What a trace is called where it is shown: the name of its file, of one in the cache that of its program."""
+    return _WHEN.sub("", path.name) if path.parent == traces() else path.name
 
 
 def remove_trace(path: Path) -> None:

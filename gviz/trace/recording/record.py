@@ -165,6 +165,10 @@ class Recording(Displayed):
             node = self._writer.failing_node(text) if self._writer is not None else 0
             self.channel.say(Failed(type(error).__name__, text, node, stack, printed(error)))
 
+    def knows(self, error: BaseException) -> bool:
+        """Whether it was told that the program failed with this error."""
+        return vars(error).get(_TOLD) == self._number
+
     def flush(self) -> None:
         """Bring everything said so far into the file."""
         if self._writer is not None:

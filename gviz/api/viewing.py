@@ -1,0 +1,101 @@
+"""Shows a recording where its program calls for it: full screen beside the program, or line by line in it.
+
+The full screen is a process of its own. Within the program's it would need the main thread without an event loop, and
+who calls may be a hook, a worker or a coroutine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+
+from gviz import notice, own_process
+from gviz.tui import terminal
+
+uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
+"""What gives standard input and output back to the person for a while, where a test runner has taken them."""
+
+
+def view(path: Path, at: int | None = None) -> None:
+    """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
+
+    A person at a terminal gets the full screen there, whatever standard input is. Without one, or if ``GVIZ_PLAIN``
+    asks for lines, commands come from standard input, as for pdb.
+    """
+    with uncaptured(), terminal.keyboard() as keyboard:
+        if keyboard is not None and not (terminal.asks_for_lines() or terminal.why_no_screen()):
+            _full_screen(path, at, keyboard)
+            return
+    if sys.stdin is None or sys.stdout is None:
+        notice.say(f"gviz: recorded to {path}")
+    else:
+        _line_by_line(path, at)
+
+
+def _line_by_line(path: Path, at: int | None) -> None:
+    from gviz.trace.file.places import title_of
+    from gviz.trace.file.reader import open_trace
+    from gviz.trace.timeline import Timeline
+    from gviz.tui.opening import open_debugger
+    from gviz.tui.title import Title
+
+    with open_trace(path) as log:
+        open_debugger(Timeline(log), Title(title_of(path)), at=at, plain=True)
+
+
+def _full_screen(path: Path, at: int | None, keyboard: int) -> None:
+    moment = [] if at is None else ["--at", f"@{at}"]
+    with _terminal_to_itself() as (output, errors):
+        command = own_process.command("gviz.cli.main", ["open", str(path), *moment])
+        viewer = subprocess.Popen(command, stdin=keyboard, stdout=output, stderr=errors)
+        try:
+            _wait_for(viewer)
+        except BaseException:  # Ctrl-C before the screen is there
+            viewer.terminate()
+            viewer.wait()
+            raise
+
+
+def _wait_for(viewer: subprocess.Popen[bytes]) -> None:
+    """Wait for its end; where Ctrl-Z stops it this process, for which the shell waits, stops as well."""
+    while True:
+        _, status = os.waitpid(viewer.pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            viewer.returncode = os.waitstatus_to_exitcode(status)
+            return
+        os.killpg(os.getpgrp(), signal.SIGSTOP)
+
+
+@contextmanager
+def _terminal_to_itself() -> Iterator[tuple[int, int]]:
+    """Standard output and error for somebody else; what this process prints there meanwhile comes afterwards."""
+    shown = [number for number in (1, 2) if os.isatty(number)]
+    kept = {number: os.dup(number) for number in shown}
+    with tempfile.TemporaryFile() as waiting:
+        _flush()
+        for number in shown:
+            os.dup2(waiting.fileno(), number)
+        try:
+            yield kept.get(1, 1), kept.get(2, 2)
+        finally:
+            _flush()
+            for number, terminal_end in kept.items():
+                os.dup2(terminal_end, number)
+                os.close(terminal_end)
+            waiting.seek(0)
+            for number in shown[:1]:
+                with open(number, "wb", closefd=False) as screen:
+                    shutil.copyfileobj(waiting, screen)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # closed, or of the program's own kind
+            stream.flush()

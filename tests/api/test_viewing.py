@@ -1,0 +1,147 @@
+"""A recording shown where its program calls for it: with a terminal of any kind, and without one."""
+
+import subprocess
+import sys
+
+import pytest
+from cli.programs import ROOT
+from tmux import Tmux, needs_tmux
+
+IN_A_THREAD = """\
+import os, sys, threading, time
+import gviz, gviz.engine as torch
+first = sys.stdin.readline()
+shown = threading.Event()
+def chatter():
+    while not shown.is_set():
+        os.write(1, b"spam ")
+        time.sleep(0.01)
+def work(x):
+    with gviz.debug():
+        (x * x).backward()
+threading.Thread(target=chatter, daemon=True).start()
+thread = threading.Thread(target=work, args=(torch.tensor(3.0, requires_grad=True),))
+thread.start()
+thread.join()
+shown.set()
+print("\\nread", first, sys.stdin.read())
+"""
+
+
+@needs_tmux
+def test_a_thread_has_the_screen_for_itself_and_the_program_its_input(tmp_path):
+    (tmp_path / "program.py").write_text(IN_A_THREAD)
+    (tmp_path / "data").write_text("one\ntwo\n")
+    start = f"{sys.executable} program.py < data"
+    environment = f"PYTHONPATH={ROOT} XDG_CACHE_HOME={tmp_path} TERM=tmux-256color LC_ALL=C.UTF-8 PS1='shell: '"
+    session = Tmux(f"-C {tmp_path} {environment} bash --norc -i")
+    try:
+        session.until("shell:")
+        session.keys(start, "Enter")
+        assert "spam" not in session.until(" gviz  program  REPLAY", "event 1", "#1 leaf", "q Quit")
+        session.keys("C-z")
+        session.until("Stopped", "shell:")
+        session.keys("clear; fg", "Enter")
+        assert "spam" not in session.until("event 1", "#1 leaf", "back from the shell")
+        session.keys("q")
+        session.until("spam", "read one", "two", "shell:")
+    finally:
+        session.close()
+
+
+def python(tmp_path, program, *flags, **options):
+    (tmp_path / "test_program.py").write_text(program)
+    environment = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        [sys.executable, *flags, "test_program.py"], cwd=tmp_path, capture_output=True, text=True, env=environment,
+        timeout=120, check=False, **options,
+    )  # fmt: skip
+
+
+BREAKPOINTS = """\
+import gviz, gviz.engine as torch
+x = torch.tensor(3.0, requires_grad=True)
+for i in range(3):
+    y = x * i
+    gviz.breakpoint()
+y.backward()
+"""
+
+
+def test_a_breakpoint_stands_where_it_is_each_time(tmp_path):
+    done = python(tmp_path, BREAKPOINTS, input="")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("event ")] == [
+        "event 3, forward, node #3 y = Mul: 3 (#1) * 1 = 3.",
+        "event 5, forward, node #5 y = Mul: 3 (#1) * 2 = 6.",
+    ]
+    assert "gviz: recorded to" in done.stderr
+
+
+LATE = """\
+import gviz, gviz.engine as torch
+x = torch.tensor(3.0, requires_grad=True)
+try:
+    with gviz.record("run.gviz"):
+        x.add(torch.ones(2), 1, 2)
+except TypeError:
+    gviz.post_mortem()
+try:
+    1 / 0
+except ZeroDivisionError:
+    gviz.post_mortem()
+"""
+
+
+def test_an_error_that_came_after_the_recording_is_not_taken_for_one_of_it(tmp_path):
+    done = python(tmp_path, LATE, input="")
+    assert done.stdout.count("the program failed with TypeError") == 2
+    assert done.stderr == "gviz: ZeroDivisionError came when nothing was recorded; this is what was recorded last\n"
+
+
+IN_A_TEST = """\
+import gviz, gviz.engine as torch
+
+def test_it():
+    x = torch.tensor(3.0, requires_grad=True)
+    with gviz.debug():
+        (x * x).backward()
+    gviz.show(x)
+    assert x.grad == 6
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("-p", "gviz.integrations.pytest_plugin"), ("-s",)])
+def test_without_a_person_a_test_goes_on_as_if_nothing_was(tmp_path, flags):
+    done = python(tmp_path, IN_A_TEST, "-m", "pytest", "-q", *flags, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("recording of 10 events") == (2 if flags == ("-s",) else 0)
+
+
+def test_without_standard_input_the_recording_is_named(tmp_path):
+    start = f"{sys.executable} test_program.py <&-"
+    (tmp_path / "test_program.py").write_text(IN_A_TEST + "test_it()\n")
+    environment = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(start, shell=True, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr.count("gviz: recorded to")) == (0, 2), done.stderr
+
+
+IN_A_LOOP = """\
+import asyncio, gviz, gviz.engine as torch
+async def main():
+    gviz.show(torch.tensor(3.0) * 2)
+asyncio.run(main())
+"""
+
+
+@needs_tmux
+def test_a_graph_that_lies_in_no_file_goes_line_by_line_in_a_coroutine(tmp_path):
+    (tmp_path / "program.py").write_text(IN_A_LOOP)
+    environment = f"PYTHONPATH={ROOT} XDG_CACHE_HOME={tmp_path} TERM=tmux-256color"
+    session = Tmux(f"-C {tmp_path} {environment} {sys.executable} program.py")
+    try:
+        session.until("recording of ", "(gviz)")
+        session.keys("q", "Enter")
+        session.until("exit=0")
+    finally:
+        session.close()
