@@ -393,3 +393,31 @@ def test_the_transpositions_of_two_weights_in_one_memory_are_told_apart():
         weight.t().tolist() for weight in weights for _ in range(2)
     ]  # fmt: skip
     assert [output.offset for output in shown] == [0, 0, 4, 4]
+
+
+@pytest.mark.parametrize("layer", [torch.nn.BatchNorm1d(2), torch.nn.InstanceNorm1d(2, track_running_stats=True)])
+@pytest.mark.parametrize("grad", [True, False])
+def test_running_statistics_are_followed(layer, grad):
+    seen = []
+
+    def program():
+        layer.train()
+        with torch.set_grad_enabled(grad):
+            for factor in (1.0, 2.0):
+                layer(factor * torch.arange(12.0).view(2, 2, 3))
+                seen.append([statistics.tolist() for statistics in (layer.running_mean, layer.running_var)])
+            layer.eval()(torch.ones(2, 2, 3))
+
+    log = events_of(program)
+    nodes = {event.name: event.node for event in of_kind(log, Named)}
+    for place, name in enumerate(("running_mean", "running_var")):
+        written = [event for event in of_kind(log, StorageWritten) if event.node == nodes[name]]
+        assert [event.value.array().tolist() for event in written] == [now[place] for now in seen]
+
+
+def test_rows_that_an_embedding_shortens_are_shown_short():
+    table = torch.nn.Embedding(3, 2, max_norm=0.5)
+    log = events_of(lambda: (table.weight.sum(), table.weight.data.mul_(4.0), table(torch.tensor([0]))))
+    weight = next(event for event in of_kind(log, NodeCreated) if event.kind == "parameter")
+    written = [event for event in of_kind(log, StorageWritten) if event.storage == weight.outputs[0].storage]
+    assert written[-1].value.array().tolist() == table.weight.flatten().tolist()

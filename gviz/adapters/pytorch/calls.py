@@ -121,8 +121,8 @@ def observe(
     if not made and (silent or not loose):
         return
     call = call_of(function, args, kwargs)
-    if call.name in _WITH_STATISTICS and ("training", True) in call.attrs and args[1] is not None:
-        session.not_seen("running statistics")
+    if call.name in _RENORMALIZING and dict(call.attrs).get("max_norm") is not None:
+        writes.say_changed(session, call.operands[1:2])
     if session.is_partial:  # what is not announced by then was made outside
         for operand in call.operands:
             if isinstance(operand, torch.Tensor):
@@ -131,10 +131,15 @@ def observe(
         visit(session, node, its_outputs, call)
     if loose and not silent:
         _announce_loose(session, call, loose)
+    if (_WITH_STATISTICS.get(call.name), True) in call.attrs:
+        writes.say_changed(session, [it.operand for it in call.untracked if it.name.startswith("running_")])
 
 
-_WITH_STATISTICS = {"batch_norm"}
-"""Functions that write to what they are given and count no version."""
+_WITH_STATISTICS = {"batch_norm": "training", "instance_norm": "use_input_stats"}
+"""Functions that write to the running statistics that they are given, and count no version; and when they do."""
+
+_RENORMALIZING = {"embedding", "embedding_bag"}
+"""Functions that shorten the rows of their second argument that are too long, before they look at it."""
 
 
 def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor]) -> None:

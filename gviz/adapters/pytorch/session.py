@@ -34,7 +34,6 @@ _NOT_SEEN = {
     "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
     "old memory": "x.data = v, while others use the memory of x: what they showed before shows v, until used again",
     "processes": "what processes do that the program starts, DataLoader workers among them: their results are seen",
-    "running statistics": "batch norm in training mode changes running_mean and running_var: that is not recorded",
 }
 """What cannot be seen, by a word for each kind."""
 

@@ -98,6 +98,14 @@ def _say_moved(session: Session, moved: Moved, node: int, version: int) -> None:
         session.channel.say(StorageWritten(moved.number, node, version, known))
 
 
+def say_changed(session: Session, operands: Iterable[object]) -> None:
+    """Say what those operands of a call that were announced hold now: it wrote to them itself."""
+    for operand in operands:
+        mark = session.marks.of_tensor(operand) if isinstance(operand, torch.Tensor) else None
+        if isinstance(operand, torch.Tensor) and mark is not None:
+            say_written(session, operand, mark.node)
+
+
 def whole(session: Session, tensor: torch.Tensor) -> Value:
     """All elements of a tensor's memory, in a row."""
     return session.value.memory(tensor)
