@@ -370,15 +370,9 @@ def saturated_softmax():
     return x
 
 
-def logarithm_of_a_zero():
-    x = torch.ones(3, requires_grad=True)
-    (torch.log(torch.tensor([1.0, 0.5, 0.0])).clamp(min=-10) * x).sum().backward()
-    return x
-
-
-def logarithm_of_no_mask():
-    x = torch.ones(3, requires_grad=True)
-    (torch.log(torch.tensor([0.5, 0.5, 0.0])).clamp(min=-10) * x).sum().backward()
+def logarithm_of(p):
+    x = torch.ones(p.shape, requires_grad=True)
+    (torch.log(p).clamp(min=-10) * x).sum().backward()
     return x
 
 
@@ -388,14 +382,28 @@ def logarithm_of_no_mask():
         lambda: divided_by_zero([0.0, 1.0]),
         lambda: divided_by_zero([2.0, 1.0]),
         saturated_softmax,
-        logarithm_of_a_zero,
-        logarithm_of_no_mask,
+        lambda: logarithm_of(torch.tensor([1.0, 0.5, 0.0])),
+        lambda: logarithm_of(torch.tensor([0.5, 0.5, 0.0])),
+        lambda: logarithm_of(torch.tensor([1.0, 0.0])),
+        lambda: logarithm_of(torch.softmax(torch.tensor([200.0, 0.0]), 0)),
     ],
 )
 def test_an_infinity_that_is_no_mask_is_suspected(program):
     one = found(program)["nan-born"]
     assert one.level == "suspicion"
     assert "inf was born in" in told(one)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        lambda: (torch.arange(3.0) > 1).float().unsqueeze(0),
+        lambda: torch.tril(torch.ones(3, 3)),
+        lambda: torch.tensor([True, False]).to(torch.float64),
+    ],
+)
+def test_the_logarithm_of_what_says_yes_or_no_is_a_mask(mask):
+    assert found(lambda: logarithm_of(mask())) == {}
 
 
 def test_a_pass_in_progress_is_said_to_be_one():

@@ -118,13 +118,25 @@ def _is_a_mask(timeline: Timeline, node: int) -> bool:
 
 
 def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
-    """Whether this is the logarithm of zeros and ones that no gradient goes to."""
+    """Whether this is the logarithm of what only says yes or no, which the program made so: not what numbers are."""
+    if info.op.name.rstrip("_") != "log" or not info.created.inputs:
+        return False
+    source = timeline.info(info.created.inputs[0][0])
+    while source.op.name in _CONVERTING and source.created.inputs and not _is_yes_or_no(source):
+        source = timeline.info(source.created.inputs[0][0])
+    return not source.created.requires_grad and _is_yes_or_no(source)
+
+
+def _is_yes_or_no(info: NodeInfo) -> bool:
     value = info.created.outputs[0].value if info.created.outputs else None
-    stats = value.statistics() if value is not None else None
-    only_zero = stats is not None and stats.min == stats.max == 0
-    sources = [timeline.info(source) for source, _ in info.created.inputs if source]
-    no_gradient = not any(source.created.requires_grad for source in sources)
-    return info.op.name.rstrip("_") == "log" and only_zero and no_gradient
+    return info.op.name in ("tril", "triu") or (value is not None and value.dtype == "bool")
+
+
+_CONVERTING = {
+    "to", "type", "float", "double", "half", "bfloat16", "view", "reshape", "unsqueeze", "squeeze", "expand", "clone",
+    "contiguous", "getitem",
+}  # fmt: skip
+"""Operations that leave a mask one."""
 
 
 BORN = Kind("nan-born", "error", "where a nan or inf was made in forward", ("bad value", "sent"), bad_value, find=found)
