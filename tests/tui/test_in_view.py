@@ -31,6 +31,16 @@ def test_the_box_is_always_seen_and_the_nearest_other_end_where_there_is_room(bo
         assert any(seen(VIEW, x, y, other) for other in others)
 
 
+@given(box=BOXES, linked=st.lists(BOXES, min_size=1, max_size=3))
+def test_a_view_that_moves_takes_in_a_linked_box_where_there_is_room_and_only_then(box, linked):
+    x, y = scrolled_to(VIEW, box, [], linked=linked)
+    assert seen(VIEW, x, y, box)
+    assert (x, y) == (None, None) or not VIEW.contains_region(box)
+    small = all((both := box.union(other)).width <= VIEW.width and both.height <= VIEW.height for other in linked)
+    if small and x is not None and y is not None:
+        assert any(seen(VIEW, x, y, other) for other in linked)
+
+
 @given(box=BOXES, around=st.lists(BOXES, max_size=5))
 def test_the_box_is_seen_whatever_is_around_it(box, around):
     assert seen(VIEW, *scrolled_to(VIEW, box, [], [box, *around]), box)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -80,3 +80,9 @@ class Layout:
     width: int
     height: int
     rightward: bool = False
+
+    def linked(self, key: Key) -> Iterator[Key]:
+        """The boxes that a line connects with one."""
+        for edge in self.edges:
+            if key in (edge.source, edge.target):
+                yield edge.target if key == edge.source else edge.source

@@ -13,26 +13,40 @@ Span = tuple[int, int]
 
 
 def scrolled_to(
-    view: Region, box: Region, others: Iterable[Region], around: Sequence[Region] = ()
+    view: Region,
+    box: Region,
+    others: Iterable[Region],
+    around: Sequence[Region] = (),
+    linked: Iterable[Region] = (),
 ) -> tuple[int | None, int | None]:
     """Where to scroll so that a box is near the middle, in a direction in which it is not wholly in view; None: stay.
 
-    The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both, and as
-    few as possible of the boxes `around` are cut by the edges of the view.
+    The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both. Where
+    the view moves, it shows the nearest of those `linked` to it, too, and cuts few of the boxes `around` at its edges.
     """
-    near = min(others, key=lambda other: _distance(box, other), default=box)
-    both = box.union(near)
-    across = both if both.width <= view.width else box
-    down = both if both.height <= view.height else box
-    y = _scrolled(view.y, view.height, down.y, down.bottom, [(each.y, each.bottom) for each in around])
+    needed = _joined(box, others, view)
+    if view.contains_region(needed):
+        return None, None
+    wished = _joined(needed, linked, view)
+    rows = [(each.y, each.bottom) for each in around]
+    y = _scrolled((view.y, view.bottom), (needed.y, needed.bottom), (wished.y, wished.bottom), rows)
     top = view.y if y is None else y
     beside = [(each.x, each.right) for each in around if each.y < top + view.height and each.bottom > top]
-    return _scrolled(view.x, view.width, across.x, across.right, beside), y
+    return _scrolled((view.x, view.right), (needed.x, needed.right), (wished.x, wished.right), beside), y
 
 
-def _scrolled(start: int, room: int, first: int, end: int, around: Sequence[Span]) -> int | None:
-    if start <= first and end <= start + room:
+def _joined(box: Region, others: Iterable[Region], view: Region) -> Region:
+    """A box with the nearest of some others, in a direction in which there is room for both."""
+    both = box.union(min(others, key=lambda other: _distance(box, other), default=box))
+    x, width = (both.x, both.width) if both.width <= view.width else (box.x, box.width)
+    y, height = (both.y, both.height) if both.height <= view.height else (box.y, box.height)
+    return Region(x, y, width, height)
+
+
+def _scrolled(view: Span, needed: Span, wished: Span, around: Sequence[Span]) -> int | None:
+    if view[0] <= needed[0] and needed[1] <= view[1]:
         return None
+    (first, end), room = wished, view[1] - view[0]
     middle = first - (room - (end - first)) // 2
     most = max((span[1] for span in around), default=middle + room) - room
     whole = [at for span in around for at in (span[0], span[1] - room) if abs(at - middle) <= room // 4]
