@@ -62,7 +62,7 @@ class Wishes:
 
 
 def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
-    """The panels to show. On a low screen a graph has the whole column, unless the panel below was asked for."""
+    """The panels to show. On a low screen a graph has the whole column, unless the panel below is asked for."""
     size = size_class(width, height)
     if size == "tiny":
         return frozenset({"small"})
@@ -122,8 +122,8 @@ def next_view(view: View) -> View:
     return VIEWS[(VIEWS.index(view) + 1) % len(VIEWS)]
 
 
-def opening_view(height: int, *, fits_alone: bool, fits_above_tape: bool) -> View:
-    """A graph that fits opens on the graph, with the tape below where there is room; else the tape leads."""
+def opening_view(width: int, height: int, *, fits_alone: bool, fits_above_tape: bool) -> View:
+    """The graph leads, with the tape below where there is room; alone on a small screen only if all of it is seen."""
     if height >= TALL:
         return "graph" if fits_alone and not fits_above_tape else "both"
-    return "graph" if fits_alone else "tape"
+    return "graph" if fits_alone or size_class(width, height) != "single" else "tape"

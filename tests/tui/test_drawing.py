@@ -304,11 +304,14 @@ def test_which_panels_are_shown():
     assert arranged(80, 24, Wishes("both", "source", False, "node", "tape")) == {"node"}
 
 
-def test_a_graph_that_fits_opens_on_the_graph():
-    assert opening_view(24, fits_alone=True, fits_above_tape=False) == "graph"
-    assert opening_view(24, fits_alone=False, fits_above_tape=False) == "tape"
-    assert opening_view(40, fits_alone=True, fits_above_tape=True) == "both"
-    assert opening_view(40, fits_alone=True, fits_above_tape=False) == "graph"
+def test_the_graph_leads_and_of_one_panel_alone_the_tape_where_the_graph_would_be_cut():
+    assert opening_view(80, 24, fits_alone=True, fits_above_tape=False) == "graph"
+    assert opening_view(80, 24, fits_alone=False, fits_above_tape=False) == "graph"
+    assert opening_view(50, 20, fits_alone=True, fits_above_tape=False) == "graph"
+    assert opening_view(50, 20, fits_alone=False, fits_above_tape=False) == "tape"
+    assert opening_view(120, 40, fits_alone=True, fits_above_tape=True) == "both"
+    assert opening_view(120, 40, fits_alone=True, fits_above_tape=False) == "graph"
+    assert opening_view(120, 40, fits_alone=False, fits_above_tape=False) == "both"
 
 
 def test_ascii_is_chosen_where_the_terminal_asks_for_it():

@@ -100,7 +100,7 @@ class DebuggerScreen(Screen[None]):
         """Stand at the starting position."""
         failed = self.cursor.position in self.timeline.failures
         self.show_arrival(Arrival(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
-        self.call_after_refresh(self.panels.fit)
+        self.panels.fit()
         self.follow_keymap()
         set_to(self, "motion", self.session.settings.values["motion"])
         if self.timeline.dropped.events:

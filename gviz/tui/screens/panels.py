@@ -69,9 +69,10 @@ class Panels:
         nodes = len(self._screen.timeline.nodes)
         modules = self._modules
         alone, beside_tape = (graph_area(width, height, view, nodes, modules=modules) for view in ("graph", "both"))
-        self._view = opening_view(height, fits_alone=canvas.fits(*alone), fits_above_tape=canvas.fits(*beside_tape))
+        whole = canvas.fits(*alone)
+        self._view = opening_view(width, height, fits_alone=whole, fits_above_tape=canvas.fits(*beside_tape))
         self._leading = "graph" if self._view == "graph" else "tape"
-        self._asked = canvas.fits(alone[0], alone[1] - BELOW)
+        self._asked = not whole or canvas.fits(alone[0], alone[1] - BELOW)  # no source cuts a graph that is whole
         self.arrange()
         self.focus()
 

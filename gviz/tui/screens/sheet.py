@@ -25,10 +25,6 @@ class Sheet(LinkedPage):
         self._draw_lines = draw
         self.glyphs = glyphs
 
-    def on_resize(self) -> None:
-        """Break the lines anew."""
-        self.draw_soon()
-
     def draw(self) -> None:
         """Make the text."""
         self.show_fitted(self._draw_lines)

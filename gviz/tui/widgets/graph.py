@@ -128,8 +128,8 @@ class GraphCanvas(Painted, can_focus=True):
         shown = self.drawing.shape.places if self.drawing is not None else ()
         return max((place.node for place in shown if self._timeline.info(place.node).born <= n), default=0)
 
-    def on_resize(self) -> None:
-        """A panel that comes on the screen has missed what happened while it was hidden."""
+    def sized(self) -> None:
+        """Show the moment in the new size, or what was missed while the panel was hidden."""
         self.forget_rows()
         if self.moment is not None:
             self._look_at(self.moment.actor or self.selected, anew=True)
@@ -137,7 +137,8 @@ class GraphCanvas(Painted, can_focus=True):
     def bring_into_view(self, node: int) -> None:
         """Put the node's box into the middle, in a direction in which it is not wholly in view.
 
-        While a gradient comes over a line, its other end is kept in view where there is room for both.
+        While a gradient comes over a line, its other end is kept in view where there is room for both. A view that
+        moves takes in a box that it is linked to.
         """
         place = self.place(node)
         if place is None or not self.size or self.drawing is None or self.moment is None:
@@ -146,9 +147,10 @@ class GraphCanvas(Painted, can_focus=True):
         target = event.node if isinstance(event, GradFlowed) and event.source == node else 0
         places = self.drawing.canvas.layout.places
         ends = [self._region(places[key]) for key in self.drawing.boxes(target)]
+        linked = (self._region(places[key]) for key in self.drawing.canvas.layout.linked(place.key))
         near = range(place.y - self.view.height, place.bottom + self.view.height)
         around = [self._region(each) for each in self.drawing.canvas.visible(near)[0]]
-        across, down = scrolled_to(self.view, self._region(place), ends, around)
+        across, down = scrolled_to(self.view, self._region(place), ends, around, linked)
         if across is not None or down is not None:
             self.scroll_to(x=across, y=down, animate=False, force=True, immediate=True)
 

@@ -49,10 +49,6 @@ class RowList(Page):
         """Name the panel."""
         self.set_title(self._heading)
 
-    def on_resize(self) -> None:
-        """Fit the rows anew."""
-        self.draw_soon()
-
     def watch_moment(self) -> None:
         """Follow the clock."""
         self.draw_soon()

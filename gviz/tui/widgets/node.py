@@ -45,10 +45,6 @@ class NodePanel(LinkedPage):
         self.set_title(numbered("node", "Node"))
         self.all_of_it = ": Enter"
 
-    def on_resize(self) -> None:
-        """Break the lines anew."""
-        self.draw_soon()
-
     def watch_moment(self) -> None:
         """Another moment: from the top."""
         self.draw_soon()

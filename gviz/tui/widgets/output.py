@@ -27,10 +27,6 @@ class OutputPanel(Page):
         """Name the panel."""
         self.set_title(numbered("output", "Output"))
 
-    def on_resize(self) -> None:
-        """Break the lines anew."""
-        self.draw_soon()
-
     def watch_moment(self, moment: Moment | None) -> None:
         """More, or less, may have been printed."""
         count = len(self._timeline.printed(moment.n)) if moment is not None else -1

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import compress
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Offset, Region, Size
-from textual.scroll_view import ScrollView
+
+from gviz.tui.widgets.sized import Sized
+
+_SIDES = ("left", "right", "above", "below")
 
 
-class Panned(ScrollView):
+class Panned(Sized):
     """Moves its view; `dragged` tells a click from the end of a drag."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -39,8 +43,9 @@ class Panned(ScrollView):
 
     def say_beyond(self) -> None:
         """Say in the lower border on which sides there is more than is seen, and how to get there."""
-        sides = ", ".join(_sides_beyond(self.view, self.virtual_size))
-        said = Content(f"more {sides}: shift+arrows" if sides else self._hint)
+        sides = list(_sides_beyond(self.view, self.virtual_size))
+        where = "on all sides" if len(sides) == len(_SIDES) else ", ".join(sides)
+        said = Content(f"more {where}: shift+arrows" if sides else self._hint)
         if said != self._said_beyond:  # a title that is set draws the whole panel anew
             self.border_subtitle = self._said_beyond = said
 
@@ -87,11 +92,5 @@ class Panned(ScrollView):
 
 
 def _sides_beyond(view: Region, whole: Size) -> Iterator[str]:
-    for side, beyond in (
-        ("left", view.x > 0),
-        ("right", view.right < whole.width),
-        ("above", view.y > 0),
-        ("below", view.bottom < whole.height),
-    ):
-        if beyond:
-            yield side
+    beyond = (view.x > 0, view.right < whole.width, view.y > 0, view.bottom < whole.height)
+    return compress(_SIDES, beyond)

@@ -27,10 +27,6 @@ class SavedPanel(LinkedPage):
         """Name the panel."""
         self.set_title(self._heading)
 
-    def on_resize(self) -> None:
-        """Break the lines anew."""
-        self.draw_soon()
-
     def watch_moment(self) -> None:
         """Follow the clock."""
         self.draw_soon()

@@ -20,7 +20,7 @@ from gviz.tui.lines import Line, cells
 from gviz.tui.marks import marked_lines, nodes_of_line
 from gviz.tui.messages import LinePointed, NodePointed
 from gviz.tui.places import source_place
-from gviz.tui.widgets.styled import Lines
+from gviz.tui.widgets.styled import AROUND_TITLE, Lines
 
 GUTTER = 2
 """Columns before the line number: the mark of the running line, and that of a breakpoint."""
@@ -41,7 +41,6 @@ class SourcePane(Lines):
         self._marked: dict[int, list[Breakpoint]] = {}
         self._place: SourceMark | None = None
         self._code: tuple[Line, ...] = ()
-        self._following = False
         self._followed: tuple[SourceMark | None, Size] | None = None
         self.glyphs = glyphs
 
@@ -54,7 +53,7 @@ class SourcePane(Lines):
     def paint(self, y: int) -> Strip:
         """The code scrolls sideways, the line numbers stay. No event tells of each size: what is painted knows it."""
         if self._followed is not None and self._followed[1] != self.content_size:
-            self._follow_soon()
+            self.draw_soon()
         number = self._number(y)
         if self._place is None or not 0 < number <= len(self._code):
             return super().paint(y)
@@ -76,24 +75,20 @@ class SourcePane(Lines):
 
     def watch_moment(self) -> None:
         """The program is elsewhere."""
-        self._follow_soon()
+        self.draw_soon()
 
     def watch_selected(self) -> None:
         """Another node was made elsewhere."""
-        self._follow_soon()
+        self.draw_soon()
 
     def watch_frame(self) -> None:
         """Another caller is looked at."""
-        self._follow_soon()
+        self.draw_soon()
 
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""
         self._mark()
         self.redraw()
-
-    def on_resize(self) -> None:
-        """Keep the place in view."""
-        self._follow_soon()
 
     def on_click(self, event: events.Click) -> None:
         """The gutter sets breakpoints; a line of code selects what it made last, and a double click runs there."""
@@ -110,14 +105,8 @@ class SourcePane(Lines):
         if nodes:
             self.post_message(NodePointed(made[-1] if made else nodes[0], run=event.chain == 2))
 
-    def _follow_soon(self) -> None:
-        """Follow once, however many things change at a time."""
-        if not self._following:
-            self._following = True
-            self.call_next(self._follow)
-
-    def _follow(self) -> None:
-        self._following = False
+    def draw(self) -> None:
+        """Follow the place, unless it is in view as it is."""
         if self.moment is None:
             return
         place, size = source_place(self._timeline, self.moment, self.selected, self.frame), self.content_size
@@ -150,10 +139,10 @@ class SourcePane(Lines):
     def _entitle(self) -> None:
         where = ""
         if self._place is not None:
-            frame = self._place.frame
-            where = f" {clipped(PurePath(frame.path).name, 30)}:{frame.line}"
-            if self._place.running > 0 and self._place.running != frame.line:
-                where += f", running :{self._place.running}"
+            frame, running = self._place.frame, self._place.running
+            lines = f":{frame.line}" + (f", running :{running}" if running > 0 and running != frame.line else "")
+            room = self.outer_size.width - len(numbered("source", "Source ") + lines) - AROUND_TITLE
+            where = f" {clipped(PurePath(frame.path).name, max(min(room, 30), 1))}{lines}"
         self.set_title(numbered("source", f"Source{where}"))
 
     def _excuse(self) -> str:

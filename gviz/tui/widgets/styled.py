@@ -10,7 +10,6 @@ from rich.style import Style
 from textual import events
 from textual.content import Content
 from textual.geometry import Region, Size, Spacing
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -19,6 +18,10 @@ from gviz.tui.glyphs import UNICODE, Glyphs
 from gviz.tui.lines import Line, style_and_event
 from gviz.tui.messages import Seek
 from gviz.tui.widgets.painted_rows import PaintedRows, View
+from gviz.tui.widgets.sized import Sized
+
+AROUND_TITLE = 6
+"""Columns of a border's upper edge that a title leaves free: corners and blanks."""
 
 
 class Styled(Widget):
@@ -76,7 +79,7 @@ class StyledRow(Styled):
         return self.strip(self.line(width)).crop_extend(0, width, self.rich_style)
 
 
-class Lines(Styled, ScrollView, can_focus=True):
+class Lines(Styled, Sized, can_focus=True):
     """Many rows of styled text; only the visible ones are drawn.
 
     A subclass says how many there are (`set_count`) and what row `y` is (`row`).
@@ -152,14 +155,15 @@ class Lines(Styled, ScrollView, can_focus=True):
         self._heading = title
         self.entitle()
 
-    def on_resize(self) -> None:
-        """More or fewer names of other tabs fit."""
+    def sized(self) -> None:
+        """More or fewer names of other tabs fit, and more or less of everything else."""
         self.entitle()
+        self.draw()
 
     def entitle(self) -> None:
         """Write the title into the border, and as many of the other tabs as there is room for."""
         shown = Content(self.glyphs.text(self._heading))
-        room = self.outer_size.width - 6  # corners, and blanks around the title
+        room = self.outer_size.width - AROUND_TITLE
         for other in self.tabs if self.id in TABS else ():
             name = numbered(other, other.capitalize())
             if other != self.id and shown.cell_length + len(name) + 3 <= room:
@@ -215,10 +219,6 @@ class Page(Lines):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Rows below the view may have come to an end."""
         super().watch_scroll_y(old_value, new_value)
-        self._say_more()
-
-    def on_resize(self) -> None:
-        """More or fewer rows are in view."""
         self._say_more()
 
     def _say_more(self) -> None:

@@ -87,12 +87,15 @@ class Tape(Lines):
         """A number was changed, or is as it was."""
         self.watch_moment()
 
-    def watch_selected(self, selected: int) -> None:
+    def watch_selected(self) -> None:
         """Follow the selection."""
-        at = self._index(selected)
+        self._show_selected()
+        self.draw_soon()
+
+    def _show_selected(self) -> None:
+        at = self._index(self.selected)
         if at is not None:
             self.show_row(at + 1, margin=2)
-        self.draw_soon()
 
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""
@@ -104,12 +107,13 @@ class Tape(Lines):
             self._longest_title = title_width(self._timeline, self._timeline.nodes[:MEASURED])
             self._states = {}
             self.set_count(len(self._timeline.nodes) + 1)
-            self.watch_selected(self.selected)
+            self.watch_selected()
 
-    def on_resize(self) -> None:
+    def sized(self) -> None:
         """Fit the rows to the new width and keep the selection in view."""
         self.set_count(len(self._timeline.nodes) + 1)
-        self.watch_selected(self.selected)
+        self._show_selected()
+        super().sized()
 
     def action_page(self, pages: int) -> None:
         """Select a node one page away."""

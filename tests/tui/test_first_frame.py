@@ -1,0 +1,57 @@
+"""What is painted first is what stays: panels do not jump into their places, and none of them is empty."""
+
+import pytest
+from driving import app_of
+from stories import chain, demo, failed
+from textual.app import App
+
+STORIES = {"small": demo, "long": lambda: chain(40), "failed": failed}
+
+
+@pytest.fixture
+def frames(monkeypatch):
+    """Every frame that goes to the terminal, as text."""
+    painted = []
+    display = App._display
+
+    def kept(app, screen, renderable):
+        rows = ["".join(segment.text for segment in strip) for strip in screen._compositor.render_strips()]
+        if not painted or painted[-1] != rows:
+            painted.append(rows)
+        display(app, screen, renderable)
+
+    monkeypatch.setattr(App, "_display", kept)
+    return painted
+
+
+@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (50, 20), (84, 50)])
+async def test_the_first_frame_is_the_last(frames, story, size):
+    app = app_of(STORIES[story]())
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        assert frames[0] == frames[-1]
+
+
+async def test_another_size_is_painted_in_its_own_arrangement_at_once(frames):
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for size in [(120, 40), (50, 20), (84, 50), (80, 24)]:
+            seen = len(frames)
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert frames[seen:], "it is painted"
+            assert frames[seen] == frames[-1], size
+
+
+async def test_a_panel_that_comes_to_the_front_is_painted_as_it_is_now(frames):
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key in "214":
+            await pilot.press("n", "0")
+            await pilot.pause()
+            seen = len(frames)
+            await pilot.press(key)
+            await pilot.pause()
+            assert frames[seen] == frames[-1], key
