@@ -98,6 +98,11 @@ class Timeline(Played):
         """What was recorded before the first event and has been dropped, because only the last part was to be kept."""
         return self._log.dropped
 
+    @property
+    def cut_off(self) -> bool:
+        """Whether the recording ended in the midst of the program, with the nan or infinity that it was to end with."""
+        return self._log.cut_off
+
     @cached_property
     def nodes(self) -> Nodes:
         """All nodes, and what never changes about them."""

@@ -8,6 +8,7 @@ from cli.programs import gviz
 from explain.programs import HERE, line_of
 
 import gviz as library
+import gviz.engine as torch
 from gviz.cli.commands.check import how_to_open
 from gviz.cli.main import run_command
 from gviz.cli.program import Program
@@ -62,6 +63,26 @@ def test_a_question_about_a_script():
     code, out, _ = gviz("why", "--engine", "builtin", "w.grad", str(BUGS / "lost_leaf.py"), cwd=HERE)
     assert code == 0
     assert out.startswith("#2 w = To at lost_leaf.py:6 is no leaf")
+
+
+def not_a_number():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    return (x * torch.tensor(float("inf")) * 0.0).sum()
+
+
+def test_the_nan_that_ended_a_recording_is_found(tmp_path, capsys):
+    with library.record(tmp_path / "run.gviz", until="nan"):
+        not_a_number()
+    assert run_command(["check", str(tmp_path / "run.gviz")]) == 1
+    assert "it became nan in " in capsys.readouterr().out
+
+
+def test_that_no_number_was_recorded_is_said(tmp_path, capsys):
+    for keep, said in (("none", 1), ("whole", 0)):
+        with library.record(tmp_path / f"{keep}.gviz", keep=keep):
+            not_a_number()
+        run_command(["check", str(tmp_path / f"{keep}.gviz")])
+        assert capsys.readouterr().err.count("not seen: numbers") == said
 
 
 def test_levels_and_kinds(trace, capsys):

@@ -107,12 +107,16 @@ def how_to_open(program: Program, event: int) -> str:
 
 def _say_not_seen(timeline: Timeline) -> None:
     """Say on stderr what is not in the recording, so that nobody takes its absence for a finding."""
-    from gviz.events import NOT_SEEN, Warned
+    from gviz.events import NOT_SEEN, NodeCreated, Warned
     from gviz.plain_text import shown
 
     for _, event in timeline.select([Warned]):
         if isinstance(event, Warned) and event.category == NOT_SEEN:
             streams.say(f"not seen: {shown(event.message)}")
+    made = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
+    values = (output.value for event in made for output in event.outputs if output.value is not None)
+    if timeline.nodes and not any(value.data is not None or value.stats or value.blob for value in values):
+        streams.say("not seen: numbers, of which none was recorded (--values none?): a nan or infinity is not found")
 
 
 def _summary(found: list[Checked], events: int) -> str:
