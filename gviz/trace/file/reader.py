@@ -137,7 +137,7 @@ class Trace:
         for batch, held in self._batches.between(start, stop):
             rows += held[max(start - batch.first, 0) : max(stop - batch.first, 0)]
         table = np.fromiter(chain.from_iterable(map(_SUBJECT, rows)), np.int64, len(Columns._fields) * len(rows))
-        return Columns(*table.reshape(len(rows), -1).T)
+        return Columns(*table.reshape(len(rows), len(Columns._fields)).T)
 
     def array(self, value: Value) -> Array | None:
         """All elements of a value, read from their chunks if they are not in the value itself."""
