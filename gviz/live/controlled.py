@@ -22,6 +22,7 @@ from typing import Literal
 from gviz.live.debuggee import SECONDS_TO_END
 from gviz.live.protocol import Connection, End, Go, Held, Left, LetGo, Message, Pause, Ready, Released, Wish
 from gviz.live.terminal import Terminal
+from gviz.live.waiting import reads_input
 
 State = Literal["starting", "running", "held", "let go", "ended"]
 _FINAL: dict[State, tuple[State, ...]] = {"let go": ("ended",), "ended": ()}
@@ -99,6 +100,11 @@ class ControlledProgram:
     def pid(self) -> int:
         """The process of the program."""
         return self._process.pid
+
+    @property
+    def waits_for_line(self) -> bool:
+        """Whether the program is known to wait for somebody to type; not every system can tell."""
+        return self.state == "running" and reads_input(self.pid)
 
     def go(self, wish: Wish) -> None:
         """Let the program run on, if it is held or about to begin."""

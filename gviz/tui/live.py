@@ -186,8 +186,9 @@ class Live:
         (since, before), quiet = self._rates[0], now - self._last_output[0]
         rate = (count - before) / (now - since) if now > since else 0.0
         question = self._last_output[1].decode("utf-8", "replace").rpartition("\n")[2].strip()
-        if question and quiet > QUIET_SECONDS and not rate:
-            return f"A answers{', then it pauses' if self.pausing else ''}: {clipped(question, 30)}"
+        if quiet > QUIET_SECONDS and not rate and (question or self.program.waits_for_line):
+            then = ", then it pauses" if self.pausing else ""
+            return f"A answers{then}: {clipped(question, 30) or 'it waits for a line'}"
         if self.pausing:
             return f"pausing when its call returns, {count:,} events"
         return f"{count:,} events, {rate:,.0f}/s"

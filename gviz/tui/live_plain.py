@@ -8,6 +8,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TextIO
 
+from gviz.errors import GvizError
 from gviz.live.controlled import Ended, Report, Written
 from gviz.live.protocol import Mode
 from gviz.plain_text import shown
@@ -28,6 +29,7 @@ HANG_UP_SECONDS = 0.2
 ANSWERED_SECONDS = 2.0
 """So long a program is waited for that has read a line: it may want more without another question."""
 _CONTINUE = Command("continue")
+_ANSWERS = "type LINE gives one, type ^D the end of its input"
 
 
 def debug(
@@ -98,12 +100,22 @@ class _Conversation:
             yield from self._act(command)
             return
         if self.live.running:
-            yield from self._until_it_stands(_CONTINUE)
+            yield from self._meanwhile(command)
         if self.live.takes(command):
             self.live.run(command)
             yield from self._until_it_stands(command)
         else:
             yield from plain.answers(self._session, self.reader, command)
+
+    def _meanwhile(self, command: Command) -> Iterator[str]:
+        """Wait until the program stands, unless it waits for a line: a command that asks is answered all the same."""
+        if not self.live.program.waits_for_line:
+            yield from self._until_it_stands(_CONTINUE)
+        elif self.live.takes(command):
+            raise GvizError("the program waits for a line", hint=_ANSWERS, exit_code=2)
+        else:
+            self.live.follow()
+            yield f"the program waits for a line; the time is still event {self.live.cursor.position}."
 
     def _act(self, command: Command) -> Iterator[str]:
         act = carried_out(self.live, command.name, command.argument)
@@ -194,19 +206,16 @@ class _Conversation:
         """The program has said nothing for a while: where it may be asking, the next command can be the answer."""
         if self._unheard:
             self.live.program.hang_up()
-        elif self._printed and (answered or not self.live.goes_on()):
+        elif (known := self.live.program.waits_for_line) or (self._printed and (answered or not self.live.goes_on())):
             self._asked = True
-            yield self._bar(self._printed)
-            self._printed = ""
-            yield "if it waits for an answer: type LINE gives one, type ^D the end of the input."
+            yield from self._unfinished()
+            yield f"{'it waits for a line' if known else 'if it waits for an answer'}: {_ANSWERS}."
         elif self.live.pausing:
             self._asked = True
             yield "it pauses when its call returns; if it waits for an answer, type LINE gives one; kill ends it."
 
     def _arrived(self, command: Command, arrival: Arrival, report: Report) -> Iterator[str]:
-        if self._printed:
-            yield self._bar(self._printed)
-            self._printed = ""
+        yield from self._unfinished()
         self.reader.take(arrival)
         yield from plain.moved(self._session, command, arrival)
         if isinstance(report, Ended):
@@ -215,6 +224,12 @@ class _Conversation:
     def _lines(self, data: bytes) -> Iterator[str]:
         *lines, self._printed = (self._printed + self._decoder.decode(data)).replace("\r\n", "\n").split("\n")
         yield from map(self._bar, lines)
+
+    def _unfinished(self) -> Iterator[str]:
+        """What the program has printed of a line that it has not ended."""
+        if self._printed:
+            yield self._bar(self._printed)
+            self._printed = ""
 
     def _bar(self, text: str) -> str:
         return self._session.glyphs.text(f"| {shown(text)}")

@@ -1,7 +1,9 @@
 """``gviz run --plain``: the live debugger line by line, as a user runs it."""
 
+import platform
 import re
 
+import pytest
 from cli.programs import gviz
 
 PROGRAM = """\
@@ -172,3 +174,25 @@ def test_a_program_that_asked_runs_to_its_end_where_the_commands_end(tmp_path):
     code, out, _ = live(tmp_path, "-c", "break y", "-c", "continue", program=ASKS)
     assert out.index("type LINE gives one") < out.index("breakpoint 1.") < out.index("more? 0 0\n")
     assert code == 5
+
+
+BARE = """\
+import gviz.engine as torch
+x = torch.tensor([1.0], requires_grad=True)
+a = x * 2
+name = input()
+b = x * 3
+"""
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="only Linux tells what a process waits for")
+@pytest.mark.parametrize("first", ["", "import readline\n"])
+def test_a_program_that_waits_for_a_line_without_a_word_keeps_no_command_waiting(tmp_path, first):
+    commands = ["continue", "print x", "continue", "type Ada"]
+    given = [word for text in commands for word in ("-c", text)]
+    code, out, _ = live(tmp_path, *given, program=first + BARE)
+    assert "it waits for a line: type LINE gives one" in out
+    assert "(gviz) print x\nthe program waits for a line; the time is still event 1.\nx = 1\n" in out
+    assert "(gviz) continue\nthe program waits for a line; hint: type LINE gives one" in out
+    assert "the program has ended with exit code 0." in out
+    assert code == 2  # a command was refused

@@ -14,6 +14,7 @@ class Busy:
     """A program in the middle of a long call."""
 
     state = "running"
+    waits_for_line = False
     pauses = 0
 
     def pause(self):
@@ -41,6 +42,16 @@ def test_a_pause_of_a_program_that_asks_keeps_its_question(monkeypatch):
     assert live.progress() == "A answers: name?"
     live.pause()
     assert live.progress() == "A answers, then it pauses: name?"
+
+
+def test_a_program_that_waits_for_a_line_without_a_word_says_so(monkeypatch):
+    monkeypatch.setattr("gviz.tui.live.QUIET_SECONDS", -1.0)
+    program = Busy()
+    live = Live(program, Session(Cursor(demo(), 0), UNICODE))
+    live.running = True
+    assert "A answers" not in live.progress()
+    program.waits_for_line = True
+    assert live.progress() == "A answers: it waits for a line"
 
 
 def test_a_program_held_before_its_first_event_is_paused_and_not_at_an_end():
