@@ -79,7 +79,7 @@ def curves(
 def _root(timeline: Timeline, iteration: Iteration) -> int:
     """Where the last backward pass of an iteration began, else its last node; 0 where there is none."""
     started = timeline.select([BackwardStarted], max(iteration.start, 1), iteration.end + 1)
-    roots = [event.roots[0][0] for _, event in started if isinstance(event, BackwardStarted) and event.roots]
+    roots = [event.roots[0][0] for _, event in started if event.roots]
     return roots[-1] if roots else max(timeline.nodes.of(iteration), default=0)
 
 

@@ -76,7 +76,7 @@ def _in_one_call(timeline: Timeline, write: Write, other: int) -> bool:
     """Whether one call of ``clip_grad_norm_`` made two writes: between them nothing is computed anew."""
     between = timeline.select((NodeCreated,), min(write.seq, other), max(write.seq, other))
     return called(timeline, write.at) == "clip_grad_norm_" and all(
-        output.version for _, event in between if isinstance(event, NodeCreated) for output in event.outputs
+        output.version for _, event in between for output in event.outputs
     )
 
 

@@ -104,7 +104,7 @@ def _of_leaves(survey: Survey) -> Iterator[Finding]:
     alive = survey.alive(survey.passes[-1][0])
     leaves = [made.node for made in alive if made.created.kind != "op" and made.created.requires_grad]
     failed = _before_failed_passes(survey)
-    taken = {event.node for _, event in survey.select(GradCaptured) if isinstance(event, GradCaptured)}
+    taken = {event.node for _, event in survey.select(GradCaptured)}
     roots = {node for _, event in survey.passes for node, _ in event.roots}
     silent = [node for node in leaves if node not in {*last, *failed, *taken, *roots}]
     for node in silent[:MOST_ASKED]:
@@ -130,8 +130,7 @@ def _before_failed_passes(survey: Survey) -> set[int]:
 
 def _failed(survey: Survey) -> set[int]:
     """The passes that ended with an error."""
-    ended = (event for _, event in survey.select(BackwardFinished))
-    return {event.pass_nr for event in ended if isinstance(event, BackwardFinished) and event.error}
+    return {event.pass_nr for _, event in survey.select(BackwardFinished) if event.error}
 
 
 def _only_looked_at(found: Finding) -> bool:

@@ -40,8 +40,7 @@ def steps_by(timeline: Timeline, n: int) -> Steps:
 
 
 def _steps_by(timeline: Timeline, n: int) -> Steps:
-    selected = timeline.select((OptimizerStepped,), 1, n + 1)
-    steps = [(seq, event) for seq, event in selected if isinstance(event, OptimizerStepped)]
+    steps = list(timeline.select((OptimizerStepped,), 1, n + 1))
     busy = {step.stack for _, step in steps if step.parameters}
     idle = {step.stack: seq for seq, step in steps if step.stack not in busy}
     held = frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))

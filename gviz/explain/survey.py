@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 from operator import itemgetter
+from typing import cast
 
 from gviz import events as e
 from gviz.site import Frame
+from gviz.trace.log import E
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
@@ -66,17 +68,17 @@ class Survey:
             found[type(event)].append((seq, event))
         return found
 
-    def select(self, *kinds: type[e.Event]) -> Iterator[tuple[int, e.Event]]:
+    def select(self, *kinds: type[E]) -> Iterator[tuple[int, E]]:
         """The events of these classes, which are of `_READ`, in order."""
-        return merge(*(self._events[kind] for kind in kinds), key=itemgetter(0))
+        selected = merge(*(self._events[kind] for kind in kinds), key=itemgetter(0))
+        return cast("Iterator[tuple[int, E]]", selected)
 
     @cached_property
     def nodes(self) -> dict[int, Made]:
         """Every node, in order of creation."""
         names: dict[int, str] = {}
         found: dict[int, Made] = {}
-        for seq, event in self._events[e.NodeCreated]:
-            assert isinstance(event, e.NodeCreated)
+        for seq, event in self.select(e.NodeCreated):
             name = names.get(event.op)
             if name is None:
                 name = names[event.op] = self.timeline.op(event.op).name.rstrip("_")
@@ -95,24 +97,23 @@ class Survey:
     @cached_property
     def accumulated(self) -> list[tuple[int, e.GradAccumulated]]:
         """What was added to the ``.grad`` of leaves."""
-        return [(seq, event) for seq, event in self.select(e.GradAccumulated) if isinstance(event, e.GradAccumulated)]
+        return list(self.select(e.GradAccumulated))
 
     @cached_property
     def passes(self) -> list[tuple[int, e.BackwardStarted]]:
         """The backward passes that began."""
-        return [(seq, event) for seq, event in self.select(e.BackwardStarted) if isinstance(event, e.BackwardStarted)]
+        return list(self.select(e.BackwardStarted))
 
     @cached_property
     def optimized(self) -> frozenset[int]:
         """The parameters that an optimizer has."""
-        steps = (event for _, event in self.select(e.OptimizerStepped) if isinstance(event, e.OptimizerStepped))
-        return frozenset(node for step in steps for node in (*step.parameters, *step.skipped))
+        steps = self.select(e.OptimizerStepped)
+        return frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))
 
     @cached_property
     def scopes(self) -> dict[int, e.ScopeEntered]:
         """The module calls by number."""
-        entered = (event for _, event in self.select(e.ScopeEntered))
-        return {event.scope: event for event in entered if isinstance(event, e.ScopeEntered)}
+        return {event.scope: event for _, event in self.select(e.ScopeEntered)}
 
     def alive(self, n: int) -> Iterator[Made]:
         """The nodes that something still refers to at moment `n`."""

@@ -31,7 +31,7 @@ def breaks(timeline: Timeline, function: str = "") -> Iterator[Break]:
     """The places in order of the run, each once; those within calls of `function` only if there is one."""
     seen: dict[tuple[Frame, str], list[int]] = {}
     for n, event in timeline.select([Warned]):
-        if not isinstance(event, Warned) or event.category != CATEGORY:
+        if event.category != CATEGORY:
             continue
         frames = timeline.stack(event.stack)
         if frames and (not function or _within(frames, function)):
@@ -69,7 +69,7 @@ def _parsed(source: str | None) -> ast.Module | None:
 def functions(timeline: Timeline) -> set[str]:
     """The functions in which the run did anything that was recorded."""
     names = {
-        frame.function for _, event in timeline.select([Warned, NodeCreated]) for frame in _frames(timeline, event)
+        frame.function for _, event in timeline.select((Warned, NodeCreated)) for frame in _frames(timeline, event)
     }
     return names | {name.rpartition(".")[2] for name in names}
 

@@ -66,9 +66,7 @@ class Meant:
     def any(self) -> bool:
         """Whether there is any node that is meant, or a pass that was begun there."""
         passes = self._timeline.select((BackwardStarted,), 1, len(self._timeline) + 1)
-        return any(node in self for node in self._timeline.nodes) or any(
-            isinstance(event, BackwardStarted) and self.begins(event) for _, event in passes
-        )
+        return any(node in self for node in self._timeline.nodes) or any(self.begins(event) for _, event in passes)
 
     def memory(self) -> dict[int, int]:
         """The storages that the nodes lie in, each with the event in which the first such node was made."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from math import inf
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from gviz import events as e
 from gviz.display import Played
@@ -121,13 +121,14 @@ class Timeline(Played):
         """What the events ``start <= n < stop`` concern, as columns."""
         return self._log.columns(start, stop)
 
-    def select(self, kinds: Collection[type[e.Event]], start: int = 1, stop: int = 0) -> Iterator[tuple[int, e.Event]]:
+    def select(self, kinds: Collection[type[E]], start: int = 1, stop: int = 0) -> Iterator[tuple[int, E]]:
         """The events ``start <= n < stop`` (0: to the end) of these classes, in order; much cheaper than one by one.
 
         What they refer to is not checked: a node they speak of may not exist in a damaged trace.
         """
         stop = min(stop or len(self) + 1, len(self) + 1)
-        return self._log.select(start, stop, frozenset(KIND_NUMBERS[kind] for kind in kinds))
+        selected = self._log.select(start, stop, frozenset(KIND_NUMBERS[kind] for kind in kinds))
+        return cast("Iterator[tuple[int, E]]", selected)
 
     def op(self, number: int) -> e.OpSeen:
         """An operation by its number."""

@@ -111,7 +111,7 @@ def _say_not_seen(timeline: Timeline) -> None:
     from gviz.plain_text import shown
 
     for _, event in timeline.select([Warned]):
-        if isinstance(event, Warned) and event.category == NOT_SEEN:
+        if event.category == NOT_SEEN:
             streams.say(f"not seen: {shown(event.message)}")
     made = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
     values = (output.value for event in made for output in event.outputs if output.value is not None)

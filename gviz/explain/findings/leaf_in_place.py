@@ -18,8 +18,8 @@ def explain(trouble: Trouble) -> Finding | None:
     if not trouble.says(PATTERN):
         return None
     timeline, names = trouble.timeline, trouble.names_on_its_line()
-    created = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
-    leaves = [event.node for event in created if event.kind != "op" and event.requires_grad]
+    created = timeline.select([NodeCreated])
+    leaves = [event.node for _, event in created if event.kind != "op" and event.requires_grad]
     leaf = next((info for node in reversed(leaves) if (info := timeline.info(node)).name in names), None)
     view = "a view of " if trouble.says("a view of") else ""
     at = f" at {file_line(trouble.at.path, trouble.at.line)}" if trouble.at else ""

@@ -38,7 +38,7 @@ def _not_yet(asked: Question, pass_nr: int) -> str:
     which = the_pass(timeline, pass_nr)
     arrived = f"{grad(asked.output.incoming)} has arrived in {which}"
     ends = timeline.select((BackwardFinished,), start_of_pass(timeline, pass_nr), asked.moment.n + 1)
-    end = next((event for _, event in ends if isinstance(event, BackwardFinished) and event.pass_nr == pass_nr), None)
+    end = next((event for _, event in ends if event.pass_nr == pass_nr), None)
     if not parts:
         return f"{which} has {'not come to it yet' if end is None else 'brought nothing to it'}{_failed(end)}"
     if end is None:

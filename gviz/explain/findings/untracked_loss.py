@@ -49,9 +49,7 @@ def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
         value = info.created.outputs[0].value if info.created.outputs else None
         if info.created.kind != "constant" or value is None:
             continue
-        taken = any(
-            getattr(event, "value", None) == value for _, event in timeline.select((GradCaptured,), 1, info.born)
-        )
+        taken = any(event.value == value for _, event in timeline.select((GradCaptured,), 1, info.born))
         if taken or re.search(r"\b(as_)?tensor\(\s*[A-Za-z_[]", line):
             data = "what autograd.grad gave" if taken else f"new data to autograd: {clipped(line, 80)}"
             text = f"{label_at(timeline, node)} has no history: it is {data}"
