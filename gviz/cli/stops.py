@@ -30,7 +30,8 @@ _OPTIONS = (
     click.option("--break", "breaks", multiple=True, metavar="PLACE",
                  help="Stop at x, #4, demo.py:4, Mul, net.*, also 'x if value > 3'; open at the first stop."),
     click.option("--on", "events", multiple=True, metavar="EVENT",
-                 help="Stop on forward, backward, accumulate, free, inplace, view, optimizer, nan, inf or error."),
+                 help="Stop on forward, backward, receive, accumulate, free, inplace, view, optimizer, nan, inf "
+                 "or error."),
     click.option("-x", "scripts", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
                  help="Carry out the commands in a file first."),
     click.option("-c", "commands", multiple=True, metavar="COMMAND", help="Carry out a command of the debugger first."),

@@ -66,9 +66,7 @@ def happening(timeline: Timeline, moment: Moment, told: int = 0) -> str:
         if not timeline.growing:
             return "nothing has happened yet"
         return "before the first event: the program is further on" if len(timeline) else _STARTING
-    if isinstance(event, StepFinished):
-        return _ran(timeline, moment, event, told)
-    return _graph(timeline, moment, event) or _gradient(timeline, moment, event) or _program(timeline, event)
+    return _graph(timeline, moment, event) or _gradient(timeline, moment, event, told) or _program(timeline, event)
 
 
 def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
@@ -89,7 +87,7 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
     return ""
 
 
-def _gradient(timeline: Timeline, moment: Moment, event: Event) -> str:
+def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> str:
     """Events of a backward pass and of ``.grad``; empty for any other."""
     match event:
         case BackwardStarted(roots=roots, retain_graph=retain):
@@ -103,6 +101,8 @@ def _gradient(timeline: Timeline, moment: Moment, event: Event) -> str:
             return f"its gradient is complete, {_grads(grads)}, and its rule runs"
         case GradFlowed():
             return _flowed(timeline, moment, event)
+        case StepFinished():
+            return _ran(timeline, moment, event, told)
         case GradAccumulated():
             return _accumulated(timeline, moment, event)
         case GradRetained(value=value):

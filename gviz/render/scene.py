@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from gviz.events import GradFlowed
 from gviz.explain.names import op_title, phase_words, title
 from gviz.explain.standing import as_at, as_in
-from gviz.numbers import full, share
+from gviz.numbers import full
 from gviz.plain_text import file_line, file_name
 from gviz.render.boxes.beside import rows_beside
 from gviz.render.boxes.brief import brief_rows
 from gviz.render.boxes.details import source_line
 from gviz.render.boxes.groups import group_rows, group_states
-from gviz.render.boxes.links import Link, LinkKind
+from gviz.render.boxes.lines import Edge, brings, edge
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.remarks import remark
 from gviz.render.boxes.room import Outline, Role, module_key, module_title
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.rows import Now, chip_rows, node_rows, saved_rows
-from gviz.render.boxes.states import State, group_word, states_of, status
+from gviz.render.boxes.states import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
-from gviz.render.boxes.tensors import DIGITS
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
@@ -46,7 +45,6 @@ __all__ = [
     "structure",
 ]
 
-EdgeState = Literal["pending", "flowed", "now", "cut"]
 States = Callable[[Sequence[int]], Sequence[NodeState | None]]
 
 
@@ -70,22 +68,6 @@ class Box:
     op: str = ""
     within: tuple[tuple[str, str], ...] = ()
     longest: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """One line, in the direction of its arrow: a gradient edge leads from the user of a tensor to its maker.
-
-    `output_nr` counts the outputs of the tensor's maker, `slot` the inputs of its user (-1 where it is none).
-    """
-
-    source: str
-    target: str
-    kind: LinkKind
-    output_nr: int
-    slot: int
-    label: str
-    states: tuple[EdgeState, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +113,7 @@ def parts(
     beside = None if other is None else dict(zip(nodes, other(nodes), strict=True))
     now = Now(timeline, moment, before, states, bad, shape.options, beside)
     boxes = tuple(_box(place, shape, now, tooltips=tooltips, bare=place.key in bare) for place in shape.places)
-    return boxes, tuple(_edge(link, now) for link in shape.links)
+    return boxes, tuple(edge(link, now) for link in shape.links)
 
 
 def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:
@@ -139,24 +121,26 @@ def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bo
     iteration = now.timeline.iterations[shape.iteration]
     if place.role == "chip":
         held: tuple[State, ...] = () if state is not None else ("pending",)
+        if brings(now, place.node, 0, [(place.user, place.slot)]):
+            held = ("receiving",)
         rows = rows_beside(lambda place, now: chip_rows(place, now.states[place.node], now), place, now)
         return _boxed(place, held, "", rows, f"{place.title}: the same tensor as box #{place.node}")
     if place.group is not None:
         group = place.group
         held = group_states(group, now)
         rows = rows_beside(lambda place, now: group_rows(place, group, now), place, now)
-        return _boxed(place, held, group_word(held), rows, group.call.path)
+        return _boxed(place, held, state_word(held), rows, group.call.path)
     if place.role == "saved":
         held = ("freed",) if state is not None and state.saved == "freed" else () if state is not None else ("pending",)
         return _boxed(place, held, "freed" if held == ("freed",) else "", saved_rows(place, info, now), "")
     held = states_of(info, state, now)
     if bare:
-        return _boxed(place, held, status(info, place.role, held, now), (), "")
+        return _boxed(place, held, status(info, held, now), (), "")
     said = remark(now.timeline, info, iteration)
     rows = rows_beside(lambda place, now: _rows(place, info, now, said), place, now)
     tip = tooltip(as_at(info, state), state) if tooltips else ""
     name = op_title(info) if info.created.kind == "op" else ""
-    return _boxed(place, held, status(info, place.role, held, now), rows, tip, name)
+    return _boxed(place, held, status(info, held, now), rows, tip, name)
 
 
 def _rows(place: Outline, info: NodeInfo, now: Now, said: str) -> tuple[Row, ...]:
@@ -212,37 +196,22 @@ def place_text(info: NodeInfo) -> str:
     return file_line(frame.path, frame.line)
 
 
-def _edge(link: Link, now: Now) -> Edge:
-    if link.kind == "gradient":
-        return _gradient(link, now)
-    born = any(now.states.get(user) is not None for user, _ in link.uses)
-    held: tuple[EdgeState, ...] = () if born else ("pending",)
-    if not link.tracked:
-        held = (*held, "cut")
-    return Edge(link.source, link.target, link.kind, link.output_nr, link.slot, link.label, held)
-
-
-def _gradient(link: Link, now: Now) -> Edge:
-    """What has flowed: one use says how much, a line that stands for several only that."""
-    found = [now.contribution(link.node, link.output_nr, user, slot) for user, slot in link.uses]
-    parts = [part for part in found if part is not None]
-    label = f"+= {share(parts[0].value, 14, DIGITS)}" if len(found) == len(parts) == 1 else ""
-    held: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
-    if any(part.seq == now.moment.n for part in parts):
-        held = ("flowed", "now")
-    return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, held)
-
-
 def caption(timeline: Timeline, moment: Moment) -> str:
-    """Where in time the picture is: ``event 12/17, backward pass 2, b = Mul #4, demo.py:4``."""
+    """Where in time the picture is: ``event 12/17, backward pass 2, b = Mul #4 to x = Mul #2, demo.py:4``."""
     words = [f"event {moment.n}/{len(timeline)}"]
     if moment.phase is not None:
         words.append(phase_words(timeline, moment))
     if moment.actor:
-        info = timeline.info(moment.actor)
-        info = as_in(timeline, timeline.iteration_at(moment.n), {info.node: info})[info.node]
-        words += [title(info), place_text(info)] if info.frames else [title(info)]
+        info = _now(timeline, moment, moment.actor)
+        to = moment.event.node if isinstance(moment.event, GradFlowed) and moment.event.source else 0
+        words.append(title(info) + (f" to {title(_now(timeline, moment, to))}" if to else ""))
+        words += [place_text(info)] if info.frames else []
     return ", ".join(words)
+
+
+def _now(timeline: Timeline, moment: Moment, node: int) -> NodeInfo:
+    """A node as it is called in the iteration of a moment."""
+    return as_in(timeline, timeline.iteration_at(moment.n), {node: timeline.info(node)})[node]
 
 
 def _code(timeline: Timeline, moment: Moment) -> str:

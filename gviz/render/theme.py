@@ -82,6 +82,7 @@ LIGHT = Theme(
         "root": Paint("#d9f2c4", "#3f5e00"),
         "chip": Paint("#ffffff", "#1a3fb0"),
         "current": Paint("#ffee80", "#1f2328"),
+        "receiving": Paint("#f3e6ff", "#8a2a6b"),
         "inplace": Paint("#fbeaf5", "#8a2a6b"),
         "freed": Paint("#ffffff", "#6e7781"),
         "saved": Paint("#ffe0b0", "#9a5b00"),
@@ -117,6 +118,7 @@ DARK = Theme(
         "root": Paint("#2a3a08", "#a5d65a"),
         "chip": Paint("#121212", "#5ba3f5"),
         "current": Paint("#4a3d00", "#ffe24d"),
+        "receiving": Paint("#352046", "#e07bbe"),
         "inplace": Paint("#371b2e", "#e07bbe"),
         "freed": Paint("#121212", "#8b949e"),
         "saved": Paint("#46310b", "#e09b2d"),
@@ -144,6 +146,7 @@ def stylesheet(scope: str, base: Theme, other: Theme) -> str:
         rules[f'text[fill="{colour}"]'] = f"fill:{other.texts[style]}"
         rules[f'.edge [stroke="{colour}"]'] = f"stroke:{other.texts[style]}"
         rules[f'.edge polygon[fill="{colour}"]'] = f"fill:{other.texts[style]}"
+    rules[f'.edge polygon[fill="{base.canvas}"]'] = f"fill:{other.canvas}"
     rules[f'.node [stroke="{base.edge}"]'] = f"stroke:{other.edge}"
     rules[f'.cluster [stroke="{base.edge}"]'] = f"stroke:{other.edge}"
     rules[f'.edge [stroke="{base.edge}"]'] = f"stroke:{other.edge}"

@@ -5,7 +5,8 @@ x, net.fc1    by name or module      net.*         by a pattern
 Mul           an operation           op:Mul        the same, where a name is in the way
 
 x if value > 3                       stop at the nodes called x whose value is greater than 3
-on accumulate                        stop whenever a gradient is accumulated
+on receive h                         stop whenever a part of the gradient of h arrives
+on accumulate                        stop whenever a gradient is added to a .grad
 on nan net.*                         stop where a nan appears in a module
 change x.grad                        stop when the gradient of x changes
 change norm(x.grad) > 3              stop when an expression gives something else

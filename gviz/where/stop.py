@@ -15,6 +15,7 @@ from gviz.where.place import Aspect, Place, changing, place, split_aspect, unrea
 EVENTS: dict[str, tuple[type[e.Event], ...]] = {
     "forward": (e.NodeCreated,),
     "backward": (e.StepStarted,),
+    "receive": (e.GradFlowed,),
     "accumulate": (e.GradAccumulated,),
     "free": (e.SavedFreed,),
     "inplace": (e.StorageWritten,),

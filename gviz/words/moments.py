@@ -1,15 +1,19 @@
-"""Which moment a text means: ``12``, ``forward``, ``nan``, ``'mark``, a node."""
+"""Which moment a text means: ``12``, ``forward``, ``nan``, ``'mark``, a node, its gradient, what ``break`` takes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import NoReturn, TypeGuard
 
 from gviz.errors import GvizError
+from gviz.events import Event, GradAccumulated, GradFlowed
 from gviz.plain_text import clipped
 from gviz.trace.state import PhaseKind
+from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.where.place import split_aspect
+from gviz.where.stop import stop
+from gviz.words.changing import Changes
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import event_number, node_at
 from gviz.words.vocabulary import A_MOMENT
@@ -32,7 +36,8 @@ def event_at(
 ) -> int:
     """The event number that `text`, one of `MOMENTS`, means to who stands at moment `n` (None: looks from outside).
 
-    He looks at `node` and has set `marks`. A node means the event that made it. GvizError for what there is not.
+    He looks at `node` and has set `marks`. A node means the event that made it, ``x.grad`` where the last part of its
+    gradient arrived, what ``break`` takes the last time that it fits. GvizError for what there is not.
     """
     here = len(timeline) if n is None else n
     match text:
@@ -50,7 +55,19 @@ def event_at(
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
         return event_number(timeline, text.removeprefix("@"))
-    return _born(timeline, text, here, node)
+    if text.startswith(("on ", "change ")):
+        return _met(timeline, text, here)
+    return _of_node(timeline, text, here, node)
+
+
+def _met(timeline: Timeline, text: str, n: int) -> int:
+    """The last moment by `n` at which a stop fits, else the next."""
+    asked = stop(text)
+    hits = Changes(timeline, asked) if asked.expression else Hits(timeline, asked)
+    found = next(hits.before(n + 1), None) or next(hits.after(n), None)
+    if found is None:
+        raise GvizError(f"there is no moment {clipped(text, 40)}", hint=f"a moment is {A_MOMENT}", exit_code=2)
+    return found.n
 
 
 def _through(timeline: Timeline, word: str, n: int) -> int:
@@ -62,7 +79,8 @@ def _through(timeline: Timeline, word: str, n: int) -> int:
     return (here or [phase.end for phase in phases] or [0])[-1] or _without(timeline, word, f"{kind} pass")
 
 
-def _born(timeline: Timeline, text: str, n: int, node: int) -> int:
+def _of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
+    """Where a node was made or, of ``x.grad``, where its gradient arrived."""
     try:
         info = timeline.info(node_at(NamedNodes(timeline), text, n, node))
     except GvizError as error:
@@ -71,10 +89,30 @@ def _born(timeline: Timeline, text: str, n: int, node: int) -> int:
         near = f"{error.hint} " if (error.hint or "").startswith("did you mean") else ""
         hint = f"{near}A moment is {A_MOMENT}" if near else f"a moment is {A_MOMENT}"
         raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2) from None
-    if split_aspect(text)[1] and text not in (info.name, info.scope):
-        hint = f"break {text} stops where it changes; a moment is {A_MOMENT}"
+    aspect = split_aspect(text)[1] if text not in (info.name, info.scope) else None
+    if aspect == "grad":
+        return _arrived(timeline, info.node, n) or _never(timeline, text)
+    if aspect:
+        hint = f"change {text} is where it changed; a moment is {A_MOMENT}"
         raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2)
     return info.born
+
+
+def _arrived(timeline: Timeline, node: int, n: int) -> int:
+    """Where the last part of a node's gradient arrived in a pass, the last by moment `n`, else the next; 0: in none."""
+    events = ((seq, timeline.event(seq)) for seq in timeline.events_of(node))
+    last = {event.pass_nr: seq for seq, event in events if _is_part(event, node)}
+    ends = sorted(last.values())
+    return max((seq for seq in ends if seq <= n), default=ends[0] if ends else 0)
+
+
+def _is_part(event: Event, node: int) -> TypeGuard[GradFlowed | GradAccumulated]:
+    return isinstance(event, GradFlowed | GradAccumulated) and event.node == node
+
+
+def _never(timeline: Timeline, text: str) -> NoReturn:
+    hint = f"why {clipped(text, 30)} says why"
+    raise GvizError(f"no gradient arrives at {clipped(split_aspect(text)[0], 30)}", hint=hint, exit_code=2)
 
 
 def _error(timeline: Timeline, n: int) -> int:

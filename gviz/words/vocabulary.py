@@ -18,6 +18,11 @@ MOMENTS: tuple[tuple[str, str], ...] = (
         "the event that made this node; of several called x the last one made by now, else the next (from outside: the "
         "last), in every command that asks about one",
     ),
+    ("x.grad, #4.grad", "where the last part of its gradient arrives, or is added to its .grad"),
+    (
+        "on receive h",
+        "what break takes (on EVENT [PLACE], change EXPR): where it fits last by now, else next",
+    ),
 )
 """How a moment is written, and what it means."""
 
@@ -26,6 +31,6 @@ MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "err
 
 A_MOMENT = (
     "an event number, start, end, forward or backward (fwd, bwd: the end of that pass), nan, error, 'MARK, "
-    "or a node: #4, x"
+    "a node: #4, x, its gradient: x.grad (where the last part arrives), or what break takes: 'on receive x'"
 )
 """What a moment can be, in half a sentence."""

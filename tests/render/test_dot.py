@@ -1,15 +1,23 @@
 """DOT, the reference of all pictures: its golden files, and what Graphviz reads in it."""
 
+import numpy as np
 import pytest
+from recording import events_of
 from render import golden
 from render.logs import LOGS, recurrent, two_shares
 from render.pictures import boxes_and_lines, read
 
+import gviz.engine as torch
+from gviz.events import GradFlowed
+from gviz.render.boxes.options import Options
 from gviz.render.graphviz.dot import digraph, dot
 from gviz.render.graphviz.legend import legend
 from gviz.render.graphviz.placing import placing
+from gviz.render.request import moment_scene
 from gviz.render.scene import scene, structure
 from gviz.render.theme import DARK, LIGHT
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 
 MOMENTS = [(name, n) for name in LOGS for n in (5, None)] + [("two_shares", 18)]
 
@@ -84,15 +92,65 @@ def test_the_legend_names_what_is_there_and_nothing_else():
         "round: leaf",
         "square: operation",
         "double: result",
-        "►: this event",
-        "dashed: not run yet",
         "incoming: what this pass brings; .grad: what all passes have added up",
+        "dashed, pending: not run yet",
+        "►, now: acts in this event",
     ]
     assert "dotted line: shares memory" in list(legend(scene_of("odd_ops")))
     ended = list(legend(scene_of("two_shares")))
     assert "thick arrow: gradient, against the data" in ended
     assert "+=: a part that is added" in ended
     assert "saved freed: what it kept for backward is released" in ended
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_every_word_in_a_corner_and_every_width_of_a_line_is_in_the_legend(name):
+    for n in range(1, len(LOGS[name]().timeline) + 1):
+        drawn = scene_of(name, n)
+        said = [sign.partition(": ")[0].split(", ") for sign in legend(drawn)]
+        words = [word for signs in said for word in signs]
+        for box in drawn.boxes:
+            assert box.height == 1 or not box.status or any(box.status.startswith(word) for word in words), box.status
+        assert any(sign == ["receives"] for sign in said) == any("receiving" in box.states for box in drawn.boxes)
+        thickest = any("now" in edge.states for edge in drawn.edges)
+        assert ("thickest arrow" in words) == thickest
+
+
+def meeting():
+    """Where two parts of a gradient of six numbers meet: ``2 * ones`` and ``3 * ones``."""
+
+    def program():
+        x = torch.ones(3, 2, requires_grad=True)
+        h = x.sin()
+        (h * 3).sum().add((h * 2).sum()).backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    flows = [(n, event) for n, event in timeline.select((GradFlowed,)) if event.total is not None]
+    return timeline, flows[0][0]
+
+
+def test_where_gradients_meet_the_parts_on_the_lines_make_the_sum_in_the_box():
+    timeline, n = meeting()
+    drawn = moment_scene(timeline, n, Options())
+    (receiver,) = [box for box in drawn.boxes if "receiving" in box.states]
+    assert receiver.status == "receives 2 of 2"
+    parts = [np.array(edge.grid, float) for edge in drawn.edges if edge.grid]
+    (total,) = [np.array(row.grid, float) for row in receiver.rows if row.label == "grad"]
+    np.testing.assert_allclose(sum(parts), total)
+    assert len(parts) == 2
+    assert {edge.text for edge in drawn.edges if edge.grid} == {
+        "+= [[3 3] [3 3] [3 3]]",
+        "+= [[2 2] [2 2] [2 2]]",
+    }
+    assert f"to {receiver.title}" in drawn.caption
+
+
+def test_a_part_alone_or_in_one_line_is_no_grid():
+    timeline, n = meeting()
+    whole = moment_scene(timeline, len(timeline), Options())
+    assert sum(bool(edge.grid) for edge in whole.edges) == 2
+    assert {edge.text for edge in whole.edges if edge.kind == "gradient" and not edge.grid} >= {"+= |g| 2.45"}
+    assert not any(edge.grid for edge in moment_scene(timeline, n, Options(tensors="line")).edges)
 
 
 def test_a_placing_gives_every_box_a_position_and_every_data_line_a_way():

@@ -11,7 +11,7 @@ from stories import demo, failed, iterations, late
 import gviz.engine as torch
 from gviz.explain.names import UNTRACKED
 from gviz.render.boxes.options import Options
-from gviz.render.boxes.states import MEANINGS, WORDS
+from gviz.render.boxes.states import MEANINGS, SHOWN
 from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -61,7 +61,7 @@ def test_every_state_word_is_explained(program):
 
 
 def test_the_words_of_boxes_and_the_reasons_of_no_tracking_are_among_them():
-    for word in (*(word for _, word in WORDS), *(UNTRACKED.keys() - {"inputs"})):
+    for word in (*(shown.word for shown in SHOWN), *(UNTRACKED.keys() - {"inputs"})):
         assert KNOWN.fullmatch(word), word
 
 

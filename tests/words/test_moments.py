@@ -10,9 +10,12 @@ import gviz.engine as torch
 from gviz.api.moments import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
+from gviz.events import GradAccumulated, GradFlowed
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import hits_of
 from gviz.tui.cursor import Cursor
+from gviz.where.stop import stop
 from gviz.words.moments import event_at
 from gviz.words.vocabulary import A_MOMENT, MOMENT_WORDS, MOMENTS
 
@@ -119,3 +122,48 @@ def test_to_a_name_goes_on_to_the_next_node_of_that_name_and_back(repeated):
         max(n for n in repeated.events_of(one) if n <= before),
         one,
     )
+
+
+def parts(timeline, node, *kinds):
+    return [n for n, event in timeline.select(kinds) if event.node == node]
+
+
+@pytest.mark.parametrize("name", ["x.grad", "#1.grad"])
+def test_a_gradient_is_the_moment_at_which_its_last_part_arrives(repeated, name):
+    arrived = parts(repeated, 1, GradAccumulated)
+    named = name.replace("x", "w")
+    assert event_at(repeated, named) == arrived[-1]
+    assert [event_at(repeated, named, n=n) for n in arrived] == arrived
+    assert event_at(repeated, named, n=0) == arrived[0]
+    assert event_at(repeated, named, n=arrived[1] - 1) == arrived[0]
+    assert "node #1 w: .grad " in transcript(repeated, f"goto {named}", at=2)
+
+
+def test_the_gradient_of_what_is_no_leaf_is_the_moment_where_its_parts_meet():
+    timeline = demo()
+    meeting = [n for n, event in timeline.select((GradFlowed,)) if event.node == 3][-1]
+    assert event_at(timeline, "a.grad") == event_at(timeline, "on receive a") == meeting
+    assert event_at(timeline, "a.grad", n=meeting - 1) == meeting > event_at(timeline, "on receive a", n=meeting - 1)
+    assert "incoming 1 += 3, now 4 (2 of 2)" in transcript(timeline, "goto a.grad")
+
+
+@pytest.mark.parametrize(
+    "text", ["on receive x", "on accumulate w", "on backward a", "change x.grad", "change norm(x.grad)"]
+)
+def test_what_break_takes_is_the_moment_at_which_it_stopped_last(text):
+    timeline = demo()
+    hits = [hit.n for hit in hits_of(timeline, stop(text)).after(0)]
+    assert hits
+    assert event_at(timeline, text) == hits[-1]
+    assert event_at(timeline, text, n=0) == hits[0]
+    assert all(event_at(timeline, text, n=n) == n for n in hits)
+
+
+def test_what_never_happens_is_no_moment():
+    untracked = Timeline(MemoryLog(events_of(lambda: torch.ones(2).mul(2))))
+    with pytest.raises(GvizError, match="no gradient arrives at #2"):
+        event_at(untracked, "#2.grad")
+    with pytest.raises(GvizError, match="there is no moment on receive nosuch"):
+        event_at(demo(), "on receive nosuch")
+    with pytest.raises(GvizError, match="there is no event"):
+        event_at(demo(), "on nosuch")

@@ -69,10 +69,13 @@ def test_a_tensor_called_as_a_gradient_comes_before_the_owner_of_it():
     assert timeline.info(node_at(NamedNodes(timeline), "w.grad", len(timeline))).name == "w.grad"
 
 
-def test_a_gradient_is_no_moment_and_the_hint_is_not_what_was_typed(named):
-    with pytest.raises(GvizError, match=r"there is no moment x\.grad") as caught:
+def test_a_gradient_that_never_comes_is_no_moment_and_the_hint_is_not_what_was_typed(named):
+    with pytest.raises(GvizError, match="no gradient arrives at x") as caught:
         event_at(named, "x.grad")
-    assert caught.value.hint.startswith("break x.grad stops where it changes")
+    assert caught.value.hint == "why x.grad says why"
+    with pytest.raises(GvizError, match=r"there is no moment x\.value") as caught:
+        event_at(named, "x.value")
+    assert caught.value.hint.startswith("change x.value is where it changed")
 
 
 @pytest.mark.parametrize("text", ["#99.grad", "y.grad"])

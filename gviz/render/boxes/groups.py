@@ -56,6 +56,7 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
     everything = {*group.inner, *group.parameters}
     facts: dict[State, bool] = {
         "current": now.moment.actor in everything,
+        "receiving": any(map(now.receives, everything)),
         "running": "running" in steps,
         "waiting": bool(steps & {"waiting", "done"}) and steps != {"done"},
         "done": steps == {"done"},

@@ -124,7 +124,7 @@ class Rooms:
         """Room for ``value`` and the widest value, and for ``incoming -6 (1 of 2)`` of a leaf."""
         values = [output.value for output in info.created.outputs]
         large = any(value is not None and value.size > FEW for value in values)
-        known = max((len(short(value, digits=DIGITS)) for value in values), default=0)
+        known = max((len(short(value, WIDEST_VALUE, DIGITS)) for value in values), default=0)
         least = {"op": 20, "constant": 0}.get(info.created.kind, 26)
         width = max(least, min(len("incoming ") + known, WIDEST_VALUE), 30 if large else 0)
         if role == "constant":

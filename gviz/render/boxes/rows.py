@@ -46,6 +46,10 @@ class Now:
             uses = self._uses[node, output_nr] = {(part.source, part.slot): part for part in tuple(parts)[::-1]}
         return uses.get((user, slot))
 
+    def receives(self, node: int) -> bool:
+        """Whether this event brings a gradient to a node."""
+        return isinstance(self.moment.event, GradFlowed) and self.moment.event.node == node
+
     def write(self, form: Callable[[Value | None, int, int], str], value: Value | None, width: int) -> str:
         """A value in the form of `gviz.numbers`, but a plain number with the decimals that were asked for."""
         array = value.array() if value is not None and value.size == 1 else None

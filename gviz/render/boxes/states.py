@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from gviz.events import GradFlowed
 from gviz.numbers import bad_text
 from gviz.render.boxes.remarks import writes_in_place
-from gviz.render.boxes.room import Role
 from gviz.render.boxes.rows import Now
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 
 State = Literal[
-    "pending", "current", "running", "waiting", "done", "released", "freed", "nan", "error", "inplace", "view",
-    "saved", "untracked", "backward",
+    "pending", "current", "receiving", "running", "complete", "waiting", "done", "released", "freed", "nan", "error",
+    "inplace", "view", "saved", "untracked", "backward",
 ]  # fmt: skip
-"""Not made yet; concerned by this event; its rule runs; some contributions arrived; through; saved tensors released;
-gone; holds nan or inf; where the program or a pass failed, or a nan came first; wrote in place; shares memory; has
-saved tensors; not tracked; made by a backward pass, in a graph of gradients."""
+"""Not made yet; acts in this event; a gradient comes to it in this event; its rule runs; so does that of a leaf, which
+has none; some contributions arrived; through; saved tensors released; gone; holds nan or inf; where the program or a
+pass failed, or a nan came first; wrote in place; shares memory; has saved tensors; not tracked; made by a backward
+pass, in a graph of gradients."""
 
-WORDS: tuple[tuple[State, str], ...] = (
-    ("error", "! failed"),
-    ("nan", "! nan"),
-    ("pending", "pending"),
-    ("running", "running"),
-    ("current", "now"),
-    ("freed", "gone"),
-    ("waiting", "waiting"),
-    ("released", "saved freed"),
-    ("done", "done"),
+
+class Shown(NamedTuple):
+    """How a state shows in a box: as a word in its corner, by how the box looks, and what it means."""
+
+    state: State
+    word: str
+    look: str
+    meaning: str
+
+
+SHOWN: tuple[Shown, ...] = (
+    Shown("error", "! failed", "eight corners", "it went wrong here"),
+    Shown("nan", "! nan", "!", "holds nan or inf"),
+    Shown("pending", "pending", "dashed", "not run yet"),
+    Shown("receiving", "receives", "", "this event adds to its gradient"),
+    Shown("complete", "complete", "", "a leaf's gradient is, .grad comes next"),
+    Shown("running", "running", "", "its gradient is complete, its rule runs"),
+    Shown("current", "now", "►", "acts in this event"),
+    Shown("freed", "gone", "dashed and empty", "nothing refers to it any more"),
+    Shown("waiting", "waiting", "", "a part of its gradient has arrived"),
+    Shown("released", "saved freed", "", "what it kept for backward is released"),
+    Shown("done", "done", "", "the pass is through with it"),
 )
 """The word of the state that matters most is shown; first come first shown."""
 
 
 MEANINGS: tuple[tuple[str, str], ...] = (
-    ("pending", "not made yet: the program comes to it later"),
-    ("now, <- now", "this event is about it"),
-    ("waiting", "a pass will come to it; in a box: a part of its gradient has arrived"),
+    *((shown.word, shown.meaning) for shown in SHOWN),
+    ("receives 1 of 2", "this event adds the first of two parts to its gradient"),
+    ("! 3 nan, ! 1 inf, ! first nan", "it holds so many; it is the first that held any"),
+    ("<- now", "on the tape: acts in this event"),
+    ("<- rule runs", "on the tape: its gradient is complete, its rule runs"),
+    ("waiting (tape)", "on the tape: a pass will come to it"),
     ("1 of 2", "so many of the contributions to its gradient have arrived"),
     ("ready", "all of them have arrived, its rule has not run yet"),
-    ("running, <- rule runs", "its gradient is complete, and its backward rule runs"),
-    ("complete", "a leaf: its gradient is complete, and not yet added to .grad"),
-    ("done", "the pass is through with it"),
     ("in 3 += 4, .grad 3 += 4", "what this event adds, in the pass, or to .grad"),
-    ("saved freed, freed", "the tensors it had saved for backward are released"),
-    ("gone", "nothing refers to it any more"),
-    ("! failed", "its rule raised the error that ended the pass, or the program failed there"),
-    ("! nan, ! 3 nan, ! 1 inf, ! first nan", "it holds nan or inf; it is the first that did"),
+    ("freed", "saved freed, in short"),
     ("↻4, v4", "its memory was written in place, and is version 4 now"),
     ("made in pass 2, pass 2", "a backward pass made it (create_graph)"),
     ("no input needs grad, no grad", "not tracked by autograd: no input requires a gradient"),
@@ -63,7 +73,9 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         return ("pending",)
     facts: dict[State, bool] = {
         "current": now.moment.actor == info.node,
+        "receiving": now.receives(info.node),
         "running": state.step == "running",
+        "complete": state.step == "running" and info.created.kind != "op",
         "waiting": state.step == "waiting",
         "done": state.step == "done",
         "saved": state.saved == "held",
@@ -89,14 +101,18 @@ def has_failed(node: int, state: NodeState | None, moment: Moment) -> bool:
     return (moment.failed is not None and moment.failed.node == node) or (state is not None and state.step == "failed")
 
 
-def status(info: NodeInfo, role: Role, held: tuple[State, ...], now: Now) -> str:
+def status(info: NodeInfo, held: tuple[State, ...], now: Now) -> str:
     """The word for the state that matters most; empty where there is nothing to say."""
-    if now.first_bad == info.node and not has_failed(info.node, now.states.get(info.node), now.moment):
+    state = now.states.get(info.node)
+    if now.first_bad == info.node and not has_failed(info.node, state, now.moment):
         return "! first nan" if "nan" in held else "! nan"
-    word = group_word(held)
-    return "complete" if word == "running" and role in ("leaf", "parameter") else word
+    word, event = state_word(held), now.moment.event
+    if word != "receives" or state is None or not isinstance(event, GradFlowed):
+        return word
+    output = state.outputs[event.output_nr]
+    return f"{word} {len(output.parts)} of {output.expected}" if output.expected > 1 else word
 
 
-def group_word(held: tuple[State, ...]) -> str:
-    """The word for the worst of the states of a closed module."""
-    return next((word for name, word in WORDS if name in held), "")
+def state_word(held: tuple[State, ...]) -> str:
+    """The word for the worst of some states."""
+    return next((shown.word for shown in SHOWN if shown.state in held), "")

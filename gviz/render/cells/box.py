@@ -84,7 +84,7 @@ def border_style(face: Face, *, selected: bool) -> str:
         return "selected"
     if face.states & {"pending", "freed"}:
         return "muted"
-    return "gradient" if "backward" in face.states else face.role
+    return "gradient" if face.states & {"backward", "receiving"} else face.role
 
 
 @lru_cache(maxsize=8192)

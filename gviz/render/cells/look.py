@@ -27,8 +27,8 @@ EDGE_STYLES = ("muted", "muted", "muted", "edge", "current", "gradient", "curren
 class Face(NamedTuple):
     """How a box looks: its title and a note about its state stand in the upper border, its rows below it.
 
-    `role` is leaf, parameter, constant, op, root, chip or module; `states` are among current, running, pending, freed,
-    error, backward (made by a backward pass). `stop` marks a breakpoint.
+    `role` is leaf, parameter, constant, op, root, chip or module; `states` are among current, receiving, running,
+    pending, freed, error, backward (made by a backward pass). `stop` marks a breakpoint.
     """
 
     title: str

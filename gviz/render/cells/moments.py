@@ -24,6 +24,7 @@ from gviz.trace.timeline import Timeline
 STYLES = {"bad": "error", "text": ""}
 STATES = {
     "current": "current",
+    "receiving": "receiving",
     "running": "running",
     "pending": "pending",
     "released": "freed",

@@ -50,7 +50,7 @@ def _frame(box: Box) -> str:
 
 
 def _arrow(edge: Edge) -> str:
-    label = f'|"{_text(edge.label)}"|' if edge.label else ""
+    label = f'|"{_text(edge.text)}"|' if edge.text else ""
     if edge.kind == "gradient":
         return f"==>{label}"
     if edge.kind in ("view", "saved") or "pending" in edge.states:

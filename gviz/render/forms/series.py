@@ -139,7 +139,7 @@ def _longest(rows: Sequence[Row | None]) -> Row:
 
 
 def _widest_edge(versions: Sequence[Edge]) -> Edge:
-    return max(versions, key=lambda edge: len(edge.label))
+    return max(versions, key=lambda edge: (len(edge.grid), len(edge.text)))
 
 
 def frames(timeline: Timeline, moments: Sequence[int], options: ExportOptions, picture: Picture) -> Iterator[bytes]:

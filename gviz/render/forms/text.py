@@ -65,7 +65,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _edges(seen: Scene, titles: dict[str, str]) -> Iterable[str]:
     """Each line once, in the direction of the data, with the gradient that has come back over it."""
-    back = {(edge.target, edge.source, edge.slot): edge.label for edge in seen.edges if edge.kind == "gradient"}
+    back = {(edge.target, edge.source, edge.slot): edge.text for edge in seen.edges if edge.kind == "gradient"}
     for edge in seen.edges:
         if edge.kind != "gradient":
             yield _edge(edge, titles, back.pop((edge.source, edge.target, edge.slot), ""))

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from gviz.plain_text import shown
+from gviz.render.boxes.lines import ADDED
 from gviz.render.graphviz.cards import SPLIT, card
 from gviz.render.graphviz.flow import flow, spine
 from gviz.render.graphviz.frames import add_frames
 from gviz.render.graphviz.graph import Digraph
-from gviz.render.graphviz.labels import CHARACTER, SMALL, box_label, coloured, table
+from gviz.render.graphviz.labels import CHARACTER, SMALL, box_label, coloured, inner, table
 from gviz.render.graphviz.legend import HEAT, legend, painted
 from gviz.render.graphviz.placing import Placing
 from gviz.render.request import ExportOptions, asked_scene
@@ -26,7 +27,7 @@ EASY_NODES = 150
 STRAIGHT = "8"
 """The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
 
-LEGEND_WIDTH, LEGEND_LINES = 90, 4
+LEGEND_WIDTH, LEGEND_LINES = 110, 6
 """Characters of one line of the legend, and the lines it has at least."""
 
 
@@ -196,7 +197,7 @@ def _box_style(box: Box) -> Iterator[str]:
 
 
 def _pen(box: Box) -> str:
-    if {"current", "error"} & set(box.states):
+    if {"current", "receiving", "error"} & set(box.states):
         return "3"
     if box.role == "chip":
         return "0.75"
@@ -209,14 +210,26 @@ def _ends(edge: Edge) -> tuple[str, str]:
 
 
 def _edge_label(edge: Edge, theme: Theme) -> str:
-    if edge.kind == "gradient":
-        return table([f'<td width="40">{coloured(edge.label, theme.texts["grad"], SMALL)}</td>'])
-    return table([f"<td>{coloured(edge.label, theme.texts['muted'], SMALL)}</td>"]) if edge.label else ""
+    """What stands over a line, on the colour of the canvas, so that no line runs through it."""
+    colour = theme.texts["grad" if edge.kind == "gradient" else "muted"]
+    if not edge.label and edge.kind != "gradient":
+        return ""
+    width = ' width="40"' if edge.kind == "gradient" else ""
+    text = inner(_addend(edge, colour)) if edge.grid else coloured(edge.label, colour, SMALL)
+    return table([f'<td bgcolor="{theme.canvas}"{width}>{text}</td>'], spacing=2)
+
+
+def _addend(edge: Edge, colour: str) -> Iterator[str]:
+    """The numbers of a part as rows, behind the sign that says that it is added."""
+    sign = f'<td rowspan="{len(edge.grid)}" cellpadding="3">{coloured(ADDED, colour, SMALL)}</td>'
+    for at, row in enumerate(edge.grid):
+        cells = (f'<td align="right" cellpadding="2">{coloured(number, colour, SMALL)}</td>' for number in row)
+        yield "".join([sign * (at == 0), *cells])
 
 
 def _edge_attributes(edge: Edge, theme: Theme) -> dict[str, str]:
     attributes: dict[str, str] = {"class": " ".join([f"edge-{edge.kind}", *(f"edge-{s}" for s in edge.states)])}
-    attributes["tooltip"] = _tooltip(edge.label or " ")
+    attributes["tooltip"] = _tooltip(edge.text or " ")
     if edge.kind == "gradient":
         pending = {"style": "invis"} if "flowed" not in edge.states else {}
         pen = "3" if "now" in edge.states else "2"

@@ -34,14 +34,15 @@ def coloured(text: str, colour: str, size: int = 0) -> str:
     return f'<font color="{colour}"{points}>{plain(text)}</font>'
 
 
-def table(rows: Iterable[str], padding: int = 1) -> str:
+def table(rows: Iterable[str], padding: int = 1, spacing: int = 0) -> str:
     """A label made of finished rows."""
-    return f"<{_inner(rows, padding)}>"
+    return f"<{inner(rows, padding, spacing)}>"
 
 
-def _inner(rows: Iterable[str], padding: int = 1) -> str:
+def inner(rows: Iterable[str], padding: int = 1, spacing: int = 0) -> str:
+    """A table within a cell."""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="{padding}">{body}</table>'
+    return f'<table border="0" cellborder="0" cellspacing="{spacing}" cellpadding="{padding}">{body}</table>'
 
 
 def box_label(box: Box, theme: Theme) -> str:
@@ -70,11 +71,9 @@ def _row(row: Row, theme: Theme) -> str:
         return f'<td colspan="3" align="right" height="{THUMBNAIL_LINES * ROW}">{picture}</td>'
     label = coloured(row.label, theme.texts["muted"])
     if row.grid:
-        numbers = _inner(_numbers(row, theme), 0)
+        numbers = inner(_numbers(row, theme), 0)
         return f'<td align="left" valign="top">{label}</td><td colspan="2" align="right">{numbers}</td>'
-    text = coloured(row.text, theme.texts[row.style])
-    if row.style == "sum":
-        text = f"<b>{text}</b>"
+    text = _number(row.text, row, theme)
     if not row.label:
         return f'<td colspan="3" align="left">{text}</td>'
     return f'<td align="left">{label}</td><td colspan="2" align="right">{text}</td>'
@@ -84,11 +83,16 @@ def _numbers(row: Row, theme: Theme) -> Iterator[str]:
     """The lines of a grid, each as high as a row of text and each column as wide at any moment."""
     for line in row.grid:
         cells = (
-            f'<td align="right" width="{CELL * CHARACTER}" height="{ROW + 2}">'
-            f"{coloured(text, theme.texts[row.style])}</td>"
+            f'<td align="right" width="{CELL * CHARACTER}" height="{ROW + 2}">{_number(text, row, theme)}</td>'
             for text in line
         )
         yield "".join(cells)
+
+
+def _number(text: str, row: Row, theme: Theme) -> str:
+    """What this event adds to is bold, wherever it stands."""
+    written = coloured(text, theme.texts[row.style])
+    return f"<b>{written}</b>" if row.style == "sum" else written
 
 
 def _thumbnail(row: Row, theme: Theme) -> str:

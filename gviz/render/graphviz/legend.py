@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from gviz.render.boxes.row import Row
+from gviz.render.boxes.states import SHOWN
 from gviz.render.boxes.tensors import NO_SHADES
 from gviz.render.scene import Box, Scene
 from gviz.render.theme import Card
 
-PAINTED = ("error", "nan", "current", "freed", "inplace")
+PAINTED = ("error", "nan", "current", "receiving", "freed", "inplace")
 """The states that change the colour of a box, the most important first."""
 
 
@@ -28,48 +30,72 @@ def is_picture(row: Row) -> bool:
     return bool(row.shades) and row.shades != NO_SHADES
 
 
+class Seen(NamedTuple):
+    """What there is in a picture: names of roles and the like, `said` in rows and over lines."""
+
+    roles: frozenset[str]
+    states: frozenset[str]
+    paints: frozenset[str]
+    words: frozenset[str]
+    lines: frozenset[str]
+    rows: frozenset[str]
+    said: str
+
+
+def seen(scene: Scene) -> Seen:
+    """What there is in a scene; what an invisible line would say is not."""
+    boxes, rows = scene.boxes, [row for box in scene.boxes for row in box.rows]
+    there = [edge for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states]
+    pictured = {"bars" if row.text else "heat" for row in rows if is_picture(row)}
+    return Seen(
+        roles=frozenset(box.role for box in boxes),
+        states=frozenset(state for box in boxes for state in box.states),
+        paints=frozenset(map(painted, boxes)),
+        words=frozenset(box.status for box in boxes if box.height > 1),
+        lines=frozenset(name for edge in there for name in (edge.kind, *edge.states)),
+        rows=frozenset({*pictured, *(row.label for row in rows), *(row.style for row in rows)}),
+        said=" ".join([*(edge.text for edge in there), *(row.text for row in rows if not row.grid)]),
+    )
+
+
+SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
+    (lambda seen: "leaf" in seen.roles, "round: leaf"),
+    (lambda seen: "parameter" in seen.roles, "round and bold: parameter"),
+    (lambda seen: "constant" in seen.roles, "round and grey: constant"),
+    (lambda seen: "chip" in seen.roles, "thin and round: one use of a shared leaf"),
+    (lambda seen: bool(seen.roles & {"op", "root"}), "square: operation"),
+    (lambda seen: "root" in seen.roles, "double: result"),
+    (lambda seen: "module" in seen.roles, "with a tab: module"),
+    (lambda seen: "saved" in seen.roles, "folded corner: kept for backward"),
+    (lambda seen: "backward" in seen.states, "made in pass …: by a backward pass, while it ran"),
+    (lambda seen: "inplace" in seen.paints, "thick border: writes in place"),
+    (lambda seen: "view" in seen.lines, "dotted line: shares memory"),
+    (lambda seen: "cut" in seen.lines, "hollow arrow: no gradient flows back"),
+    (lambda seen: "flowed" in seen.lines, "thick arrow: gradient, against the data"),
+    (lambda seen: "now" in seen.lines, "thickest arrow: by this event"),
+    (lambda seen: "bars" in seen.rows, "bars: how many numbers, from the smallest to the largest"),
+    (lambda seen: "heat" in seen.rows, HEAT),
+    (lambda seen: "incoming" in seen.rows, "incoming: what this pass brings; .grad: what all passes have added up"),
+    (lambda seen: "+= " in seen.said, "+=: a part that is added"),
+    (lambda seen: "sum" in seen.rows, "bold numbers: added, or added to"),
+    (lambda seen: "|g|" in seen.said, "|g|: length of a gradient; lengths do not add"),
+)
+"""What may be in a picture, and what it means; what states look like and mean is in `SHOWN`."""
+
+
 def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
-    """What the shapes and lines in this picture mean; only those that are there."""
+    """What the shapes, lines, words and marks in this picture mean; only those that are there."""
     if card != "box":
         yield from _cards(scene, card)
         return
-    roles = {box.role for box in scene.boxes}
-    states = {state for box in scene.boxes for state in box.states}
-    paints = {painted(box) for box in scene.boxes}
-    kinds = {edge.kind for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states}
-    pictured = {"bars" if row.text else "heat" for box in scene.boxes for row in box.rows if is_picture(row)}
-    labels = {row.label for box in scene.boxes for row in box.rows}
-    words = {box.status for box in scene.boxes}
-    said = " ".join([*(edge.label for edge in scene.edges), *(row.text for box in scene.boxes for row in box.rows)])
-    held = {state for edge in scene.edges for state in edge.states if edge.kind != "gradient"}
-    for here, text in (
-        ("leaf" in roles, "round: leaf"),
-        ("parameter" in roles, "round and bold: parameter"),
-        ("constant" in roles, "round and grey: constant"),
-        ("chip" in roles, "thin and round: one use of a shared leaf"),
-        ("op" in roles or "root" in roles, "square: operation"),
-        ("root" in roles, "double: result"),
-        ("module" in roles, "with a tab: module"),
-        ("saved" in roles, "folded corner: kept for backward"),
-        ("current" in states, "►: this event"),
-        ("error" in states, "eight corners: where it went wrong"),
-        ("nan" in states, "!: holds nan or inf"),
-        ("backward" in states, "made in pass …: by a backward pass, while it ran"),
-        ("pending" in states, "dashed: not run yet"),
-        ("freed" in paints, "dashed and empty: freed"),
-        ("inplace" in paints, "thick border: writes in place"),
-        ("view" in kinds, "dotted line: shares memory"),
-        ("cut" in held, "hollow arrow: no gradient flows back"),
-        ("gradient" in kinds, "thick arrow: gradient, against the data"),
-        ("bars" in pictured, "bars: how many numbers, from the smallest to the largest"),
-        ("heat" in pictured, HEAT),
-        ("incoming" in labels, "incoming: what this pass brings; .grad: what all passes have added up"),
-        ("+= " in said, "+=: a part that is added"),
-        ("|g|" in said, "|g|: length of a gradient of many numbers"),
-        ("saved freed" in words, "saved freed: what it kept for backward is released"),
-    ):
-        if here:
-            yield text
+    there = seen(scene)
+    yield from (text for is_there, text in SIGNS if is_there(there))
+    for shown in SHOWN:
+        signs = [shown.look] if shown.look and shown.state in there.states else []
+        if any(word.startswith(shown.word) for word in there.words) and not (signs and shown.word.startswith("!")):
+            signs.append(shown.word)
+        if signs:
+            yield f"{', '.join(signs)}: {shown.meaning}"
 
 
 def _cards(scene: Scene, card: Card) -> Iterator[str]:

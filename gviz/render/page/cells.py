@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from gviz import events as e
+from gviz.render.boxes.lines import ADDED
 from gviz.render.boxes.links import Link
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.row import Row
@@ -38,6 +39,9 @@ OF_NODES = ("leaf", "parameter", "constant", "op", "root")
 UNNAMED = "\u00a0"
 """The label of a further line of a matrix, which stands at the right like its first."""
 
+DIGIT = "\u2007"
+"""A blank as wide as a digit."""
+
 
 def line_key(link: Link) -> str:
     """The key of a line's cell."""
@@ -64,8 +68,18 @@ def _lines(row: Row) -> Iterator[str]:
 
 
 def edge_cell(link: Link, edge: Edge) -> tuple[Cell, str]:
-    """The cell of a line: its states and its label."""
-    return (line_key(link), 0), f"{' '.join(edge.states)}\t{edge.label}"
+    """The cell of a line: its states, and each line of what stands over it."""
+    return (line_key(link), 0), "\t".join([" ".join(edge.states), *_over(edge)])
+
+
+def _over(edge: Edge) -> Iterator[str]:
+    """The label of a line, or the numbers of a part below one another, in columns."""
+    if not edge.grid:
+        yield edge.label
+    widths = [max(map(len, column)) for column in zip(*edge.grid, strict=True)]
+    for at, row in enumerate(edge.grid):
+        numbers = (number.rjust(width, DIGIT) for number, width in zip(row, widths, strict=True))
+        yield " ".join([ADDED if at == 0 else DIGIT * len(ADDED), *numbers])
 
 
 def dressed(

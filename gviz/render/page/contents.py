@@ -98,14 +98,14 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
     }
 
 
-def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, str]:
-    """The widest label of each line at any moment, so that room is kept for it."""
+def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, Sequence[str]]:
+    """The largest label of each line at any moment, so that room is kept for it."""
     numbers: dict[Cell, int] = {(line_key(link), 0): number for number, link in enumerate(shape.links)}
-    widest: dict[int, str] = {}
+    widest: dict[int, Sequence[str]] = {}
     for _, cell, text in changes:
         if cell in numbers:
-            number, label = numbers[cell], text.partition("\t")[2]
-            widest[number] = max(widest.get(number, ""), label, key=len)
+            number, label = numbers[cell], text.split("\t")[1:]
+            widest[number] = max(widest.get(number, ()), label, key=lambda lines: (len(lines), *map(len, lines)))
     return widest
 
 

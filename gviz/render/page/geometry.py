@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.cells import cell_len
+
 from gviz.render.graphviz.dot import EASY_NODES, LABELLED_EDGES, STRAIGHT
 from gviz.render.graphviz.drawing import draw
 from gviz.render.graphviz.flow import flow, spine
@@ -26,8 +28,8 @@ FRAME_TITLE = 'labelloc=t labeljust=l label=<<table border="0"><tr><td width="60
 
 Knot = tuple[int, int]
 
-Words = Mapping[int, str]
-"""The widest label that a line, by its number in the scene, ever carries."""
+Words = Mapping[int, Sequence[str]]
+"""The largest label that a line, by its number in the scene, ever carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     lines += [_dot_box(box) for box in scene.boxes]
     lines += _dot_frames(scene.boxes)
     for number, edge in enumerate(scene.edges):
-        word = words.get(number, "") if labelled else ""
+        word = words.get(number, ()) if labelled else ()
         lines.append(_dot_line(number, edge, word, straight=number in straight))
     return "\n".join([*lines, "}"])
 
@@ -105,15 +107,16 @@ def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
         yield "}"
 
 
-def _dot_line(number: int, edge: Edge, word: str, *, straight: bool) -> str:
+def _dot_line(number: int, edge: Edge, word: Sequence[str], *, straight: bool) -> str:
     ends = (edge.target, edge.source) if edge.kind == "gradient" else (edge.source, edge.target)
     more = f" weight={STRAIGHT}" if straight else ""
     if edge.kind == "gradient":
         more += " dir=back"
     elif edge.kind == "view" and edge.slot < 0:
         more += " constraint=false"
-    if word:
-        cell = f'<td fixedsize="true" width="{len(word) * LETTER + LETTER}" height="{LINE}"></td>'
+    if any(word):
+        width = max(map(cell_len, word)) * LETTER + LETTER
+        cell = f'<td fixedsize="true" width="{width}" height="{len(word) * LINE}"></td>'
         more += f' label=<<table border="0" cellborder="0" cellspacing="0"><tr>{cell}</tr></table>>'
     return f'"{ends[0]}" -> "{ends[1]}" [id="{number}"{more}]'
 

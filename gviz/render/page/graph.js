@@ -3,6 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const ROW = 15;
 const EDGE = 9;
+const LINE = 13;
 
 /** An SVG element with attributes and text. */
 function drawn(name, attributes, text = "") {
@@ -59,9 +60,9 @@ class Graph {
   line([kind, , , path, x, y]) {
     const group = drawn("g", {});
     const way = drawn("path", { d: path, class: "way" });
-    const label = drawn("text", x === undefined ? {} : { x, y: y + 4, class: "label" });
+    const label = drawn("text", { class: "label" });
     group.append(way, ...(x === undefined ? [] : [label]));
-    return { kind, group, label, shown: -1 };
+    return { kind, group, label, x, y, shown: -1 };
   }
 
   box([node, role, title, height, x, y, width, full, ...inside], choose) {
@@ -103,12 +104,18 @@ class Graph {
       const said = this.cells.at(cell, n);
       if (said !== line.shown) {
         line.shown = said;
-        const [states, label] = this.strings[said].split("\t");
+        const [states, ...label] = this.strings[said].split("\t");
         line.group.setAttribute("class", `line ${line.kind} ${states}`);
-        write(line.label, label || "");
+        if (line.x !== undefined) this.letter(line, label.filter(Boolean));
       }
       cell += 1;
     }
+  }
+
+  /** Write the lines of a label around its middle. */
+  letter(line, texts) {
+    const top = line.y + 4 - (LINE * (texts.length - 1)) / 2;
+    line.label.replaceChildren(...texts.map((text, row) => drawn("tspan", { x: line.x, y: top + row * LINE }, text)));
   }
 
   dress(box, said) {
