@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from operator import index
 
+from gviz import notice
 from gviz.errors import GvizError
 from gviz.trace.timeline import Timeline
-from gviz.words.moments import event_at
+from gviz.words.moments import event_at, namesake
 
 
 def moment_of(timeline: Timeline, at: int | str) -> int:
-    """The event number of a moment; GvizError where there is none."""
+    """The event number of a moment; GvizError where there is none. That a node is called so too is said beside."""
     if isinstance(at, str):
+        also = namesake(timeline, at)
+        if also:
+            notice.say(f"gviz: {also}")
         return event_at(timeline, at)
     try:
         if isinstance(at, bool):

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Finding]:
     """What there is to say of a place at a moment, both as people write them; the end without a moment."""
+    from gviz.api.moments import moment_of
     from gviz.explain.asked import answers
-    from gviz.words.moments import event_at
 
-    return answers(timeline, place, event_at(timeline, at) if at else None)
+    return answers(timeline, place, moment_of(timeline, at) if at else None)
 
 
 def say(found: list[Finding], kind: str, *, whole: bool) -> None:

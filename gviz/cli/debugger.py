@@ -33,14 +33,14 @@ def debug(
     """
     with unechoed(plain=bool(terminal.why_plain(asked=settings.plain))):
         with uncollected(lasting=True):
+            from gviz.api.moments import moment_of
             from gviz.trace.file.reader import open_trace
             from gviz.trace.timeline import Timeline
             from gviz.tui.opening import open_debugger
-            from gviz.words.moments import event_at
 
         with open_trace(trace) as log:
             timeline = Timeline(log)
-            start = event_at(timeline, at) if at else None
+            start = moment_of(timeline, at) if at else None
             return open_debugger(
                 timeline, title, at=start, plain=settings.plain, ascii=settings.ascii, theme=settings.theme,
                 lesson=lesson, opening=opening, commands=commands,

@@ -28,7 +28,8 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if text.strip() == "alive":
         return alive(names.timeline, moment)
     if text.strip() == "error":
-        return why_failed(_last_error(names, n))
+        found, also = why_failed(_last_error(names, n)), names.also("error")
+        return replace(found, text=f"{found.text} ({also})") if also else found
     trouble = trouble_at(names.timeline, n) if n and not text.strip() else None
     if trouble is not None and not trouble.node:
         return why_failed(trouble)

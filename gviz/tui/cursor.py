@@ -16,7 +16,8 @@ from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
 from gviz.where.stop import stop
 from gviz.words import nodes
-from gviz.words.moments import event_at
+from gviz.words.moments import event_at, namesake
+from gviz.words.vocabulary import MOMENT_WORDS
 
 Move = Callable[[Timeline, int], int]
 
@@ -186,7 +187,8 @@ class Cursor:
         stop = self.seek(position)
         if not place.startswith(("@", "'")) and not place.isdigit() and self._node_here():
             self.selected = self._node_here()
-        return stop
+        also = namesake(self.timeline, place)
+        return replace(stop, said=(also,)) if also else stop
 
     def to(self, place: str) -> Arrival:
         """To the next event of a node."""
@@ -218,7 +220,8 @@ class Cursor:
             return self.travel(navigation.finish, "until")
         met = stopping.met(self.timeline, self.breakpoints, self.position, hits_of(self.timeline, stop(text)))
         if met is None:
-            raise GvizError(f"nothing later is at {clipped(text, 40)}", exit_code=2)
+            hint = f"goto {text} is for a moment" if text in MOMENT_WORDS else ""
+            raise GvizError(f"nothing later is at {clipped(text, 40)}", hint=hint, exit_code=2)
         return self._ran(self.position, *met)
 
     def last_change(self, text: str) -> Arrival:

@@ -16,7 +16,7 @@ from gviz.where.stop import stop
 from gviz.words.changing import Changes
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import event_number, node_at
-from gviz.words.vocabulary import A_MOMENT
+from gviz.words.vocabulary import A_MOMENT, MOMENT_WORDS
 
 NO_MARKS: Mapping[str, int] = {}
 
@@ -68,6 +68,11 @@ def _met(timeline: Timeline, text: str, n: int) -> int:
     if found is None:
         raise GvizError(f"there is no moment {clipped(text, 40)}", hint=f"a moment is {A_MOMENT}", exit_code=2)
     return found.n
+
+
+def namesake(timeline: Timeline, text: str) -> str:
+    """Which node is called as a moment is written, to be said beside it; empty if none is."""
+    return NamedNodes(timeline).also(text) if text in MOMENT_WORDS else ""
 
 
 def _through(timeline: Timeline, word: str, n: int) -> int:

@@ -62,9 +62,12 @@ class NamedNodes:
 
     def without(self, what: str, word: str) -> GvizError:
         """That a recording has none of what a word of the command language means, and which node is called so."""
+        return GvizError(f"no {what} in this recording", hint=self.also(word), exit_code=2)
+
+    def also(self, word: str) -> str:
+        """Which node is called as the command language calls something else; empty if none is."""
         node = self.last(word, len(self.timeline))
-        hint = f"{word} is also #{node}: write #{node}" if node else ""
-        return GvizError(f"no {what} in this recording", hint=hint, exit_code=2)
+        return f"{word} is also #{node}: write #{node}" if node else ""
 
     def near(self, name: str, n: int) -> str:
         """The name most like this one that a node had by moment `n`, empty if none is like it."""

@@ -1,4 +1,6 @@
 import pytest
+from driving import transcript
+from stories import demo
 
 from gviz.errors import GvizError
 from gviz.tui.commands.table import SPECS
@@ -71,3 +73,11 @@ def test_help_names_every_command_and_its_short_forms():
 
 def test_absurd_counts_stay_numbers():
     assert parse("s 999999999999").count == 10**9
+
+
+def test_list_shows_any_line_of_a_file_in_the_trace():
+    said = transcript(demo(), "list demo.py:2", "list :99", "list other.py:2", "list nowhere")
+    assert "demo.py:2:\n     1 import gviz.engine as torch\n     2\n►    3 x = torch.tensor(3.0" in said
+    assert "demo.py has 9 lines." in said
+    assert "other.py is not in the trace; hint: it holds demo.py." in said
+    assert "there is no nowhere" in said

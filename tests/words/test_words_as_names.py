@@ -4,6 +4,7 @@ import pytest
 from driving import transcript
 from recording import events_of
 
+import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.explain.asked import asked
@@ -44,6 +45,35 @@ def test_why_says_the_same_of_an_error(named):
         asked(NamedNodes(named), "error", len(named))
     (node,) = NamedNodes(named).called("error", len(named))
     assert caught.value.hint == f"error is also #{node}: write #{node}"
+
+
+def fails():
+    start = torch.tensor([1.0, 2.0], requires_grad=True)
+    error = start * 3
+    error.backward()
+
+
+def test_a_word_that_means_a_moment_names_the_node_beside_it(tmp_path, capfd):
+    with pytest.raises(RuntimeError), gviz.record(tmp_path / "run.gviz"):
+        fails()
+    timeline = gviz.load(tmp_path / "run.gviz")
+    said = transcript(timeline, "goto start", "goto #1", "goto error", "why error", at=1)
+    names = NamedNodes(timeline)
+    start, error = names.last("start", len(timeline)), names.last("error", len(timeline))
+    assert said.count(f"start is also #{start}: write #{start}\n") == 1
+    assert f"error is also #{error}: write #{error}\nevent {len(timeline)}" in said
+    assert f"(error is also #{error}: write #{error})" in said
+    gviz.why(timeline, "start.grad", at="error")
+    assert capfd.readouterr().err == f"gviz: error is also #{error}: write #{error}\n"
+
+
+def test_a_breakpoint_at_a_name_that_is_an_event_says_how_the_event_is_written(named):
+    said = transcript(
+        named, "break nan", "break backward if value > 3", "break on nan", "break x", "delete", "until end"
+    )
+    assert said.count("stops at the event") == 2
+    assert "breakpoint 1: nan\nthat is what is called nan; break on nan stops at the event\n" in said
+    assert "nothing later is at end; hint: goto end is for a moment." in said
 
 
 def test_where_no_node_is_called_so_none_is_named():

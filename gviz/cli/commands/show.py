@@ -27,16 +27,16 @@ def command(trace: Path, page: str, place: str | None, at: str | None, kind: str
     """
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(trace)} node 4", exit_code=2)
+    from gviz.api.moments import moment_of
     from gviz.cli import json_form, pages
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.words.moments import event_at
     from gviz.words.names import NamedNodes
     from gviz.words.nodes import node_at
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        n = event_at(timeline, at) if at else len(timeline)
+        n = moment_of(timeline, at) if at else len(timeline)
         node = node_at(NamedNodes(timeline), place or "", n)
         if kind == "json":
             click.echo(json_form.text(**{page: pages.DATA[page](timeline, n, node)}))

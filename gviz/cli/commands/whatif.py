@@ -52,18 +52,18 @@ def command(
     CHANGE is "x = 5", "w[0, 1] = 0", "grad z = 2", and at most one a range "x = -3..3", which draws curves. Every
     operation and pass of one iteration is run again, the last one unless --at says another.
     """
+    from gviz.api.moments import moment_of
     from gviz.consequences.curves import named
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.whatif.sweep import swept
-    from gviz.words.moments import event_at
 
     if output is not None:
         outputs.refuse_picture(output, trace, force=force)
         _refuse_suffix(output, is_range=any(".." in change for change in changes))
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        n = event_at(timeline, at) if at else len(timeline)
+        n = moment_of(timeline, at) if at else len(timeline)
         iteration = timeline.iteration_at(n)
         shows = named(show or "")
         if ranges := [change for change in changes if list(swept(change, points))]:

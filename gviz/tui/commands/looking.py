@@ -13,28 +13,23 @@ from gviz.explain.names import frame_text, label
 from gviz.plain_text import shown
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.tui import lines
-from gviz.tui.commands import asking
+from gviz.tui.commands import asking, listing
 from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.explanation import explanation_lines
 from gviz.tui.drawing.node import Subject, node_lines
 from gviz.tui.drawing.output import output_lines
 from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.drawing.saved import saved_lines
-from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.drawing.tensor import tensor_lines
-from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import key_lines
 from gviz.tui.language.command import Command, Look, Said
 from gviz.tui.lines import Line, line, wrapped
-from gviz.tui.places import running_frame, source_place
+from gviz.tui.places import running_frame
 from gviz.tui.session import Session
 from gviz.where.place import split_aspect
 
 ROWS = 200
 """Rows of the tape shown at most where there is no panel for it."""
-
-AROUND = 4
-"""Lines of source shown before and after the current one where there is no panel for it."""
 
 
 def explain(session: Session, text: str) -> Look:
@@ -115,7 +110,7 @@ def _frame(session: Session, steps: int) -> Look:
     if not 0 <= wanted < max(len(frames), 1):
         raise GvizError(f"this is the {'outermost' if steps > 0 else 'innermost'} line of the call", exit_code=2)
     session.look_from(wanted)
-    return Look("Source", lambda _: _source_lines(session), panel="source")
+    return listing.here(session)
 
 
 def keys(session: Session, _: str) -> Look:
@@ -137,50 +132,6 @@ def _tape_lines(session: Session, width: int) -> Iterator[Line]:
         yield drawing.row(timeline, moment, number, state, columns, session.glyphs)
     if len(nodes) > ROWS:
         yield line(f"and {len(nodes) - ROWS} more nodes; node #{nodes[ROWS]} shows one")
-
-
-def source(session: Session, place: str) -> Look:
-    """``list [PLACE]``."""
-    if place:
-        session.cursor.select(session.cursor.node_at(place))
-    return Look("Source", lambda _: _source_lines(session), panel="source")
-
-
-def _source_lines(session: Session) -> Iterator[Line]:
-    timeline = session.timeline
-    place = source_place(timeline, session.moment, session.cursor.selected, session.frame_of(session.cursor.selected))
-    if place is None:
-        yield line("no place in the source is known here.")
-        return
-    text = timeline.source(place.frame.path)
-    yield line(f"{frame_text(place.frame)}:")
-    if text is None:
-        yield line("  the text of this file is not in the trace.")
-        return
-    yield from map(line, _around(code_lines(text), place, session.glyphs))
-
-
-def _around(rows: tuple[Line, ...], place: SourceMark, marks: Glyphs) -> Iterator[str]:
-    """The lines around the expression, with the expression underlined by ``^``."""
-    here, running = place.frame.line, place.running
-    numbers = [*range(max(here - AROUND, 1), min(here + AROUND, len(rows)) + 1)]
-    if running and running not in numbers and 0 < running <= len(rows):
-        numbers.append(running)
-    for number in numbers:
-        mark = marks.now if number == (running or here) else " "
-        code = shown(lines.plain(rows[number - 1]).replace("\t", " "))
-        yield f"{mark} {number:>4} {code}".rstrip()
-        if number == here and place.frame.column >= 0:
-            yield " " * 7 + _underline(rows[number - 1], place)
-
-
-def _underline(row: Line, place: SourceMark) -> str:
-    """Blanks and ``^`` below the expression; columns of a frame count UTF-8 bytes."""
-    data = lines.plain(row).encode("utf-8", "surrogatepass")
-    frame = place.frame
-    end = frame.end_column if frame.end_line == frame.line else len(data)
-    before = data[: frame.column].decode("utf-8", "replace")
-    return " " * len(before) + "^" * max(len(data[frame.column : end].decode("utf-8", "replace")), 1)
 
 
 def where(session: Session, _: str) -> Look:

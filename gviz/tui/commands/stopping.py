@@ -18,7 +18,7 @@ from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.where.condition import NAMES
-from gviz.where.stop import stop
+from gviz.where.stop import EVENTS, stop
 
 MOST_COUNTED = 1000
 MOST_SAID = 1000
@@ -82,6 +82,8 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
     text = text or (f"#{selected}" if selected else "")
     made = breakpoints.add(stop(text), once=once)
     yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(breakpoints, made)}"
+    if made.stop.head in EVENTS:
+        yield f"that is what is called {made.stop.head}; break on {made.stop.head} stops at the event"
     if made.stop.finding is not None and breakpoints.growing:
         yield "a finding is known only of what is recorded: the running program does not stop at it by itself"
 

@@ -1,0 +1,107 @@
+"""The source of the program: around what runs or was made here, or any line of a file that the trace holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from gviz.errors import GvizError
+from gviz.explain.names import frame_text
+from gviz.plain_text import clipped, shown
+from gviz.site import Frame
+from gviz.tui import lines
+from gviz.tui.drawing.source import SourceMark, code_lines
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.language.command import Look
+from gviz.tui.lines import Line, line
+from gviz.tui.places import running_frame, source_place
+from gviz.tui.session import Session
+from gviz.where.place import Place, place
+
+AROUND = 4
+"""Lines of source shown before and after the current one where there is no panel for it."""
+
+
+def source(session: Session, text: str) -> Look:
+    """``list [PLACE]``: where a node was made, which is then looked at; of a line that made none the line alone."""
+    try:
+        node = session.cursor.node_at(text) if text else 0
+    except GvizError:
+        meant = place(text)
+        if meant.kind != "line":
+            raise
+        mark = _line_of_a_file(session, meant)
+        return Look("Source", lambda _: _lines_at(session, mark))
+    if node:
+        session.cursor.select(node)
+    return here(session)
+
+
+def here(session: Session) -> Look:
+    """The source of the selected node, as far up among its callers as one looks."""
+    return Look("Source", lambda _: _source_lines(session), panel="source")
+
+
+def _line_of_a_file(session: Session, meant: Place) -> SourceMark:
+    """A line of a file in the trace; without a name that of the file one looks at. GvizError if there is none."""
+    running = running_frame(session.timeline, session.moment)
+    seen = _place_here(session)
+    path = _path_of(session, meant.word) if meant.word else seen.frame.path if seen is not None else ""
+    text = session.timeline.source(path)
+    if text is None:
+        known = ", ".join(PurePath(path).name for path, text in session.timeline.sources.items() if text)
+        what = f"{clipped(meant.word, 40) or 'that file'} is not in the trace"
+        raise GvizError(what, hint=known and f"it holds {known}", exit_code=2)
+    if not 0 < meant.number <= (most := len(code_lines(text))):
+        raise GvizError(f"{PurePath(path).name} has {most} lines", exit_code=2)
+    frame = Frame(path, "<module>", meant.number, meant.number, -1, -1)
+    return SourceMark(frame, running.line if running is not None and running.path == path else -1)
+
+
+def _path_of(session: Session, word: str) -> str:
+    return next((path for path in session.timeline.sources if word in (path, PurePath(path).name)), word)
+
+
+def _place_here(session: Session) -> SourceMark | None:
+    node = session.cursor.selected
+    return source_place(session.timeline, session.moment, node, session.frame_of(node))
+
+
+def _source_lines(session: Session) -> Iterator[Line]:
+    seen = _place_here(session)
+    if seen is None:
+        yield line("no place in the source is known here.")
+    else:
+        yield from _lines_at(session, seen)
+
+
+def _lines_at(session: Session, place: SourceMark) -> Iterator[Line]:
+    text = session.timeline.source(place.frame.path)
+    yield line(f"{frame_text(place.frame)}:")
+    if text is None:
+        yield line("  the text of this file is not in the trace.")
+        return
+    yield from map(line, _around(code_lines(text), place, session.glyphs))
+
+
+def _around(rows: tuple[Line, ...], place: SourceMark, marks: Glyphs) -> Iterator[str]:
+    """The lines around the expression, with the expression underlined by ``^``."""
+    here, running = place.frame.line, place.running
+    numbers = [*range(max(here - AROUND, 1), min(here + AROUND, len(rows)) + 1)]
+    if running and running not in numbers and 0 < running <= len(rows):
+        numbers.append(running)
+    for number in numbers:
+        mark = marks.now if number == (running or here) else " "
+        code = shown(lines.plain(rows[number - 1]).replace("\t", " "))
+        yield f"{mark} {number:>4} {code}".rstrip()
+        if number == here and place.frame.column >= 0:
+            yield " " * 7 + _underline(rows[number - 1], place)
+
+
+def _underline(row: Line, place: SourceMark) -> str:
+    """Blanks and ``^`` below the expression; columns of a frame count UTF-8 bytes."""
+    data = lines.plain(row).encode("utf-8", "surrogatepass")
+    frame = place.frame
+    end = frame.end_column if frame.end_line == frame.line else len(data)
+    before = data[: frame.column].decode("utf-8", "replace")
+    return " " * len(before) + "^" * max(len(data[frame.column : end].decode("utf-8", "replace")), 1)
