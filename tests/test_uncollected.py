@@ -1,10 +1,12 @@
 """Much work is not searched for garbage, nor afterwards what is there to stay."""
 
 import gc
+import weakref
 
 import pytest
 
-from gviz.uncollected import uncollected
+from gviz import uncollected as this
+from gviz.uncollected import Rest, uncollected
 
 
 def test_nothing_is_searched_meanwhile_and_all_of_it_is_old_afterwards():
@@ -35,5 +37,56 @@ def test_what_the_program_has_set_aside_stays_there():
         with uncollected(lasting=True):
             pass
         assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+
+
+@pytest.fixture
+def rest(monkeypatch):
+    monkeypatch.setattr(this, "_RESTS", float("inf"))  # a loaded machine never rests
+    gc.collect()
+    rest = Rest()
+    yield rest
+    rest.over()
+
+
+def test_at_rest_all_is_searched_and_what_is_left_set_aside(rest):
+    circle = []
+    circle.append(circle)
+    known = weakref.ref(made := type("Made", (), {}))
+    gc.collect()  # both are old now
+    del made
+    gc.collect(1)
+    rest.look()
+    assert known() is None
+    assert gc.get_freeze_count() > 1000
+    assert not any(one is circle for one in gc.get_objects())
+    rest.over()
+    assert any(one is circle for one in gc.get_objects())
+    circle.clear()
+
+
+def test_nothing_is_searched_while_much_is_done(rest, monkeypatch):
+    monkeypatch.setattr(this, "_RESTS", 0.0)
+    gc.collect(1)
+    rest.look()
+    assert not gc.get_freeze_count()
+
+
+def test_afterwards_it_is_searched_as_often_as_before():
+    before = gc.get_threshold()
+    rest = Rest()
+    assert gc.get_threshold()[2] > before[2]
+    rest.over()
+    assert gc.get_threshold() == before
+
+
+def test_at_rest_nothing_is_set_aside_where_the_program_has():
+    gc.freeze()
+    try:
+        count = gc.get_freeze_count()
+        rest = Rest()
+        rest.over()
+        assert gc.get_freeze_count() >= count > 0
     finally:
         gc.unfreeze()

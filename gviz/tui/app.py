@@ -25,6 +25,7 @@ from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
 from gviz.tui.title import Title
+from gviz.uncollected import Rest
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -66,8 +67,14 @@ class ScreenApp(App[None]):
         """The terminal is ours by now."""
         with_echo(getattr(self._driver, "attrs_before", None))
         self.app_resume_signal.subscribe(self, lambda _: self._come_back())
+        self._rest = Rest()
+        self.set_interval(_SECONDS_BETWEEN_LOOKS, self._rest.look)
         if is_there() and os.name == "posix":
             self.set_interval(_SECONDS_BETWEEN_LOOKS, self._leave_with_terminal)
+
+    def on_unmount(self) -> None:
+        """The program that opened this goes on."""
+        self._rest.over()
 
     def _come_back(self) -> None:
         """Draw everything anew after the shell has said fg: the terminal shows what was written meanwhile."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import tempfile
 
@@ -40,6 +41,14 @@ async def test_every_size_shows_the_status_and_fills_its_rows(size):
         assert all(len(row) == size[0] for row in rows)
         assert "event 3" in rows[0]
         assert "Help" in rows[-1]
+
+
+async def test_garbage_is_not_searched_for_between_a_key_and_its_repaint():
+    before = gc.get_threshold()
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)):
+        assert gc.get_threshold()[2] > before[2]
+    assert gc.get_threshold() == before
 
 
 async def test_a_tiny_terminal_says_what_it_needs_and_recovers():
