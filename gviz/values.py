@@ -118,7 +118,7 @@ def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
 
     Raises ValueError for an unknown dtype or when the number of bytes does not fit the shape.
     """
-    if dtype not in ITEM_SIZES or any(n < 0 for n in shape) or prod(shape) * ITEM_SIZES[dtype] != len(data):
+    if dtype not in ITEM_SIZES or min(shape, default=0) < 0 or prod(shape) * ITEM_SIZES[dtype] != len(data):
         raise ValueError(f"{len(data)} bytes do not make a {dtype} array of shape {shape}")
     if dtype == "bfloat16":
         return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)

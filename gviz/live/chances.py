@@ -19,11 +19,15 @@ from gviz.trace.phases import Chapters
 from gviz.trace.situation import Absent, word_of
 from gviz.trace.stops import is_of
 from gviz.values import NUMPY_DTYPES, Value
-from gviz.where.guarded import Numbers
+from gviz.where.condition import Condition
+from gviz.where.guarded import BUILTINS, Numbers
 from gviz.where.place import Place
-from gviz.where.stop import Stop, stop
+from gviz.where.stop import AT_A_NODE, Stop, stop
 
 Test = Callable[[e.Event], bool]
+
+_LASTING = {"value", "op", "module", "node"}
+"""What a condition may ask of a node and is told the same at all of its events, while nobody writes to its memory."""
 
 
 class Unknown(Exception):
@@ -35,7 +39,10 @@ class Chance:
 
     def __init__(self, text: str, facts: Facts, chapters: Chapters) -> None:
         self.stop: Stop = stop(text)
-        self.asks_for_values = self.stop.condition is not None and "value" in self.stop.condition.code.co_names
+        asked = self.stop.condition.asks if self.stop.condition is not None else frozenset()
+        self.asks_for_values, self._asks_for_names = "value" in asked, "name" in asked
+        self._may_last = asked <= _LASTING and {*self.stop.kinds} <= {*AT_A_NODE}
+        self._denied = bytearray()  # by node: 1 where the condition does not hold, until its memory is written to
         self._facts = facts
         self._chapters = chapters
         self._fits: dict[int, bool] = {}
@@ -55,12 +62,22 @@ class Chance:
             return False
         if condition is None:
             return True
-        try:
-            return condition.holds(KnownSoFar(event, node, self._facts, self._chapters))
-        except Absent:
+        if self._may_last:
+            return self._may_hold_of(node, event, condition)
+        names = self._facts.possible_names(node) if self._asks_for_names else ("",)
+        situations = (KnownSoFar(event, node, self._facts, self._chapters, name) for name in names)
+        return not names or any(_may_hold(condition, known) for known in situations)
+
+    def _may_hold_of(self, node: int, event: e.Event, condition: Condition) -> bool:
+        """The same for what is asked of a node alone, and told once for all of its events."""
+        denied = self._denied
+        if node < len(denied) and denied[node] and not self._facts.is_rewritten(node):
             return False
-        except Exception:  # whatever it is: the debugger evaluates it too, and shows it
-            return True
+        holds = _may_hold(condition, KnownSoFar(event, node, self._facts, self._chapters))
+        if not holds:
+            denied.extend(bytes(max(node + 1 - len(denied), 0)))
+            denied[node] = 1
+        return holds
 
     def goes_by_name(self, node: int) -> bool:
         """Whether the stop's place means the node only by the name that it may get."""
@@ -101,10 +118,12 @@ class Chance:
 
 
 class KnownSoFar(dict[str, Any]):
-    """What a condition may ask about an event, as far as it is known at once."""
+    """What a condition may ask about an event, as far as it is known at once, of a node that is called `name`."""
 
-    def __init__(self, event: e.Event, node: int, facts: Facts, chapters: Chapters) -> None:
-        super().__init__()
+    __slots__ = ("_chapters", "_event", "_facts", "_name", "_node")
+
+    def __init__(self, event: e.Event, node: int, facts: Facts, chapters: Chapters, name: str = "") -> None:
+        self._name = name
         self._event = event
         self._node = node
         self._facts = facts
@@ -113,7 +132,7 @@ class KnownSoFar(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         reader = _READERS.get(name)
         if reader is None:
-            raise KeyError(name)
+            return BUILTINS[name]
         found = self[name] = reader(self)
         return found
 
@@ -138,14 +157,6 @@ class KnownSoFar(dict[str, Any]):
                 return _numbers(part if value is None else value)
         raise Unknown
 
-    def _name(self) -> str:
-        facts, number = self._facts, self._facts.number_of(self._node)
-        if self._node in facts.given or self._node in facts.gradients or not number:
-            raise Unknown
-        if facts.possible(facts.kinds[number]).name:
-            raise Unknown  # it has this name, or none
-        return ""
-
     def _module(self) -> str:
         number = self._facts.number_of(self._node)
         return self._facts.possible(self._facts.kinds[number]).scope
@@ -161,12 +172,21 @@ _READERS: dict[str, Callable[[KnownSoFar], Any]] = {
     "value": KnownSoFar._value,
     "grad": KnownSoFar._grad,
     "op": KnownSoFar._op,
-    "name": KnownSoFar._name,
+    "name": lambda self: self._name,
     "module": KnownSoFar._module,
     "node": lambda self: self._node,
     "event": lambda self: word_of(self._event),
     "step": lambda self: len(self._chapters.iterations) - 1,
 }
+
+
+def _may_hold(condition: Condition, known: KnownSoFar) -> bool:
+    try:
+        return condition.holds(known)
+    except Absent:
+        return False
+    except Exception:  # whatever it is: the debugger evaluates it too, and shows it
+        return True
 
 
 def _numbers(value: Value | None) -> Any:

@@ -68,6 +68,14 @@ class Facts:
         op = self.ops.get(kind.op, UNKNOWN_OP)
         return Possible(node, name, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
 
+    def possible_names(self, node: int) -> tuple[str, ...]:
+        """All that a node may be called; nothing where that cannot be told."""
+        number = self.number_of(node)
+        if node in self.given or node in self.gradients or not number:
+            return ()
+        name = self.possible(self.kinds[number]).name
+        return (name, "") if name else ("",)  # it has this name, or none
+
     def number_of(self, node: int) -> int:
         """The place in `kinds` of a node's kind, 0 for a node that was never announced."""
         return self.kind_of[node] if 0 <= node < len(self.kind_of) else 0
@@ -95,6 +103,11 @@ class Facts:
         if not plain or written.size != value.size:
             raise KeyError(node)
         return Value(value.dtype, value.shape, written.data, written.stats)
+
+    def is_rewritten(self, node: int) -> bool:
+        """Whether the memory of a node whose value is kept was written to since it was made, or before."""
+        kept = self.values.get(node)
+        return kept is not None and kept.storage in self.written
 
     def _made(self, event: e.NodeCreated) -> None:
         key = Kind(event.op, event.stack, event.scope, bool(event.during[0]))

@@ -24,10 +24,11 @@ def holds(told: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression over `NAMES` in the language of `gviz.where.guarded`, compiled once."""
+    """An expression over `NAMES` in the language of `gviz.where.guarded`, compiled once; `asks` for some of them."""
 
     text: str
     code: CodeType
+    asks: frozenset[str]
 
     def holds(self, moment: dict[str, Any]) -> bool:
         """Whether it is true of a moment, a dictionary that gives `NAMES`; raises whatever the expression raises."""
@@ -41,12 +42,13 @@ def condition(text: str) -> Condition:
     """
     try:
         tree = guarded.parsed(text.strip())
+        words = [word.id for word in ast.walk(tree) if isinstance(word, ast.Name)]
         known = {*NAMES, *guarded.FUNCTIONS, *guarded.bound_names(tree)}
-        unknown = next((word.id for word in ast.walk(tree) if isinstance(word, ast.Name) and word.id not in known), "")
+        unknown = next((word for word in words if word not in known), "")
         code = guarded.compiled(tree)
     except guarded.Refused as refusal:
         raise GvizError(f"{clipped(text, 40)} is no condition", why=str(refusal), exit_code=2) from None
     if unknown:
         names = ", ".join((*NAMES, "norm", "isnan", "np"))
         raise GvizError(f"a condition knows no {clipped(unknown, 30)}", hint=f"it knows {names}", exit_code=2)
-    return Condition(text.strip(), code)
+    return Condition(text.strip(), code, frozenset(NAMES).intersection(words))

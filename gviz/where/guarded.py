@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from itertools import chain
 from types import CodeType
 from typing import Any
@@ -135,13 +136,16 @@ def compiled(tree: ast.Expression) -> CodeType:
         raise Refused("it is nested too deeply") from None
 
 
+_SILENT = copy_context()
+"""Where numpy warns of nothing. It is made once: to change that and back again takes longer than most expressions."""
+_SILENT.run(np.seterr, all="ignore")
+
+
 def evaluate(code: CodeType, names: dict[str, Any]) -> Any:
     """What the expression is where its names mean this; raises whatever it raises, `TooMuch` where it goes too far."""
     names["__builtins__"] = BUILTINS
-    if _LOOP in code.co_names:
-        names[_LOOP] = measured.Loops()
-    with np.errstate(all="ignore"):
-        return eval(code, names)
+    names[_LOOP] = measured.Loops()
+    return _SILENT.copy().run(eval, code, names)
 
 
 class _Guard(ast.NodeTransformer):

@@ -46,16 +46,21 @@ def called(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Call a function, or a method, whose arguments may be broadcast against each other."""
     of = getattr(function, "__self__", None)
     given = [*([of] if isinstance(of, np.ndarray) else []), *arguments, *named.values()]
+    if len(given) > 1 or not all(isinstance(one, np.ndarray | np.generic) for one in given):
+        _measure_given(function, of, given)  # nothing comes of one tensor alone that is far more than that
+    result = function(*arguments, **named)
+    if isinstance(result, np.ndarray) and result.dtype.kind not in _NUMBERS:
+        raise TooMuch(_NO_NUMBERS)
+    return result
+
+
+def _measure_given(function: Callable[..., Any], of: object, given: list[Any]) -> None:
     if _is_of_numpy(function, of):
         for one in given:
             _refuse_all_but_numbers(one, set())
     arrays = [one for one in given if isinstance(one, np.ndarray | list | tuple)]
     if arrays:
         _measure_call(getattr(function, "__name__", ""), arrays, given)
-    result = function(*arguments, **named)
-    if isinstance(result, np.ndarray) and result.dtype.kind not in _NUMBERS:
-        raise TooMuch(_NO_NUMBERS)
-    return result
 
 
 _NUMBERS = "biufc"

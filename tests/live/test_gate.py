@@ -325,6 +325,19 @@ def computes_on_transposed_memory():
         w.sum().backward()
 
 
+def trains():
+    w = leaf(1.0, 2.0)
+    for _ in range(3):
+        (w * w).sum().backward()
+        with torch.no_grad():
+            w += 10
+
+
+def has_its_nan_in_the_first_of_two_outputs():
+    first, second = leaf(float("nan"), 5.0).unbind()
+    (first * second).backward()
+
+
 LINE = computes_on_transposed_memory.__code__.co_firstlineno + 5
 
 REAL = {
@@ -332,6 +345,9 @@ REAL = {
     names_what_was_written_before: ("on inplace weight", "change weight", "on inplace weight if value.sum() > 5"),
     makes_nodes_of_gradients: ("w.grad", "change w.grad", "on accumulate w", "*.grad if value.sum() > 1"),
     writes_into_gradients: ("on inplace w.grad", "change w.grad", "on inplace if value.max() > 3"),
+    trains: ("#1 if value.max() > 5", "if value.max() > 15 and op != 'mul'",
+        "if 0 < value.max() < 30 * step"),
+    has_its_nan_in_the_first_of_two_outputs: ("on nan if value > 3",),
     computes_on_transposed_memory: ("on inplace w", "change w", "on accumulate w if value[0][1] > 10",
         f"test_gate.py:{LINE}"),
 }  # fmt: skip
@@ -356,7 +372,16 @@ def test_a_condition_that_can_be_told_at_once_asks_nobody():
 
     events = events_of(program)
     asked = {}
-    for text in ("if value.max() > 1e9", "Mul if abs(grad) > 1e9", "y if value > 3", "if step > 5", "SumBackward0"):
+    for text in (
+        "if value.max() > 1e9",
+        "Mul if abs(grad) > 1e9",
+        "y if value > 3",
+        "if step > 5",
+        "if name == 'y'",
+        "if op == 'relu' and value.max() > 0",
+        "if 1e8 < value.max() < 1e9",
+        "SumBackward0",
+    ):
         debugger = Debugger([Wish("continue", stops=(text,))] * 40)
         for event in events:
             debugger.gate.say(event)

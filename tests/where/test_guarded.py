@@ -151,6 +151,7 @@ def test_what_is_not_too_much_is_what_numpy_says(text):
 def test_a_loop_may_be_long_but_not_longer(monkeypatch):
     monkeypatch.setattr(measured, "MOST_ITEMS", 5000)
     assert told("sum(v for v in value)", value=np.ones(1000)) == 1000
+    assert told("1 < sum(v for v in value) < 9", value=np.ones(3))
     code = guarded.compiled(guarded.parsed("any(v < 0 for v in value)"))
     assert not guarded.evaluate(code, {"value": np.ones(measured.MOST_ITEMS)})
     assert not guarded.evaluate(code, {"value": np.ones(measured.MOST_ITEMS)})  # each evaluation counts anew
