@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gviz.trace.state import PhaseKind
@@ -60,7 +60,9 @@ PAGES = (
          ":watch x.grad (Enter)", "watch x.grad", lambda seen: "x.grad" in seen.session.cursor.asker.watched),
     Page("To the end: x.grad is complete there.",
          ">", "goto end", lambda seen: seen.session.cursor.position == len(seen.session.timeline)),
-    Page("Look at x: g selects the first node, j and k the next and the one before.",
+    Page("Nodes are selected without moving in time: j the next, k the one before, G the last. Look at z:",
+         "G", "select z", lambda seen: seen.session.cursor.selected == seen.session.timeline.nodes[-1]),
+    Page("And g the first. Look at x, where two shares have met:",
          "g", "select x", lambda seen: seen.session.cursor.selected == seen.session.timeline.nodes[0]),
     Page("Why is x.grad 8? Every number has a cause, with its line and its event. (The next key leaves that page.)",
          "e", "e", _command("explain")),
@@ -71,7 +73,7 @@ PAGES = (
 _TO_BEGINNING = Page("You are past what comes next. Back to the first event:", "<", "goto start", _command("goto"))
 _TO_BACKWARD = Page("What comes next is in the backward pass. To where it begins:", "}", "phase", _command("phase"))
 
-GOODBYE = "That is all you need. gviz run YOUR_SCRIPT.py does this with your program; gviz demo --list: more lessons."
+_GOODBYE = "That is all you need. gviz run YOUR_SCRIPT.py does this with your program; gviz demo --list: more lessons."
 
 
 class Tutor:
@@ -96,16 +98,28 @@ class Tutor:
 
     def text(self, *, plain: bool = False) -> str:
         """What is said now, with the key that is waited for: on the screen in a row of its own, where it stays."""
-        page = self.page
-        if page is None:
-            return f"{GOODBYE} {'help' if plain else '?'} lists everything, {'quit' if plain else 'q'} leaves."
-        press = "  Type" if plain else "\nPress"
-        return f"{self._at + 1}/{len(PAGES)}  {page.text}{press}  {self.wanted(plain=plain)}"
+        return _said(self._at, self.page, plain=plain)
 
     def wanted(self, *, plain: bool = False) -> str:
         """The key or line that is waited for."""
-        page = self.page
-        return "" if page is None else page.typed if plain else page.key
+        return _wanted(self.page, plain=plain) if self.page is not None else ""
+
+
+def every_text() -> Iterator[str]:
+    """Whatever may be said on the screen."""
+    for page in (*PAGES, _TO_BEGINNING, _TO_BACKWARD, None):
+        yield _said(len(PAGES) - 1, page)
+
+
+def _said(at: int, page: Page | None, *, plain: bool = False) -> str:
+    if page is None:
+        return f"{_GOODBYE} {'help' if plain else '?'} lists everything, {'quit' if plain else 'q'} leaves."
+    press = "  Type" if plain else "\nPress"
+    return f"{at + 1}/{len(PAGES)}  {page.text}{press}  {_wanted(page, plain=plain)}"
+
+
+def _wanted(page: Page, *, plain: bool) -> str:
+    return page.typed if plain else page.key
 
 
 def _way_to(page: Page, session: Session) -> Page | None:

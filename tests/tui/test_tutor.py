@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from samples.lessons import recording
 from stories import demo
 from textual.widgets import Static
 
@@ -14,23 +15,28 @@ from gviz.tui.plain import teach
 from gviz.tui.screens.tutor import TutorScreen
 from gviz.tui.title import Title
 from gviz.tui.tutor import PAGES, Tutor
+from gviz.tui.widgets.graph import GraphCanvas
+
+
+def painted(app):
+    return ["".join(segment.text for segment in strip) for strip in app.screen._compositor.render_strips()]
 
 
 def pressed(key):
     return [*key.removesuffix(" (Enter)"), "enter"] if key.endswith("(Enter)") else [key]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("size", [(60, 18), (80, 24), (120, 40), (200, 60)])
 async def test_every_page_waits_for_its_key_on_the_screen(size):
     app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE), ascii=False, theme=None)
     async with app.run_test(size=size) as pilot:
-        screen = app.screen
+        screen, rows = app.screen, {60: 3, 80: 2, 120: 2, 200: 1}[size[0]]
         for at, page in enumerate(PAGES, 1):
             said = str(screen.query_one("#tutor", Static).content)
             assert said.startswith(f"{at}/{len(PAGES)}")
             assert said.endswith(page.key)
             assert f"Press  {page.key}" in str(screen.query_one("#tutor").render()).splitlines()[-1]
-            assert screen.query_one("#tutor").size.height == (3 if size[0] < 110 else 2), "no page moves the panels"
+            assert screen.query_one("#tutor").size.height == rows, "no page moves the panels"
             await pilot.press("i")
             await pilot.pause()
             assert str(screen.query_one("#tutor", Static).content) == said
@@ -39,10 +45,35 @@ async def test_every_page_waits_for_its_key_on_the_screen(size):
         assert "That is all" in str(screen.query_one("#tutor", Static).content)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40)])
+async def test_the_graph_of_the_lesson_is_seen_whole_on_every_page(size):
+    app = ScreenApp(TutorScreen(recording("01_product_and_sine"), Title("a.py"), 1, UNICODE), ascii=False, theme=None)
+    async with app.run_test(size=size) as pilot:
+        graph = app.screen.query_one(GraphCanvas)
+        for page in PAGES:
+            assert not graph.display or "more" not in str(graph.border_subtitle)
+            assert graph.display or page.key == "0"
+            await pilot.press(*pressed(page.key))
+            await pilot.pause()
+
+
+async def test_a_remark_and_the_prompt_are_seen_where_the_lesson_has_the_row_of_keys():
+    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE), ascii=False, theme=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("b")
+        assert "breakpoint 1" in painted(app)[-1]
+        body = app.screen.query_one("#body").size
+        await pilot.press("colon", *"watch")
+        assert painted(app)[-1].startswith(" :watch")
+        assert app.screen.query_one("#body").size == body
+        await pilot.press("escape", "n")
+        assert "#2 w" in painted(app)[-1]
+
+
 def test_every_page_waits_for_its_line_in_line_mode():
     output = io.StringIO()
     text = "".join(f"output\n{page.typed}\n" for page in PAGES)
-    teach(demo(), io.StringIO(text), output)
+    teach(recording("01_product_and_sine"), io.StringIO(text), output)
     said = output.getvalue()
     assert said.count("the lesson waits for:") == len(PAGES)
     assert [said.count(f"\n{at}/{len(PAGES)}  ") for at in range(1, len(PAGES) + 1)] == [1] * len(PAGES)
@@ -58,7 +89,7 @@ def test_who_has_gone_too_far_is_led_back_before_the_lesson_goes_on():
     said = output.getvalue()
     assert said.count("You are past what comes next. Back to the first event:  Type  goto start") == 2
     assert said.count("To where it begins:  Type  phase") == 1
-    assert said.index("8/15") > said.rindex("To where it begins")
+    assert said.index(f"8/{len(PAGES)}") > said.rindex("To where it begins")
 
 
 def test_a_lesson_that_is_over_waits_for_nothing():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.screen import Screen
 
@@ -85,6 +86,16 @@ class DebuggerScreen(Screen[None]):
         self.prompting = Prompting(self)
         self.player = Player(self)
         self.orders = Orders(self)
+
+    @property
+    def room(self) -> Size:
+        """The part of the terminal that the debugger has for itself."""
+        return self.app.size
+
+    @property
+    def offers_keys(self) -> bool:
+        """Whether the bottom row names the most needed keys."""
+        return True
 
     @property
     def cursor(self) -> Cursor:

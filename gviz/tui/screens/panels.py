@@ -27,6 +27,7 @@ from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.lists import WatchList
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.prompt import Prompt
+from gviz.tui.widgets.rows import HappeningRow, KeysRow
 from gviz.tui.widgets.styled import Lines
 from gviz.tui.widgets.tape import Tape
 
@@ -53,7 +54,7 @@ class Panels:
     @property
     def too_small(self) -> bool:
         """Whether there is no room for any panel."""
-        return size_class(*self._screen.app.size) == "tiny"
+        return size_class(*self._screen.room) == "tiny"
 
     @property
     def _modules(self) -> bool:
@@ -65,7 +66,7 @@ class Panels:
         if self._chosen:
             self.arrange()
             return
-        (width, height), canvas = self._screen.app.size, self._screen.query_one(GraphCanvas)
+        (width, height), canvas = self._screen.room, self._screen.query_one(GraphCanvas)
         nodes = len(self._screen.timeline.nodes)
         modules = self._modules
         alone, beside_tape = (graph_area(width, height, view, nodes, modules=modules) for view in ("graph", "both"))
@@ -86,7 +87,7 @@ class Panels:
     def bring(self, panel: str) -> None:
         """Bring a panel to the front and focus it."""
         self._chosen, self._leading = True, panel
-        beside = own_panels(*self._screen.app.size, modules=self._modules)
+        beside = own_panels(*self._screen.room, modules=self._modules)
         if panel in TABS and in_its_place(panel, beside) == panel:
             self._tab, self._asked = panel, True
         if self._zoomed:
@@ -122,13 +123,13 @@ class Panels:
 
     def classify(self, *, update: bool = True) -> None:
         """Tell the style sheet the size; without `update` for what is still to be mounted, which is styled then."""
-        now = size_class(*self._screen.app.size)
+        now = size_class(*self._screen.room)
         classes = {f"-{name}": name == now for name in _SIZES} | {"-zoomed": bool(self._zoomed)}
         self._screen.update_classes(classes, update=update)
 
     def arrange(self) -> None:
         """Show the panels that belong to the size and the wishes, hide the others."""
-        screen, (width, height) = self._screen, self._screen.app.size
+        screen, (width, height) = self._screen, self._screen.room
         self.classify()
         modules = self._modules
         wishes = Wishes(self._view, self._tab, self._asked, self._zoomed, self._leading, modules)
@@ -146,14 +147,19 @@ class Panels:
         self._name_tabs([tab for tab in TABS if in_its_place(tab, shown) == tab])
         for row in ("status", "timeline", "body"):
             screen.query_one(f"#{row}").display = "small" not in shown
-        screen.query_one("#happening").display = says_what_happened(*screen.app.size)
-        screen.query_one("#keys").display = "small" not in shown and not screen.query_one(Prompt).display
+        self.show_rows()
         rows, tape = max(len(screen.timeline.nodes), self.room) + 3, screen.query_one(Tape)
         tape.styles.max_height = rows if "graph" in shown else None
         view = first(screen.session.keys, "view.next")
         tape.subtitle(Content(f"{view}: graph" if view and "graph" not in shown else ""))
         source = first(screen.session.keys, f"view.{PANELS.index('source') + 1}")
         screen.query_one(GraphCanvas).hint(f"{source}: source" if source and shown.isdisjoint(TABS) else "")
+
+    def show_rows(self) -> None:
+        """Show the rows at the bottom: the prompt while somebody types, else the keys."""
+        screen, typing = self._screen, self._screen.query_one(Prompt).display
+        screen.query_one(HappeningRow).display = says_what_happened(*screen.room) and (screen.offers_keys or not typing)
+        screen.query_one(KeysRow).display = screen.offers_keys and not typing and not self.too_small
 
     def _name_tabs(self, tabs: list[str]) -> None:
         """Let the panels that share a place name those that do, and no other."""

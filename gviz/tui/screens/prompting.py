@@ -18,7 +18,6 @@ from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.panels import Panels
 from gviz.tui.session import Session
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.rows import KeysRow
 
 Part = TypeVar("Part", bound=Widget)
 
@@ -73,10 +72,10 @@ class Prompting:
         screen.say("")
         if screen.panels.too_small:
             return
-        screen.query_one(KeysRow).display = False
         prompt = screen.query_one(Prompt)
         prompt.completer.complete = partial(completions, screen.session) if sign != "/" else lambda _: []
         prompt.ask(sign, text, offered)
+        screen.panels.show_rows()
 
     def await_letter(self, purpose: str) -> None:
         """Let the next key name a bookmark: to set it (``m``), or to go there."""
@@ -106,7 +105,7 @@ class Prompting:
     def typed(self, message: Typed) -> None:
         """A command or a search was typed, or the prompt was left."""
         screen, text = self._screen, message.text.strip()
-        screen.query_one(KeysRow).display = True
+        screen.panels.show_rows()
         screen.panels.focus()
         if message.sign == "/" and text:
             screen.run_command(Command("find", 1, text))

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.geometry import Size
 from textual.screen import ModalScreen
 
 from gviz.tui.glyphs import Glyphs
@@ -24,6 +25,10 @@ class Sheet(LinkedPage):
         super().__init__(id=id)
         self._draw_lines = draw
         self.glyphs = glyphs
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The rows that the text takes at a width."""
+        return len(tuple(self._draw_lines(width)))
 
     def draw(self) -> None:
         """Make the text."""

@@ -2,28 +2,52 @@
 
 from __future__ import annotations
 
+from functools import cache
 from textwrap import wrap
 from typing import Any
 
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.geometry import Size
 from textual.widgets import Static
 
+from gviz.tui.arrangement import TALL
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command
 from gviz.tui.screens.debugger import DebuggerScreen
-from gviz.tui.tutor import Noticed, Tutor
+from gviz.tui.tutor import Noticed, Tutor, every_text
+from gviz.tui.widgets.rows import HappeningRow
+
+PRESS = "Press  "
+BESIDE_TEXT = 2
+"""Columns of a lesson that stay blank, as in app.tcss."""
+
+
+def broken(text: str, width: int) -> list[str]:
+    """The lines of a lesson; the key at its end stays in one line with the word before it."""
+    said, press, key = text.rpartition(PRESS)
+    whole = said + (press + key).replace(" ", "\0") if press else key
+    return [each.replace("\0", " ") for each in wrap(whole, max(width - BESIDE_TEXT, 1), break_on_hyphens=False)]
+
+
+@cache
+def rows_of(width: int) -> int:
+    """How many rows the longest page takes, so that none moves the panels."""
+    return max(len(broken(text, width)) for text in every_text())
 
 
 class Lesson(Static):
-    """What is said now; the key at its end stays in one line with the word before it."""
+    """What is said now, with room for whatever may be said."""
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The rows of the longest page."""
+        return rows_of(width + BESIDE_TEXT)
 
     def render(self) -> Content:
-        """The text, broken to the width."""
-        said, press, key = str(self.content).rpartition("Press  ")
-        whole = said + (press + key).replace(" ", "\0") if press else key
-        lines = wrap(whole, max(self.content_size.width, 1), break_on_hyphens=False)
-        return Content("\n".join(lines).replace("\0", " "))
+        """The text, broken to the width, with the key set off."""
+        text = "\n".join(broken(str(self.content), self.outer_size.width))
+        key = text.rpartition(PRESS)[2] if PRESS in text else ""
+        return Content(text).stylize("bold reverse", len(text) - len(key))
 
 
 class TutorScreen(DebuggerScreen):
@@ -34,6 +58,17 @@ class TutorScreen(DebuggerScreen):
         self._begun = False
         super().__init__(*arguments, **options)
 
+    @property
+    def room(self) -> Size:
+        """What the lesson leaves of the terminal, and a row of keys that is not there."""
+        width, height = self.app.size
+        return Size(width, height - rows_of(width) + (not self.offers_keys))
+
+    @property
+    def offers_keys(self) -> bool:
+        """On a low screen the graph needs the row: the lesson says which key comes next."""
+        return self.app.size.height >= TALL
+
     def compose(self) -> ComposeResult:
         """The lesson above everything."""
         yield Lesson(Content(self._tutor.text()), id="tutor")
@@ -43,6 +78,10 @@ class TutorScreen(DebuggerScreen):
         """From here on keys count."""
         super().on_mount()
         self._begun = True
+
+    def watch_remark(self, remark: str) -> None:
+        """Say a remark where there is a row for it."""
+        self.query_one(HappeningRow).remark = "" if self.offers_keys else remark
 
     def perform(self, command: Command) -> None:
         """Carry out a command; it may be the one that is waited for."""

@@ -130,6 +130,7 @@ class GraphCanvas(Painted, can_focus=True):
 
     def sized(self) -> None:
         """Show the moment in the new size, or what was missed while the panel was hidden."""
+        super().sized()
         self.forget_rows()
         if self.moment is not None:
             self._look_at(self.moment.actor or self.selected, anew=True)

@@ -41,6 +41,10 @@ class Panned(Sized):
         self._hint = text
         self.say_beyond()
 
+    def sized(self) -> None:
+        """More or less is seen."""
+        self.say_beyond()
+
     def say_beyond(self) -> None:
         """Say in the lower border on which sides there is more than is seen, and how to get there."""
         sides = list(_sides_beyond(self.view, self.virtual_size))

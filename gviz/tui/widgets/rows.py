@@ -50,10 +50,11 @@ class StatusRow(StyledRow):
 
 
 class HappeningRow(StyledRow):
-    """What the event of the moment was, in words."""
+    """What the event of the moment was, in words; a remark where there is no other row for it."""
 
     moment: reactive[Moment | None] = reactive(None)
     length: reactive[int] = reactive(0)
+    remark: reactive[str] = reactive("")
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
         super().__init__(id="happening")
@@ -66,6 +67,8 @@ class HappeningRow(StyledRow):
         """The sentence, as much of it as there is room for."""
         if self.moment is None:
             return ()
+        if self.remark:
+            return _remark(self.remark, width, self.glyphs)
         who = f"{label(self._timeline, self.moment.actor)}: " if self.moment.actor else ""
         text = line(self.glyphs.text(f" {who}{happening(self._timeline, self.moment)}"))
         if cells(text) <= width or not self.more:
@@ -140,7 +143,7 @@ class KeysRow(StyledRow):
     def line(self, width: int) -> Line:
         """The keys that fit, or the remark."""
         if self.remark:
-            return cut(line((f" {self.remark}", "error")), width, self.glyphs.cut)
+            return _remark(self.remark, width, self.glyphs)
         return keys_row(fitting_keys(width, self.offered))
 
     async def on_click(self, event: events.Click) -> None:
@@ -148,3 +151,7 @@ class KeysRow(StyledRow):
         key = key_at(fitting_keys(self.size.width, self.offered), event.x)
         if key is not None:
             await self.run_action(f"screen.{key.action}")
+
+
+def _remark(text: str, width: int, glyphs: Glyphs) -> Line:
+    return cut(line((f" {text}", "error")), width, glyphs.cut)
