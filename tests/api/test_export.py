@@ -141,7 +141,8 @@ def test_an_option_that_changes_nothing_is_told(timeline, tmp_path):
 @pytest.mark.parametrize("style", ["mono", "cs231n"])
 def test_a_style_that_changes_nothing_is_told(timeline, tmp_path, suffix, style):
     notes = []
-    (plain,) = gviz.export(timeline, tmp_path / f"plain.{suffix}", labels="full")
+    (plain,) = gviz.export(timeline, tmp_path / f"plain.{suffix}", labels="full", note=notes.append)
+    assert notes == []
     (styled,) = gviz.export(timeline, tmp_path / f"styled.{suffix}", labels="full", style=style, note=notes.append)
     same = plain.read_bytes() == styled.read_bytes()
     told = f"the style {style} has nothing for {exporter_for(plain.name).name}: --style {style} changes nothing"

@@ -6,6 +6,7 @@ import pytest
 
 from gviz.explain.check import check
 from gviz.explain.scopes import owners, variables_read
+from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.record import record
@@ -68,19 +69,26 @@ def test_a_read_is_of_the_variable_that_python_reads():
     }
 
 
+def test_a_function_that_only_hands_a_variable_on_does_not_own_it():
+    text = (
+        "def f():\n    h = 1\n    def g():\n        def k():\n            return h.grad\n        return k\n    return g"
+    )
+    assert variables_read(text, "grad") == {("h", "f")}
+
+
 @pytest.mark.parametrize("text", ["def", "x = (", "\0"])
 def test_a_text_that_is_no_python_owns_nothing(text):
     assert owners(text) == {}
     assert variables_read(text, "grad") == set()
 
 
-def kinds(folder, text):
+def recorded(folder, text):
     (folder / "program.py").write_text(
         "import gviz.engine as torch\nx = torch.tensor(2.0, requires_grad=True)\n" + text
     )
     with record(folder / "program.gviz", Kept()):
         exec(compile((folder / "program.py").read_text(), str(folder / "program.py"), "exec"), {"__name__": "__main__"})
-    return [one.finding.kind for one in check(load(folder / "program.gviz"))]
+    return load(folder / "program.gviz")
 
 
 INNER = """
@@ -125,4 +133,21 @@ Look().forward()
     ("text", "expected"), [(INNER, ["not-a-leaf"]), (SET_BY_A_FUNCTION, ["not-a-leaf"]), (TWO_CLASSES, [])]
 )
 def test_the_grad_of_a_result_is_read_where_its_variable_is(tmp_path, text, expected):
-    assert kinds(tmp_path, text) == expected
+    assert [one.finding.kind for one in check(recorded(tmp_path, text))] == expected
+
+
+SET_AGAIN = "x = x * 2\nx.backward()\n"
+SET_WITHIN = """
+def twice(x):
+    x = x * 2
+    return x
+twice(x).backward()
+"""
+
+
+@pytest.mark.parametrize(("text", "kind"), [(SET_AGAIN, "rebound"), (SET_WITHIN, "not-a-leaf")])
+def test_a_leaf_has_lost_its_name_only_where_its_own_variable_was_set(tmp_path, text, kind):
+    timeline = recorded(tmp_path, text)
+    (node,) = [node for node in timeline.nodes if timeline.info(node).created.kind == "op"]
+    assert timeline.info(node).name == "x"
+    assert why(timeline, timeline.at(len(timeline)), node, "grad").kind == kind

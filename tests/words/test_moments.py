@@ -34,6 +34,18 @@ def test_a_pass_is_through_in_the_iteration_where_one_stands_and_in_the_last_fro
         assert f"event {first}, " in transcript(timeline, f"goto {text}", at=2)
 
 
+def test_where_there_is_no_such_pass_it_is_the_last_of_all():
+    def program():
+        x = torch.ones(2, requires_grad=True)
+        for times in (2, 3):
+            (x * times).sum().backward()
+        return x * 4
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    assert event_at(timeline, "backward", n=len(timeline)) == ends(timeline, "backward")[-1]
+    assert timeline.iteration_at(len(timeline)).start > ends(timeline, "backward")[-1]
+
+
 @pytest.mark.parametrize("word", MOMENT_WORDS)
 def test_every_word_is_known(word):
     timeline = failed()
