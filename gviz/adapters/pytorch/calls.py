@@ -237,7 +237,7 @@ def _plan(function: Any) -> _Special:
         attribute = getattr(getattr(function, "__self__", None), "__name__", "")
         setters = {"grad": attributes.set_grad, "requires_grad": attributes.set_requires_grad, "data": writes.set_data}
         plan = setters.get(attribute, _pass_on)
-    elif name.startswith("_foreach_") and name.endswith("_"):
+    elif "_foreach_" in name and name.endswith("_"):  # ``_amp_foreach_…_`` is what a `GradScaler` calls
         plan = _foreach
     elif name in _TELLING:
         plan = _pass_on
