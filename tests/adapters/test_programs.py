@@ -226,10 +226,11 @@ def test_autocast():
     assert len(of_kind(log, GradAccumulated)) == 2
 
 
-def test_what_a_scaler_takes_back_from_gradients():
+@pytest.mark.parametrize("fused", [False, True])
+def test_what_a_scaler_takes_back_from_gradients(fused):
     def program():
         w = nn.Parameter(torch.tensor([1.0, 2.0]))
-        optimizer, scaler = torch.optim.SGD([w], lr=0.5), torch.amp.GradScaler("cpu", init_scale=8.0)
+        optimizer, scaler = torch.optim.SGD([w], lr=0.5, fused=fused), torch.amp.GradScaler("cpu", init_scale=8.0)
         scaler.scale((w * w).sum()).backward()
         scaler.step(optimizer)
         return w
@@ -238,7 +239,7 @@ def test_what_a_scaler_takes_back_from_gradients():
     (added,), (unscaled,) = of_kind(log, GradAccumulated), of_kind(log, GradSet)
     assert added.part.array().tolist() == [16.0, 32.0]
     assert (unscaled.how, unscaled.value.array().tolist()) == ("in place", [2.0, 4.0])
-    assert log.index(unscaled) < log.index(of_kind(log, OptimizerStarted)[0])
+    assert log.index(unscaled) < log.index(of_kind(log, OptimizerStepped)[0])
 
 
 def test_accumulation_clipping_and_steps():

@@ -13,7 +13,7 @@ from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session, Update
 from gviz.adapters.pytorch.tensor_facts import version_of
-from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged, say_written
+from gviz.adapters.pytorch.writes import grad_changed, has_other_ranks, say_averaged, say_written
 from gviz.events import OptimizerStarted, OptimizerStepped
 
 STEP_NAMES = "Optimizer.step#"
@@ -48,6 +48,10 @@ def stepped(session: Session, optimizer: Any) -> None:
         parameters = _parameters(optimizer)
         known = (session.marks.of_tensor(p) for p in parameters if p.grad is None)
         skipped = tuple(mark.node for mark in known if mark is not None)
+        if getattr(optimizer, "grad_scale", None) is not None:  # a `GradScaler` has left its work to a fused step
+            for parameter in parameters:
+                if parameter.grad is not None:
+                    grad_changed(session, parameter.grad)
         updated = _say_values(session, [p for p in parameters if p.grad is not None])
         session.channel.say(OptimizerStepped(type(optimizer).__name__, updated, session.channel.stack(), skipped))
 
