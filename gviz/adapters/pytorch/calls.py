@@ -27,7 +27,7 @@ _SILENT = tuple(
     f"{_FOLDER}/{part}"
     for part in (
         "utils/data", "optim", "nn/init.py", "nn/modules", "nn/parameter.py", "distributed", "_tensor_str.py",
-        "serialization.py", "autograd", "_utils.py", "storage.py", "multiprocessing",
+        "serialization.py", "autograd", "_utils.py", "storage.py", "multiprocessing", "amp",
     )
 )  # fmt: skip
 """Parts of PyTorch whose own untracked operations are no step of the program."""
