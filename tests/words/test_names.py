@@ -106,3 +106,17 @@ def test_a_search_finds_what_a_look_at_every_name_finds(part):
     if expected:
         last_found = found(timeline, fits, 0, backward=True)
         assert (found(timeline, fits, expected[0]), last_found) == ((expected * 2)[1], expected[-1])
+
+
+def test_a_search_finds_what_was_made_with_a_nan_and_what_an_event_concerns():
+    def program():
+        x = torch.tensor([0.0, 1.0], requires_grad=True)
+        y = x / x
+        return y + 1, x * 2
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    *bad, fine = (node for node in timeline.nodes if timeline.info(node).created.kind == "op")
+    assert [node for node in timeline.nodes if query(timeline, "nan")(node)] == bad
+    born = timeline.info(fine).born
+    assert [node for node in timeline.nodes if query(timeline, f"@{born}")(node)] == [fine]
+    assert [node for node in timeline.nodes if query(timeline, f"#{fine}")(node)] == [fine]
