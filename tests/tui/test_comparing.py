@@ -6,9 +6,11 @@ from driving import app_of, transcript
 from recording import events_of
 
 import gviz.engine as torch
+from gviz.render import comparison
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.written import write
 from gviz.trace.timeline import Timeline
+from gviz.tui.screens.compared import PairList
 
 
 def loops():
@@ -56,7 +58,7 @@ async def compared(pilot, command="compare 1,2"):
     return pilot.app.screen
 
 
-@pytest.mark.parametrize(("size", "beside"), [((120, 40), True), ((80, 24), False)])
+@pytest.mark.parametrize(("size", "beside"), [((120, 40), True), ((80, 24), True), ((70, 30), False)])
 async def test_both_boxes_of_the_first_difference(timeline, size, beside):
     app = app_of(timeline)
     async with app.run_test(size=size) as pilot:
@@ -71,6 +73,20 @@ async def test_both_boxes_of_the_first_difference(timeline, size, beside):
     assert sum(row.count("| gradient") for row in boxes) == 2
     assert not any("| value" in row for row in boxes)
     assert boxes[-1].strip() == "gradient 0.6246 apart"
+
+
+async def test_a_low_screen_has_a_row_for_each_sentence_and_cuts_no_box(timeline):
+    app = app_of(timeline)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await compared(pilot)
+        sentences = list(comparison.summary(screen._look.comparison))
+        said = painted(screen, "#summary")
+        assert len(sentences) > 2
+        assert all(any(row.strip("…") and text.startswith(row.strip("…")) for row in said) for text in sentences)
+        for _ in screen.query_one(PairList)._keys:
+            assert screen.query_one("#boxes").max_scroll_y == 0
+            await pilot.press("down")
+            await pilot.pause()
 
 
 async def test_a_row_leads_to_its_event_and_node(timeline):

@@ -15,7 +15,7 @@ from gviz.tui.language.command import Look, Said
 from gviz.tui.language.parsing import parse, spec_of
 from gviz.tui.plain import debug
 from gviz.tui.screens.menu import MenuScreen
-from gviz.tui.screens.sheet import QuestionScreen
+from gviz.tui.screens.sheet import QuestionScreen, Sheet
 from gviz.tui.widgets.rows import KeysRow
 
 
@@ -209,7 +209,7 @@ async def test_up_and_down_are_the_keys_u_and_d_and_the_panel_follows():
 async def test_load_asks_on_the_screen(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.session").write_text("break x if value > 2\nbreak b\n")
-    for key, count in (("y", 2), ("n", 0), ("escape", 0)):
+    for key, count in (("y", 2), ("n", 0), ("escape", 0), ("down", 0)):
         app = app_of(demo())
         async with app.run_test(size=(80, 24)) as pilot:
             await pilot.press(":", *"load s.session", "enter")
@@ -218,6 +218,22 @@ async def test_load_asks_on_the_screen(tmp_path, monkeypatch):
             await pilot.press(key)
             await pilot.pause()
             assert len(app.screen.cursor.breakpoints.listed) == count
+
+
+async def test_a_question_about_more_than_the_screen_holds_can_be_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.session").write_text("".join(f"break x if value > {number}\n" for number in range(40)))
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(":", *"load s.session", "enter")
+        await pilot.pause()
+        sheet = app.screen.query_one(Sheet)
+        assert str(sheet.border_subtitle).endswith("more: PageDown")
+        await pilot.press("pagedown", "pagedown", "pagedown")
+        assert sheet.scroll_offset.y == sheet.max_scroll_y > 0
+        await pilot.press("y")
+        await pilot.pause()
+        assert len(app.screen.cursor.breakpoints.listed) == 40
 
 
 async def test_commands_can_be_given_line_by_line_on_the_screen():

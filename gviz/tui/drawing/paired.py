@@ -19,9 +19,10 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import STYLES, Line, columns, cut, line
 from gviz.values import Value
 
-BESIDE = 100
+BESIDE = 76
 """Cells from which on the two boxes stand beside each other."""
-_LEAST = 16
+_LONGEST = 32
+"""Characters of a value, at most."""
 
 Fact = tuple[str, str, str, frozenset[Kind]]
 """A row of a box: its label, its text and style, and the kinds of differences that it shows."""
@@ -56,7 +57,8 @@ def _box(side: Side, node: int, name: str, found: Sequence[Difference], width: i
         info = side.infos[node]
         kinds = {each.kind for each in found}
         output_nr = next((each.output_nr for each in found if each.output_nr), 0)
-        rows = tuple(_row(fact, kinds, width - 4, glyphs) for fact in _facts(side, info, output_nr, kinds))
+        room = min(width - 4 - len("| gradient "), _LONGEST)
+        rows = tuple(_row(fact, kinds, width - 4, glyphs) for fact in _facts(side, info, output_nr, kinds, room))
         face = Face(glyphs.text(title(info)), rows, info.created.kind, note=note)
     frame = BoxFrame(width, len(face.rows) + 2, None, False, False, False, glyphs.ascii)
     return tuple(tuple((text, _style(style)) for text, style in row) for row in box_lines(face, frame))
@@ -74,16 +76,16 @@ def _row(fact: Fact, kinds: Collection[Kind], width: int, glyphs: Glyphs) -> Lin
     return columns(head, line((glyphs.text(text), "sum" if differs else style)), width, glyphs.cut)
 
 
-def _facts(side: Side, info: NodeInfo, output_nr: int, kinds: set[Kind]) -> Iterator[Fact]:
+def _facts(side: Side, info: NodeInfo, output_nr: int, kinds: set[Kind], room: int) -> Iterator[Fact]:
     values, state = side.values[info.node], side.states[info.node]
     value = values[output_nr] if output_nr < len(values) else None
-    yield "value", _text(value, "not stored"), "value", frozenset({"value"})
+    yield "value", _text(value, "not stored", room), "value", frozenset({"value"})
     if value is not None and (value.shape or kinds & {"shape", "dtype"}):
         yield "shape", kind_text(value), "muted", frozenset({"shape", "dtype"})
     grad = gradient(state, output_nr)[0] if state is not None and output_nr < len(state.outputs) else None
-    yield "gradient", _text(grad, "none"), "grad", frozenset({"gradient"})
+    yield "gradient", _text(grad, "none", room), "grad", frozenset({"gradient"})
     if "kept" in kinds:
-        yield ".grad before", _text(side.kept.get(info.node, (None, 0))[0], "none"), "grad", frozenset({"kept"})
+        yield ".grad before", _text(side.kept.get(info.node, (None, 0))[0], "none", room), "grad", frozenset({"kept"})
     if "inputs" in kinds:
         yield "from", ", ".join(f"#{node}" for node, _ in info.created.inputs), "", frozenset({"inputs"})
     if "arguments" in kinds:
@@ -97,5 +99,5 @@ def _facts(side: Side, info: NodeInfo, output_nr: int, kinds: set[Kind]) -> Iter
         yield "at", file_line(frame.path, frame.line), "", frozenset()
 
 
-def _text(value: Value | None, nothing: str) -> str:
-    return nothing if value is None else short(value, _LEAST * 2)
+def _text(value: Value | None, nothing: str, room: int) -> str:
+    return nothing if value is None else short(value, room)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -15,15 +14,15 @@ from gviz.render import comparison as text_of
 from gviz.trace.moment import Moment
 from gviz.tui import lines
 from gviz.tui.commands.comparing import Compared
-from gviz.tui.drawing.paired import BESIDE, pair_lines
+from gviz.tui.drawing.paired import pair_lines
 from gviz.tui.lines import Line
 from gviz.tui.messages import RowActed
 from gviz.tui.screens.sheet import Sheet
 from gviz.tui.session import Session
 from gviz.tui.widgets.lists import Key, RowList
 
-_ROWS = 7
-"""Of a box with its value, shape, gradient and line, and of what is said below it."""
+_LEAST = 5
+"""Rows for what there is to say, if it has so much."""
 
 
 class PairList(RowList):
@@ -92,11 +91,6 @@ class ComparedScreen(ModalScreen[tuple[int, int] | None]):
             rows.choose_pair(comparison.pairs.index(comparison.differences[0].pair))
         self.watch(rows, "chosen", self._show_boxes, init=False)
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Keep as many rows for the boxes as one of them, or two below each other, usually take."""
-        self.query_one("#boxes", Sheet).styles.height = _ROWS if event.size.width >= BESIDE else 2 * _ROWS - 1
-        self.query_one("#summary", Sheet).draw_soon()
-
     def action_everything(self) -> None:
         """Show all pairs, or only those that differ."""
         rows = self.query_one(PairList)
@@ -126,8 +120,11 @@ class ComparedScreen(ModalScreen[tuple[int, int] | None]):
         self.query_one("#boxes", Sheet).draw_soon()
 
     def _summary(self, width: int) -> list[Line]:
-        said = [row for text in text_of.summary(self._look.comparison) for row in lines.paragraphs(text, width)]
-        room = self.size.height // 5
+        """What there is to say; on a low screen a row for each thing."""
+        texts, room = tuple(text_of.summary(self._look.comparison)), max(self.size.height // 5, _LEAST)
+        said = [row for text in texts for row in lines.paragraphs(text, width)]
+        if len(said) > room:
+            said = [lines.cut(lines.line(text), width, self._session.glyphs.cut) for text in texts]
         if len(said) <= room:
             return said
         return [*said[: room - 1], lines.line((f"… {len(said) - room + 1} more lines in a higher window", "muted"))]

@@ -73,7 +73,7 @@ def show_compared(screen: Covered, look: Compared) -> None:
 
 
 def ask(screen: Covered, question: str, lines: tuple[str, ...]) -> None:
-    """Show some lines and a question; y goes on, any other key does not."""
+    """Show some lines and a question; y goes on, any other key that does not scroll them does not."""
 
     def draw(width: int) -> list[Line]:
         return [*wrapped_lines(lines, width), (), line((f"y: {question}   any other key: no", "key"))]

@@ -97,7 +97,7 @@ class SheetScreen(ModalScreen[None]):
 
 
 class QuestionScreen(ModalScreen[bool]):
-    """A text with a question: y answers yes, any other key that does not scroll answers no."""
+    """A text with a question: y answers yes, any other key no, but for those that scroll a long one."""
 
     def __init__(self, title: str, draw: Draw, glyphs: Glyphs) -> None:
         super().__init__()
@@ -111,11 +111,12 @@ class QuestionScreen(ModalScreen[bool]):
         """Name the page."""
         sheet = self.query_one(Sheet)
         sheet.set_title(self._title)
+        sheet.all_of_it = ": PageDown"
         sheet.focus()
 
     def on_key(self, event: events.Key) -> None:
         """Answer."""
-        if event.key not in SheetScreen.SCROLLING:
+        if event.key not in SheetScreen.SCROLLING or not self.query_one(Sheet).max_scroll_y:
             event.stop()
             event.prevent_default()
             self.dismiss(event.key in ("y", "Y"))
