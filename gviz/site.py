@@ -24,7 +24,7 @@ StackKey = tuple[int, ...]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _PACKAGE = str(Path(__file__).parent) + "/"
-_ADAPTERS = _PACKAGE + "adapters/"
+_LISTENING = (_PACKAGE + "adapters/", _PACKAGE + "trace/recording/capture.py")
 _HANDS_ON = "handle_torch_function"  # by which PyTorch asks a listener about a function that is written in Python
 _SAMPLES = _PACKAGE + "samples/"  # the lessons travel inside the package, and are users' programs all the same
 _codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own
@@ -60,16 +60,16 @@ def hide(prefix: str) -> None:
 
 
 def of_listening(codes: Sequence[CodeType]) -> set[int]:
-    """Which frames of a stack, the outermost first, are there because an adapter listens to a framework.
+    """Which frames of a stack, the outermost first, are there because a recording listens: to a framework, to print.
 
-    These are the adapter's own, and where a function of the framework asks it first: it then calls that once more.
+    These are its own, and where a function of the framework asks it first: it then calls that once more.
     """
-    ours = {place for place, code in enumerate(codes) if code.co_filename.startswith(_ADAPTERS)}
+    ours = {place for place, code in enumerate(codes) if code.co_filename.startswith(_LISTENING)}
     found = set(ours)
     for place in ours:
         if place > 0 and codes[place - 1].co_name == _HANDS_ON:
             found.add(place - 1)
-            called = next((code for code in codes[place:] if not code.co_filename.startswith(_ADAPTERS)), None)
+            called = next((code for code in codes[place:] if not code.co_filename.startswith(_LISTENING)), None)
             if place > 1 and codes[place - 2] is called:
                 found.add(place - 2)
     return found

@@ -75,6 +75,7 @@ ENDS = {
     "quiet interrupt": "import signal\ntry:\n    signal.raise_signal(2)\nexcept KeyboardInterrupt:\n    print('no')",
     "fork": "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nprint('parent' if pid else 'child')",
     "warning": "import warnings\nwarnings.warn('careful')",
+    "output closed": "import os\nos.close(1)\nprint('x', flush=True)",
     "all files closed": "import os\nos.closerange(0, 256)",
 }
 
