@@ -42,6 +42,7 @@ class Debuggee:
         global current
         with suppress(OSError):  # without one of its own the program has whatever terminal there is
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        _outlive_terminal()
         end = socket.socket(socket.AF_UNIX)
         end.connect(address)
         self._line = Connection(end)
@@ -134,7 +135,7 @@ class Debuggee:
     def _run_alone(self) -> None:
         """Go on without a debugger, and without the terminal that ends with it."""
         self._alone = True
-        ctypes.CDLL(None).signal(signal.SIGHUP, ctypes.c_void_p(1))  # ignored; Python's own is for the main thread only
+        _at_hang_up(1)  # ignored; Python's own is for the main thread only
         nowhere = os.open(os.devnull, os.O_RDWR)
         for number in range(3):
             if os.isatty(number):
@@ -147,12 +148,27 @@ class Debuggee:
 
     def _end(self) -> None:
         """Close the trace and end, whatever the program is doing."""
+        ctypes.CDLL(None).alarm(0)  # the hang-up's, if there was one: from here on it is known that somebody is at work
         last = threading.Timer(SECONDS_TO_END, os.kill, (self._process, signal.SIGKILL))
         last.daemon = True
         last.start()
         if self._recording is not None:
             self._recording.__exit__(None, None, None)
         os.killpg(os.getpgrp(), signal.SIGTERM)
+
+
+def _outlive_terminal() -> None:
+    """Let SIGHUP, which comes where the debugger was killed, end the program a second later: its trace is closed first.
+
+    The handler is C's own ``alarm``, whose argument, the number of the signal, is 1: it needs nobody to run Python.
+    """
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        _at_hang_up(ctypes.cast(ctypes.CDLL(None).alarm, ctypes.c_void_p).value or 0)
+
+
+def _at_hang_up(handler: int) -> None:
+    """Set a handler of C, of which Python and the program's own children do not know."""
+    ctypes.CDLL(None).signal(signal.SIGHUP, ctypes.c_void_p(handler))
 
 
 def _place() -> str:

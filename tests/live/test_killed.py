@@ -30,10 +30,18 @@ from driving_live import Driver
 from gviz.live.protocol import Wish
 driver = Driver({folder!r}, {program!r})
 print(driver.session.pid, flush=True)
-while True:
-    driver.run("next", count=7)
+{goes_on}
 """
+RUNS = 'while True: driver.run("next", count=7)'
+HOLDS = 'driver.run("next", count=7); sys.stdin.read()'
 MOMENTS = [random.Random(seed).random() * 0.4 for seed in range(int(os.environ.get("GVIZ_KILLS", "4")))]
+
+
+def debugging(folder, goes_on):
+    """A debugger in a process of its own, which says the process of its program."""
+    path = [str(ROOT), str(Path(__file__).parent)]
+    text = DEBUGGER.format(path=path, folder=str(folder), program=TRAINING, goes_on=goes_on)
+    return subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("seconds", MOMENTS)
@@ -48,17 +56,36 @@ def test_a_killed_program_leaves_what_it_did(tmp_path, seconds):
 
 @pytest.mark.parametrize("seconds", MOMENTS)
 def test_a_killed_debugger_leaves_no_program_behind(tmp_path, seconds):
-    text = DEBUGGER.format(path=[str(ROOT), str(Path(__file__).parent)], folder=str(tmp_path), program=TRAINING)
-    debugger = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
+    debugger = debugging(tmp_path, RUNS)
     with debugger, debugger.stdout as said:
         program = int(said.readline())
         time.sleep(seconds)
         debugger.kill()
+    assert_gone(program)
+    assert_whole(tmp_path / "trace.gviz")
+
+
+def test_a_killed_debugger_leaves_one_file_of_a_program_that_it_held(tmp_path):
+    debugger = debugging(tmp_path, HOLDS)
+    log = tmp_path / "trace.gviz-wal"
+    with debugger, debugger.stdout as said:
+        program = int(said.readline())
+        wait_until(lambda: log.exists() and log.stat().st_size)
+        debugger.kill()
+    assert_gone(program)
+    assert [path.name for path in tmp_path.glob("trace.gviz*")] == ["trace.gviz"]
+    assert_whole(tmp_path / "trace.gviz")
+
+
+def assert_gone(program):
+    wait_until(lambda: is_gone(program))
+
+
+def wait_until(happened):
     end = time.monotonic() + PATIENCE
-    while not is_gone(program):
+    while not happened():
         assert time.monotonic() < end
         time.sleep(0.01)
-    assert_whole(tmp_path / "trace.gviz")
 
 
 def assert_whole(trace):
