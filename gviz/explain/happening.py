@@ -46,8 +46,8 @@ def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
     if n == 0:
         return f"start of the recording, before event 1 of {len(timeline)}."
     moment = timeline.at(n)
-    phase = f", thread {moment.thread}" if moment.thread else ""
-    phase += f", {phase_words(timeline, moment)}" if moment.phase is not None else ""
+    words = phase_words(timeline, moment)
+    phase = f", {words}" if words else ""
     here = moment.actor
     who = f", node {label(timeline, here)}" if here else ""
     return f"event {n}{phase}{who}: {happening(timeline, moment, told).rstrip('.')}."

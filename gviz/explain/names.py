@@ -109,11 +109,16 @@ def frame_text(frame: Frame, width: int = 60) -> str:
 
 
 def phase_words(timeline: Timeline, moment: Moment) -> str:
-    """The phase, and from the second on the number of its backward pass: ``forward``, ``backward pass 2``."""
+    """The phase, and from the second on the number of its backward pass: ``forward``, ``backward pass 2``.
+
+    Where several threads were recorded, first the one whose moment it is: ``thread 2, backward pass 2``.
+    """
+    thread = f"thread {moment.thread}" if moment.thread else ""
     if moment.phase is None:
-        return ""
+        return thread
     pass_nr = moment.pass_nr or moment.phase.pass_nr
-    return f"{moment.phase.kind} pass {pass_nr}" if pass_nr > 1 else phase_called(timeline, moment.phase)
+    phase = f"{moment.phase.kind} pass {pass_nr}" if pass_nr > 1 else phase_called(timeline, moment.phase)
+    return f"{thread}, {phase}" if thread else phase
 
 
 def phase_called(timeline: Timeline, phase: Phase) -> str:
