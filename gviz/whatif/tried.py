@@ -18,6 +18,7 @@ from gviz import emit
 from gviz.engine.modes import enable_grad
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
+from gviz.whatif.room import bounded
 
 IMPORTS = """\
 from math import inf, isfinite, nan
@@ -97,10 +98,10 @@ class Tried:
 
 @contextmanager
 def trying() -> Iterator[None]:
-    """Leave no trace of what is tried: no events, warnings or used up random numbers."""
+    """Leave no trace of what is tried: no events, warnings or used up random numbers, and no memory filled in vain."""
     state = torch.get_rng_state()
     try:
-        with emit.silence(), enable_grad(), warnings.catch_warnings():
+        with emit.silence(), enable_grad(), warnings.catch_warnings(), bounded():
             warnings.simplefilter("ignore")
             yield
     finally:

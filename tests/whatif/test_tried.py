@@ -1,6 +1,10 @@
 """What is carried out for a script is arithmetic, whatever the recording says."""
 
+import sys
+from pathlib import Path
+
 import msgspec
+import numpy as np
 import pytest
 from recording import events_of
 from whatif.scripts import run
@@ -10,10 +14,12 @@ from gviz.errors import GvizError
 from gviz.events import Named, NodeCreated, StackSeen
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.whatif import room
 from gviz.whatif.change import Change
 from gviz.whatif.rerun import branched
+from gviz.whatif.room import ROOM, bounded
 from gviz.whatif.script import script
-from gviz.whatif.tried import Tried
+from gviz.whatif.tried import Tried, trying
 
 HOSTILE = [
     "__import__('os').system('echo owned')",
@@ -101,3 +107,23 @@ def test_an_absurd_size_is_refused_not_tried_for_ever():
         script(timeline, len(timeline), 3)
     branch = branched(timeline, timeline.iterations[0], [Change(1, 5)])
     assert (branch.stopped[0].node, branch.stopped[0].why.startswith("it failed: ")) == (2, True)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere memory is not bounded")
+def test_a_size_that_would_just_fit_is_refused_before_it_is_filled():
+    def change(event):
+        large = (("repeats", (15_000, 15_000)),)  # 1.8 GB
+        return [msgspec.structs.replace(event, attrs=large) if getattr(event, "attrs", ()) else event]
+
+    with trying(), pytest.raises(GvizError, match="Unable to allocate"):
+        Tried().result("torch.ones(2).repeat(15_000, 15_000)")
+    timeline = told(change)
+    with pytest.raises(GvizError, match="no script gives #2"):
+        script(timeline, len(timeline), 3)
+    assert np.empty(ROOM + 1, np.uint8).size > ROOM  # afterwards it is as before
+
+
+def test_where_nobody_says_what_is_taken_nothing_is_bounded(monkeypatch):
+    monkeypatch.setattr(room, "_TAKEN", Path("is not there"))
+    with bounded(1):
+        assert np.empty(ROOM, np.uint8).size == ROOM

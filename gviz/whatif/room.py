@@ -1,0 +1,30 @@
+"""How much memory what is tried may take: how large the result of an operation is, is known when it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_TAKEN = Path("/proc/self/statm")
+ROOM = 1 << 30
+"""In bytes: more than any script needs whose numbers a recording holds, and less than it hurts to fill in vain."""
+
+
+@contextmanager
+def bounded(room: int = ROOM) -> Iterator[None]:
+    """Raise MemoryError for what would take more than `room` bytes beside what is taken now; on Linux alone."""
+    try:
+        import resource
+
+        taken = int(_TAKEN.read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):
+        yield
+        return
+    before = soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = taken + room
+    resource.setrlimit(resource.RLIMIT_AS, (limit if soft == resource.RLIM_INFINITY else min(limit, soft), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
