@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, groupby
 from typing import Any
 
@@ -15,8 +15,8 @@ from gviz.plain_text import shown
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.structure import Structure
 from gviz.render.page.cells import Cell, Change, Changes, line_key
-from gviz.render.page.extent import extent
-from gviz.render.page.geometry import Geometry, geometry
+from gviz.render.page.extent import Extent, extent
+from gviz.render.page.geometry import Geometry, Spot, geometry
 from gviz.render.page.moves import moves, steps
 from gviz.render.page.sources import Sources
 from gviz.render.request import ExportOptions, drawing
@@ -51,31 +51,29 @@ class Strings:
         return list(self._numbers)
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Iteration number `nr` from event `low` to `high`: what is drawn of it, where, and how that changes."""
+
+    nr: int
+    low: int
+    high: int
+    shape: Structure
+    placed: Geometry
+    changes: Sequence[Change]
+    notes: Sequence[str]
+
+
 def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, Any]:
     """What the page that opens at moment `n` holds."""
     held = extent(timeline, n, alone=bool(options.part.node))
     strings, sources = Strings(), Sources(timeline)
     graphs, titles, drawn = [], {}, set[int]()
-
-    def heard(moment: int) -> None:
-        if moment % HEARD_OF == 0:
-            options.progress(MOST * (moment - held.low) / max(held.high - held.low, 1))
-
-    for iteration in held.iterations:
-        low = held.low if iteration is held.iterations[0] else iteration.start
-        high = held.high if iteration is held.iterations[-1] else iteration.end
-        notes: list[str] = []
-        own = replace(options, style="gviz", note=notes.append)
-        shape = structure(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
-        changes = Changes(timeline, shape, timeline.nodes.of(iteration)).between(low, high, heard)
-        words = _widest(shape, changes)
-        laid_out = geometry(scene(shape, timeline, timeline.at(high)), words, own)
-        titles.update(
-            {place.node: place.title for place in shape.places if place.role not in ("chip", "module", "saved")}
-        )
-        drawn.update(node for place in shape.places for node in place.nodes)
-        stretch = {"low": low, "high": high, "nr": iteration.index + 1, "notes": notes}
-        graphs.append(_graph(shape, laid_out, changes, strings) | stretch)
+    for one in _drawn(timeline, held, options):
+        graphs.append(_graph(one, strings))
+        places = one.shape.places
+        titles.update({place.node: place.title for place in places if place.role not in ("chip", "module", "saved")})
+        drawn.update(node for place in places for node in place.nodes)
     events = _events(timeline, held.low, held.high, strings, sources)
     actors = dict.fromkeys([*titles, *(node for node in events["actors"] if node)])
     nodes = {node: _node(timeline, node, titles.get(node, ""), held.low, held.high, sources) for node in actors}
@@ -98,6 +96,24 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
     }
 
 
+def _drawn(timeline: Timeline, held: Extent, options: ExportOptions) -> Iterator[_Drawn]:
+    """The iterations of the page, one after the other."""
+
+    def heard(moment: int) -> None:
+        if moment % HEARD_OF == 0:
+            options.progress(MOST * (moment - held.low) / max(held.high - held.low, 1))
+
+    for iteration in held.iterations:
+        low = held.low if iteration is held.iterations[0] else iteration.start
+        high = held.high if iteration is held.iterations[-1] else iteration.end
+        notes: list[str] = []
+        own = replace(options, style="gviz", note=notes.append)
+        shape = structure(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
+        changes = Changes(timeline, shape, timeline.nodes.of(iteration)).between(low, high, heard)
+        placed = geometry(scene(shape, timeline, timeline.at(high)), _widest(shape, changes), own)
+        yield _Drawn(iteration.index + 1, low, high, shape, placed, changes, notes)
+
+
 def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, Sequence[str]]:
     """The largest label of each line at any moment, so that room is kept for it."""
     numbers: dict[Cell, int] = {(line_key(link), 0): number for number, link in enumerate(shape.links)}
@@ -109,11 +125,12 @@ def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, Sequence[s
     return widest
 
 
-def _graph(shape: Structure, placed: Geometry, changes: Sequence[Change], strings: Strings) -> dict[str, Any]:
+def _graph(drawn: _Drawn, strings: Strings) -> dict[str, Any]:
     """One iteration: its drawing, the rows of its panels, and its changes, event by event.
 
     Cells are numbered: those of the boxes (states, then a row each), those of the lines, those of the panels.
     """
+    shape, placed, changes = drawn.shape, drawn.placed, drawn.changes
     cells: dict[Cell, int] = {}
     for place in shape.places:
         for number in range(place.height):
@@ -127,20 +144,7 @@ def _graph(shape: Structure, placed: Geometry, changes: Sequence[Change], string
     keys = {place.key: number for number, place in enumerate(shape.places)}
     return {
         "size": [placed.width, placed.height],
-        "boxes": [
-            [
-                place.node,
-                place.role,
-                place.title,
-                place.height,
-                spot.x,
-                spot.y,
-                spot.width,
-                spot.height,
-                *_inside(place),
-            ]
-            for place, spot in zip(shape.places, placed.spots, strict=True)
-        ],
+        "boxes": [_box(place, spot) for place, spot in zip(shape.places, placed.spots, strict=True)],
         "frames": [[title, spot.x, spot.y, spot.width, spot.height] for title, spot in placed.frames],
         "lines": [
             [link.kind, keys[link.source], keys[link.target], way.path, *(way.label or ())]
@@ -148,12 +152,17 @@ def _graph(shape: Structure, placed: Geometry, changes: Sequence[Change], string
         ],
         "panels": [[node, len(rows)] for node, rows in panels.items()],
         "changes": _encoded(changes, cells, strings),
+        "low": drawn.low,
+        "high": drawn.high,
+        "nr": drawn.nr,
+        "notes": drawn.notes,
     }
 
 
-def _inside(place: Outline) -> tuple[int, ...]:
-    """The nodes that the box of a closed module stands for."""
-    return () if place.group is None else place.nodes
+def _box(place: Outline, spot: Spot) -> list[Any]:
+    """What a box is and where it stands; last the nodes that one of a closed module stands for."""
+    inside = () if place.group is None else place.nodes
+    return [place.node, place.role, place.title, place.height, spot.x, spot.y, spot.width, spot.height, *inside]
 
 
 def _panel_cells(changes: Sequence[Change]) -> dict[int, list[Any]]:
