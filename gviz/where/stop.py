@@ -11,6 +11,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.where.condition import Condition, condition
 from gviz.where.place import Aspect, Place, changing, place, split_aspect, unreadable
+from gviz.where.spelling import as_python
 
 EVENTS: dict[str, tuple[type[e.Event], ...]] = {
     "forward": (e.NodeCreated,),
@@ -38,7 +39,6 @@ CHANGES: dict[Aspect, tuple[type[e.Event], ...]] = {
 }
 """What may change a value or a ``.grad``."""
 
-_NODE = re.compile(r"#\d{1,18}\b")
 _IF = re.compile(r"(?:^|\s)if(?:\s+|$)")
 _CHANGE_OF = re.compile(r"change\s+\(")  # no call of a function, although Python would read it so
 
@@ -130,7 +130,7 @@ def is_comparison(text: str) -> bool:
 
 def _computed(text: str) -> ast.expr | None:
     try:
-        return ast.parse(_NODE.sub("node", text.strip()), mode="eval").body
+        return ast.parse(as_python(text.strip()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

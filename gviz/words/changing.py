@@ -17,8 +17,9 @@ from gviz.where import guarded
 from gviz.where.condition import holds
 from gviz.where.guarded import FACTS, FUNCTIONS, METHODS
 from gviz.where.place import Aspect, place, split_aspect
+from gviz.where.spelling import node_of
 from gviz.where.stop import Stop
-from gviz.words.expressions import NODE, dotted, evaluated, parsed
+from gviz.words.expressions import dotted, evaluated, parsed
 from gviz.words.names import NamedNodes
 
 
@@ -112,6 +113,6 @@ class _Tensors(ast.NodeTransformer):
         return node if node.id in self._known | FUNCTIONS.keys() else self._met(node.id, "value")
 
     def _met(self, name: str, aspect: Aspect) -> ast.expr:
-        numbered = NODE.match(name)
-        self.named[f"#{numbered.group(1)}" if numbered else name, aspect] = None
+        numbered = node_of(name)
+        self.named[f"#{numbered}" if numbered else name, aspect] = None
         return ast.Name("tensor", ast.Load())

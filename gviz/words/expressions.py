@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,10 @@ from gviz.values import NUMPY_DTYPES, Value, capture
 from gviz.where import guarded
 from gviz.where.guarded import FUNCTIONS, OF_NUMPY, Numbers, bound_names
 from gviz.where.place import split_aspect
+from gviz.where.spelling import as_python, as_written, node_of
 from gviz.where.stop import CHANGES
 from gviz.words.names import NamedNodes
 
-_NUMBERED = re.compile(r"""("[^"]*"|'[^']*')|#(\d{1,18})\b""")
-"""A node's number, and strings, which are left as they are."""
-
-NODE = re.compile(r"node_(\d{1,18})_$")
 _NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
 
 
@@ -61,7 +57,7 @@ def as_value(result: Any) -> Value | None:
 def parsed(text: str) -> ast.Expression:
     """Read an expression; GvizError for what is none."""
     try:
-        tree = guarded.parsed(_NUMBERED.sub(_numbered, text.strip()))
+        tree = guarded.parsed(as_python(text.strip()))
     except guarded.Refused:
         hint = "x.grad, #4, x * 2, norm(x.grad), net.fc1.weight.grad"
         raise GvizError(f"{clipped(text, 40) or 'nothing'} is no expression", hint=hint, exit_code=2) from None
@@ -75,10 +71,6 @@ def _no_function(name: str) -> GvizError:
     known = ", ".join(sorted(FUNCTIONS.keys() - {"np"}))
     hint = f"np.{name}" if name in OF_NUMPY else f"there are {known}, and np's own"
     return GvizError(f"there is no function {clipped(name, 40)}", hint=hint, exit_code=2)
-
-
-def _numbered(found: re.Match[str]) -> str:
-    return found.group(1) or f"node_{found.group(2)}_"
 
 
 class _Resolver(ast.NodeTransformer):
@@ -137,21 +129,21 @@ class _Resolver(ast.NodeTransformer):
         return read
 
     def _tensor(self, name: str) -> int:
-        numbered = NODE.match(name)
-        if numbered is None:
-            return self._names.last(name, self._moment.n)
-        if int(numbered.group(1)) not in self._timeline.nodes:
-            raise self._unknown(f"#{numbered.group(1)}")
-        return int(numbered.group(1))
+        numbered = node_of(name)
+        if not numbered:
+            return self._names.last(name, self._moment.n) or self._names.of_a_module(name, self._moment.n)
+        if numbered not in self._timeline.nodes:
+            raise self._unknown(f"#{numbered}")
+        return numbered
 
 
 def dotted(node: ast.expr) -> list[str]:
-    """The parts of ``a.b.c``, empty for an attribute of anything else."""
+    """The parts of ``a.b.c`` as people write them, empty for an attribute of anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
+        parts.append(as_written(node.attr))
         node = node.value
-    return [*reversed([*parts, node.id])] if isinstance(node, ast.Name) else []
+    return [*reversed([*parts, as_written(node.id)])] if isinstance(node, ast.Name) else []
 
 
 def _holder(timeline: Timeline, node: int) -> int:

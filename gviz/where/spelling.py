@@ -1,0 +1,39 @@
+"""Tensors as people write them in expressions, and as Python reads them: ``#4``, and ``0.weight`` of a sequence."""
+
+from __future__ import annotations
+
+import re
+
+_WRITTEN = re.compile(
+    r"""("[^"]*"|'[^']*')|\#(?P<node>\d{1,18})\b|(?<![\w.\])])(?P<path>(?:\d+\.)*[A-Za-z_]\w*(?:\.\w+)*)""", re.VERBOSE
+)
+"""Strings, which are left as they are; a node's number; a path, in which a module may be a number."""
+
+_FLOAT = re.compile(r"\d+\.[eEjJ]\d*$")
+_NODE = re.compile(r"node_(\d{1,18})_$")
+_ITEM = re.compile(r"item_(\d+)_$")
+
+
+def as_python(text: str) -> str:
+    """An expression with names in the place of what Python takes for none."""
+    return _WRITTEN.sub(_named, text)
+
+
+def as_written(name: str) -> str:
+    """A part of a path as people write it."""
+    return _ITEM.sub(r"\1", name)
+
+
+def node_of(name: str) -> int:
+    """Which node a name that stands for a number means, 0 for every other name."""
+    found = _NODE.match(name)
+    return int(found.group(1)) if found else 0
+
+
+def _named(found: re.Match[str]) -> str:
+    if found["node"]:
+        return f"node_{found['node']}_"
+    path = found["path"]
+    if not path or _FLOAT.match(path):
+        return found.group()
+    return ".".join(f"item_{part}_" if part.isdecimal() else part for part in path.split("."))
