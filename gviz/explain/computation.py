@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from gviz.events import OpSeen, StorageWritten
 from gviz.explain.names import op_title, symbol
-from gviz.explain.substitute import attribute_word, named_word, with_numbers, word
+from gviz.explain.substitute import attribute_word, is_small, named_word, shapes_in, with_numbers
+from gviz.numbers import shape_text, short
 from gviz.plain_text import shown
 from gviz.trace.log import expect
 from gviz.trace.state import NodeInfo
@@ -36,14 +37,34 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """How a node's value came to be: `text` is the op's formula with the numbers in it (empty for a leaf)."""
+    """How a node's value came to be: the op's `formula` with few numbers in it and many by their name (empty for a
+    leaf), and the `shapes` of these."""
 
     node: int
-    text: str
+    formula: str
+    shapes: str
     operands: tuple[Operand, ...]
     attributes: tuple[tuple[str, str], ...]
     result: Value | None
     event: int
+
+    @property
+    def text(self) -> str:
+        """The formula, what it gave, and the shapes: ``x @ W = [1 2 3], with W (8,3)``; empty for a leaf."""
+        shapes = f", with {self.shapes}" if self.shapes else ""
+        return f"{self.formula}{_gave(self.result)}{shapes}" if self.formula else ""
+
+    @property
+    def brief(self) -> str:
+        """The formula, and what it gave if that is few numbers."""
+        return f"{self.formula}{_gave(self.result if self.result is not None and is_small(self.result) else None)}"
+
+
+def _gave(result: Value | None) -> str:
+    if result is None:
+        return ""
+    told = result.size == 0 or result.statistics() is not None
+    return f" = {short(result).removeprefix('! ') if told else shape_text(result.shape)}"
 
 
 def computation(timeline: Timeline, node: int, again: int = 0) -> Computation:
@@ -64,8 +85,8 @@ def _computation(timeline: Timeline, node: int) -> Computation:
 def _computed(timeline: Timeline, info: NodeInfo, at: int, result: Value | None) -> Computation:
     operands = tuple(_operands(timeline, info, at))
     attributes = tuple((shown(name), attribute_word(value)) for name, value in info.created.attrs)
-    text = _formula(info, operands, attributes, result) if info.created.kind == "op" else ""
-    return Computation(info.node, text, operands, attributes, result, at)
+    formula, shapes = _formula(info, operands, attributes) if info.created.kind == "op" else ("", "")
+    return Computation(info.node, formula, shapes, operands, attributes, result, at)
 
 
 def _operands(timeline: Timeline, info: NodeInfo, at: int) -> Iterator[Operand]:
@@ -84,16 +105,16 @@ def _parameter(op: OpSeen, slot: int) -> str:
     return op.slots[min(slot, len(op.slots) - 1)]
 
 
-def _formula(
-    info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tuple[str, str], ...], result: Value | None
-) -> str:
+def _formula(info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """The formula in the words of one moment, and the shapes of what has only its name there."""
     names = {operand.parameter: _operand_word(operand) for operand in operands}
-    if info.op.formula:
-        text = with_numbers(shown(info.op.formula), {**attribute_words(attributes), **names})
-    else:
-        extra = [f"{name}={value}" for name, value in attributes]
-        text = f"{op_title(info)}({', '.join([*map(_operand_word, operands), *extra])})"
-    return text if result is None else f"{text} = {word(result, '').strip()}"
+    values = {operand.parameter: (operand.name, operand.value) for operand in operands}
+    formula = shown(info.op.formula)
+    if formula:
+        return with_numbers(formula, {**attribute_words(attributes), **names}), shapes_in(formula, values)
+    extra = [f"{name}={value}" for name, value in attributes]
+    text = f"{op_title(info)}({', '.join([*map(_operand_word, operands), *extra])})"
+    return text, shapes_in(" ".join(values), values)
 
 
 _LEFT_OUT = {"dim": "all dims", "correction": "1"}
@@ -102,7 +123,15 @@ _LEFT_OUT = {"dim": "all dims", "correction": "1"}
 
 def attribute_words(attributes: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """The word for each argument of an op in its formula and rules."""
-    return {name: _LEFT_OUT.get(name, value) if value == "None" else value for name, value in attributes}
+    return {name: _attribute(name, value) for name, value in attributes}
+
+
+def _attribute(name: str, value: str) -> str:
+    """A dimension by its number, as ``dim 1``: it is no factor."""
+    if value == "None":
+        return _LEFT_OUT.get(name, value)
+    dims = value.strip("()").removesuffix(",")
+    return f"dim{'s' * (',' in dims)} {dims}" if name == "dim" else value
 
 
 def _operand_word(operand: Operand) -> str:

@@ -51,15 +51,15 @@ def contribution(timeline: Timeline, part: Contribution, step: Step | None = Non
 def origin(timeline: Timeline, part: Contribution) -> str:
     """The node that a contribution came from, and the rule that made it: ``#4 y = Mul at demo.py:3: g * x = 1 * 4``."""
     sent = sent_by(timeline, part)
-    arithmetic = f": {_arithmetic(sent, share(part.value))}" if sent.rule else ""
+    arithmetic = f": {_arithmetic(sent, part.value)}" if sent.rule else ""
     return f"{label_at(timeline, part.source)}{arithmetic}"
 
 
-def _arithmetic(sent: Share, result: str) -> str:
-    """``g * x = 1 * 4 = 4``, each form once; of arrays too large to be written out only what is computed."""
-    written_out = result.startswith(("[", "-")) or result[:1].isdigit()
+def _arithmetic(sent: Share, part: Value) -> str:
+    """``g * x = 1 * 4 = 4``, each form once; of arrays too large for a formula only what is computed."""
+    written_out = is_small(part) and not bad_text(part)
     rule, numbers = sent.summed, () if sent.reduced else (sent.numbers,)
-    return " = ".join(dict.fromkeys((rule, *numbers, result) if written_out else (rule,)))
+    return " = ".join(dict.fromkeys((rule, *numbers, share(part)) if written_out else (rule,)))
 
 
 def sent_by(timeline: Timeline, part: Contribution) -> Share:

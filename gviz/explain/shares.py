@@ -14,7 +14,7 @@ from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
 from gviz.explain.broadcast import Shape, widened
 from gviz.explain.computation import Computation, Operand, attribute_words, computation
 from gviz.explain.names import symbol
-from gviz.explain.substitute import attribute_word, with_numbers, word
+from gviz.explain.substitute import shapes_in, with_numbers, word
 from gviz.plain_text import shown
 from gviz.trace.log import expect
 from gviz.trace.moment import Moment
@@ -27,7 +27,8 @@ from gviz.values import Value
 class Share:
     """What a node sends to one of its inputs in one pass.
 
-    `rule` is the op's text in the names of the program, `numbers` the same with numbers. Once it has been sent (by
+    `rule` is the op's text in the names of the program, `numbers` the same with few numbers in it and many by their
+    name, which have these `shapes`. Once it has been sent (by
     `event`, 0 before), `part` was added to `before` (None: it was the first) and made `after`, as number `nth` of
     `expected`. `reduced` names the broadcast dimensions that are summed away; `missing` says why nothing
     will ever be sent.
@@ -44,6 +45,7 @@ class Share:
     reduced: str
     missing: str
     event: int
+    shapes: str = ""
 
     @property
     def summed(self) -> str:
@@ -56,11 +58,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What an op's rule reads like for one input: in names, with numbers, and what its result is summed over."""
+    """How an op's rule reads for one input: in names, with numbers, what its result is summed over, and shapes."""
 
     text: str
     numbers: str
     reduced: str
+    shapes: str
 
 
 def shares(timeline: Timeline, moment: Moment, node: int) -> tuple[Share, ...]:
@@ -86,12 +89,14 @@ def brought_by(timeline: Timeline, seq: int) -> Share:
     operand = computation(timeline, node).operands[slot]
     before, nth, expected = _before(timeline, seq, (operand.node, operand.output_nr))
     after = event.part if event.total is None else event.total
-    return Share(operand, rule.text, rule.numbers, event.part, before, after, nth, expected, rule.reduced, "", seq)
+    return Share(
+        operand, rule.text, rule.numbers, event.part, before, after, nth, expected, rule.reduced, "", seq, rule.shapes
+    )
 
 
 def _unsent(timeline: Timeline, moment: Moment, node: int, operand: Operand, rule: _Rule) -> Share:
     missing = _missing(timeline, moment, timeline.info(node), operand, rule.text)
-    return Share(operand, rule.text, rule.numbers, None, None, None, 0, 0, rule.reduced, missing, 0)
+    return Share(operand, rule.text, rule.numbers, None, None, None, 0, 0, rule.reduced, missing, 0, rule.shapes)
 
 
 def _rules(timeline: Timeline, node: int) -> tuple[_Rule, ...]:
@@ -107,15 +112,35 @@ def _rules_run(timeline: Timeline, started: int) -> tuple[_Rule, ...]:
 
 def _read(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> tuple[_Rule, ...]:
     info, computed = timeline.info(node), computation(timeline, node)
-    words = _rule_words(timeline, info, computed, grads)
+    values = _values(timeline, info, computed, grads)
+    words = {
+        **attribute_words(computed.attributes),
+        **{name: word(value, called) for name, (called, value) in values.items()},
+    }
     names = {operand.parameter: operand.name or word(operand.value, "") for operand in computed.operands}
-    names |= {"result": symbol(timeline, node), **_numbers_given(info)}
+    names |= {"result": symbol(timeline, node), **_numbers_given(info, computed)}
     common = widened(info, [operand.value.shape if operand.value else None for operand in computed.operands])
-    texts = [(operand, _rule(info.op, operand.slot)) for operand in computed.operands]
     return tuple(
-        _Rule(with_numbers(text, names), with_numbers(_counted(text, info, operand), words), _reduced(operand, common))
-        for operand, text in texts
+        _Rule(
+            with_numbers(text, names),
+            with_numbers(_counted(text, info, operand), words),
+            _reduced(operand, common),
+            shapes_in(text, values),
+        )
+        for operand, text in [(operand, _rule(info.op, operand.slot)) for operand in computed.operands]
     )
+
+
+def _values(
+    timeline: Timeline, info: NodeInfo, computed: Computation, grads: tuple[Value | None, ...]
+) -> dict[str, tuple[str, Value | None]]:
+    """What every name in a rule means, and what it is called; `g` only once the gradient is here."""
+    values = {operand.parameter: (operand.name, operand.value) for operand in computed.operands}
+    values["result"] = symbol(timeline, info.node), computed.result
+    present = [grad for grad in grads if grad is not None]
+    if len(grads) == 1 and present:
+        values["g"] = "g", present[0]
+    return values
 
 
 def step_event(timeline: Timeline, moment: Moment, node: int) -> int:
@@ -134,26 +159,13 @@ def _backwards(events: Sequence[int], n: int) -> Iterator[int]:
     yield from (events[at] for at in range(bisect_right(events, n) - 1, -1, -1))
 
 
-def _numbers_given(info: NodeInfo) -> dict[str, str]:
-    """The words for arguments that are numbers, ``exponent`` as 2; a dimension keeps its name, it is no factor."""
-    return {
-        name: attribute_word(value)
-        for name, value in info.created.attrs
-        if isinstance(value, int | float) and not isinstance(value, bool) and name != "dim"
-    }
-
-
-def _rule_words(
-    timeline: Timeline, info: NodeInfo, computed: Computation, grads: tuple[Value | None, ...]
-) -> dict[str, str]:
-    """The word for every name a rule may use; `g` only once the gradient is here."""
-    words = {operand.parameter: word(operand.value, operand.name) for operand in computed.operands}
-    words |= attribute_words(computed.attributes)
-    words["result"] = word(computed.result, symbol(timeline, info.node))
-    present = [grad for grad in grads if grad is not None]
-    if len(grads) == 1 and present:
-        words["g"] = word(present[0], "g")
-    return words
+def _numbers_given(info: NodeInfo, computed: Computation) -> dict[str, str]:
+    """The words for arguments that are numbers, ``exponent`` as 2, and for dimensions."""
+    words = attribute_words(computed.attributes)
+    numbers = [
+        name for name, value in info.created.attrs if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    return {name: words[name] for name in (*numbers, "dim") if name in words}
 
 
 def _sent(timeline: Timeline, moment: Moment, node: int, started: int) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,6 @@ from gviz.plain_text import shown
 from gviz.values import Value
 
 _NAME = re.compile(r"(?<![\w.])([^\W\d]\w*)(\.m?T\b)?")
-_SHAPED = re.compile(r"(.*[^ ]) \(([\d,]+)\)")
 _LOW_PRECEDENCE = re.compile(r" [-+*/@·] ")
 
 
@@ -27,7 +26,7 @@ def with_numbers(text: str, words: Mapping[str, str]) -> str:
         if word is None or rest.startswith(("(", ".")):
             return match.group()
         if transposed:
-            return _transposed(word, transposed)
+            return word + transposed
         power = rest.lstrip().startswith(("**", "^", "²", "³"))
         if word.startswith("-") and (power or text[: match.start()].endswith("-")):
             return f"({word})"
@@ -36,21 +35,18 @@ def with_numbers(text: str, words: Mapping[str, str]) -> str:
     return _NAME.sub(replace, text)
 
 
-def _transposed(word: str, sign: str) -> str:
-    """``X (16,4)`` and ``.T`` as ``X.T (4,16)``."""
-    shaped = _SHAPED.fullmatch(word)
-    if shaped is None:
-        return word + sign
-    *rest, rows, columns = shaped[2].rstrip(",").split(",") if "," in shaped[2].rstrip(",") else ["", shaped[2]]
-    shape = ",".join([*rest, columns, rows]) if rows else columns
-    return f"{shaped[1]}{sign} ({shape})"
-
-
 def word(value: Value | None, name: str) -> str:
-    """How a value reads inside a formula: its number, its few elements, else its name and shape."""
+    """How a value reads inside a formula: its number, its few elements, else its name, or its shape if it has none."""
     if value is None:
         return name
-    return short(value).removeprefix("! ") if is_small(value) else f"{name} {shape_text(value.shape)}".lstrip()
+    return short(value).removeprefix("! ") if is_small(value) else name or shape_text(value.shape)
+
+
+def shapes_in(text: str, values: Mapping[str, tuple[str, Value | None]]) -> str:
+    """The shapes of what stands in a formula or rule by its name alone: ``X (16,4), W (4,8)``; `values` are named."""
+    met = [values[name] for name, _ in _NAME.findall(text) if name in values]
+    large = [(name, value) for name, value in met if name and value is not None and not is_small(value)]
+    return ", ".join(dict.fromkeys(f"{name} {shape_text(value.shape)}" for name, value in large))
 
 
 def named_word(value: Value | None, name: str) -> str:

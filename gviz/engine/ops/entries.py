@@ -50,7 +50,7 @@ def _entries(g: Any, source: Any, index: Any, dim: int) -> Any:
 index_add_op: Op = Op(
     "index_add(self, source, index, *, dim, alpha=1)",
     grad_fn="IndexAddBackward0",
-    formula="self with alpha * source added at the entries index of dimension dim",
+    formula="self with alpha * source added at the entries index of dim",
     forward=_added,
     rules=(
         Rule("self", "g", lambda g: g),
@@ -70,7 +70,7 @@ index_add_op: Op = Op(
 index_copy_op: Op = Op(
     "index_copy(self, source, index, *, dim)",
     grad_fn="IndexCopyBackward0",
-    formula="self with source as the entries index of dimension dim",
+    formula="self with source as the entries index of dim",
     forward=_written,
     rules=(
         Rule("self", "g, 0 at the entries index", lambda g, index, dim: index_fill_op(g, index, dim=dim, value=0)),
@@ -83,7 +83,7 @@ index_copy_op: Op = Op(
 index_fill_op: Op = Op(
     "index_fill(self, index, *, dim, value)",
     grad_fn="IndexFillBackward0",
-    formula="self with value in the entries index of dimension dim",
+    formula="self with value in the entries index of dim",
     forward=lambda self, index, dim, value: _written(self, value, index, dim),
     rules=(Rule("self", "g, 0 at the entries index", lambda g, index, dim: index_fill_op(g, index, dim=dim, value=0)),),
     public=False,
@@ -93,7 +93,7 @@ index_fill_op: Op = Op(
 index_fill_with: Op = Op(
     "index_fill(self, value, index, *, dim)",
     grad_fn="IndexFillBackward1",
-    formula="self with value in the entries index of dimension dim",
+    formula="self with value in the entries index of dim",
     forward=lambda self, value, index, dim: _written(self, value, index, dim),
     rules=(
         Rule("self", "g, 0 at the entries index", lambda g, index, dim: index_fill_op(g, index, dim=dim, value=0)),

@@ -23,7 +23,7 @@ def _with_part(self: Array, src: Array, dim: int, where: int | slice) -> Array:
 select_scatter_op: Op = Op(
     "select_scatter(self, src, *, dim, index)",
     grad_fn="SelectScatterBackward0",
-    formula="self with src as entry index of dimension dim",
+    formula="self with src as entry index of dim",
     forward=lambda self, src, dim, index: _with_part(self, src, dim, index),
     rules=(
         Rule(

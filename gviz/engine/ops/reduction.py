@@ -82,7 +82,7 @@ sum_dim: Op = Op(
     rules=(
         Rule(
             "self",
-            "g for every element of dim",
+            "g, repeated along dim",
             lambda g, self_sym_sizes, dim, keepdim: spread(g, self_sym_sizes, dim, keepdim),
         ),
     ),

@@ -31,7 +31,7 @@ def at(dim: int, index: Any) -> tuple[Any, ...]:
 select: Op = Op(
     "select(self, *, dim, index)",
     grad_fn="SelectBackward0",
-    formula="self, entry index of dimension dim",
+    formula="self, entry index of dim",
     forward=lambda self, dim, index: self[at(dim, index)],
     rules=(
         Rule(
@@ -88,7 +88,7 @@ narrow_place: Op = Op(
 index_select_op: Op = Op(
     "index_select(self, index, *, dim)",
     grad_fn="IndexSelectBackward0",
-    formula="the entries index of dimension dim of self",
+    formula="the entries index of dim of self",
     forward=lambda self, index, dim: self.take(index.reshape(-1), dim) if self.ndim else self.copy(),
     rules=(
         Rule(
@@ -109,7 +109,7 @@ index_select_op: Op = Op(
 entries_placed: Op = Op(
     "index_select_backward(self, index, *, sizes, dim)",
     grad_fn="IndexAddBackward0",
-    formula="0 with self added at the entries index of dimension dim",
+    formula="0 with self added at the entries index of dim",
     forward=lambda self, index, sizes, dim: _entries_placed(self, index, sizes, dim),
     rules=(Rule("self", "the entries index of g", lambda g, index, dim: index_select_op(g, index, dim=dim)),),
     public=False,

@@ -8,7 +8,7 @@ from gviz.explain.accumulation import accumulation
 from gviz.explain.contributions import origin
 from gviz.explain.names import label
 from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event
-from gviz.explain.panel.making import number_style, numbered
+from gviz.explain.panel.making import number_style, numbered, shapes_behind
 from gviz.explain.shares import Share, shares
 from gviz.explain.standing import as_at
 from gviz.numbers import FEW, SOME, added, full, grad, share, short
@@ -123,7 +123,8 @@ def _rule(sent: Share, there: Share | None) -> Iterator[Fact]:
         yield Fact(name, (Part(sent.missing, "muted"),), slot)
         return
     here, branch = _numbers(sent), IN_BRANCH if there is None else _numbers(there)
-    yield Fact(name, (Part(" = ".join(filter(None, [sent.summed, branch]))),), slot)
+    text = " = ".join(filter(None, [sent.summed, branch]))
+    yield Fact(name, (Part(text), *shapes_behind(sent.shapes)), slot)
     if here != branch:
         yield Fact("recorded", (Part(here),), slot, 1)
 

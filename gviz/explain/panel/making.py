@@ -24,9 +24,15 @@ def to_be_made(asked: Asked) -> Iterator[Fact]:
 
 def formula(asked: Asked, state: NodeState) -> Iterator[Fact]:
     """The operation with its numbers."""
-    text = _computed(asked, state).text
-    if text:
-        yield Fact("formula", (Part(text),))
+    computed = _computed(asked, state)
+    if computed.formula:
+        yield Fact("formula", (Part(computed.brief), *shapes_behind(computed.shapes)))
+
+
+def shapes_behind(shapes: str) -> Iterator[Part]:
+    """The shapes of what has only its name in a formula or rule, behind it."""
+    if shapes:
+        yield Part(f"   {shapes}", "muted")
 
 
 def _computed(asked: Asked, state: NodeState) -> Computation:
