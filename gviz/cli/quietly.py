@@ -21,28 +21,34 @@ if TYPE_CHECKING:
 
 @contextmanager
 def recorded(program: Program) -> Iterator[Timeline]:
-    """The timeline of a trace, or of a run of the program, whose trace is not kept unless it has an `output`."""
+    """The timeline of a trace, or of a run of the program; `GvizError` where there is nothing in it to ask about."""
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
+    with trace_of(program) as trace, open_trace(trace) as log:
+        timeline = Timeline(log)
+        if not timeline.nodes:
+            raise GvizError(
+                "no operation on tensors was recorded, so there is nothing to say",
+                hint="a script must run what is asked about: call its function",
+                exit_code=3,
+            )
+        yield timeline
+
+
+@contextmanager
+def trace_of(program: Program) -> Iterator[Path]:
+    """A trace, or that of a run of the program, which is not kept unless it has an `output`."""
+    name, *theirs = program.argv
+    if not program.as_module and is_trace(Path(name)):
+        script_arguments.refuse_for_trace(name, theirs)
+        yield Path(name)
+        return
     with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
-        name, *theirs = program.argv
-        trace = Path(name)
-        if not program.as_module and is_trace(trace):
-            script_arguments.refuse_for_trace(name, theirs)
-        else:
-            own = program.output or Path(folder) / "program.gviz"
-            with _output_on_stderr():
-                trace = record_program(replace(program, output=own)).trace
-        with open_trace(trace) as log:
-            timeline = Timeline(log)
-            if not timeline.nodes:
-                raise GvizError(
-                    "no operation on tensors was recorded, so there is nothing to say",
-                    hint="a script must run what is asked about: call its function",
-                    exit_code=3,
-                )
-            yield timeline
+        own = program.output or Path(folder) / "program.gviz"
+        with _output_on_stderr():
+            trace = record_program(replace(program, output=own)).trace
+        yield trace
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Whose an argument is. One rule: behind SCRIPT everything is the script's, as with python.
 
-``export`` alone reads its own options there, too, because its pictures come from traces as well: `--` ends them.
+``export`` and ``show`` read their own there, too, because what they make comes from traces as well: `--` ends them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ def refuse_for_trace(trace: str, theirs: Sequence[str]) -> None:
 
 
 class OptionsBehind(click.Command):
-    """A command whose options may stand behind the script, up to `--`; what follows are the script's `arguments`."""
+    """A command whose options may stand behind the script, up to `--`; what follows are the script's `arguments`.
+
+    `usual` is what stands behind the script in an example.
+    """
+
+    usual = ""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The usage, which ends with the arguments of the script."""
@@ -52,22 +57,16 @@ class OptionsBehind(click.Command):
             rest = super().parse_args(ctx, args[:end])
         except click.NoSuchOption as error:
             script = next((one for one in args if Path(one).is_file()), "SCRIPT")
-            raise _misplaced(script, error.option_name, error.format_message()) from error
+            command = f"{self.name} {shell.word(script)}{self.usual}"
+            raise misplaced(command, error.option_name, error.format_message()) from error
         ctx.params["arguments"] = theirs
         return rest
 
 
-def refuse_more(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
-    """The only value of an argument; `GvizError` where more were given, which may be meant for the script."""
-    first, *more = values
-    if more:
-        raise _misplaced(first, more[0], f"export makes one picture: of {shown(first)}, or of {shown(more[0])}?")
-    return first
-
-
-def _misplaced(script: str, given: str, what: str) -> GvizError:
-    command = f"gviz export {shell.word(script)} -o graph.svg -- {shown(given)}"
-    return GvizError(what, hint=f"what the script is to get stands behind --: {command}", exit_code=2)
+def misplaced(command: str, given: str, what: str) -> GvizError:
+    """What to raise for an argument of the script that a command of gviz was given."""
+    hint = f"what the script is to get stands behind --: gviz {command} -- {shown(given)}"
+    return GvizError(what, hint=hint, exit_code=2)
 
 
 def _text(script: str) -> str:

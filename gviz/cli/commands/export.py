@@ -7,15 +7,18 @@ from typing import Any
 
 import click
 
-from gviz.cli import script_arguments, streams
+from gviz.cli import script_arguments, shell, streams
 from gviz.cli.moment import at_option
 from gviz.cli.picture import print_picture, suffix_of, write_picture
 from gviz.cli.program import Program, engine_option, is_trace, record_program
+from gviz.plain_text import shown
 from gviz.program.order import Engine
 
 
 class Export(script_arguments.OptionsBehind):
     """The command, whose help ends with the formats and styles of pictures."""
+
+    usual = " -o graph.svg"
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the formats from the table of exporters, and the styles."""
@@ -28,8 +31,17 @@ class Export(script_arguments.OptionsBehind):
             formatter.write_text(" ".join(STYLES))
 
 
+def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
+    """The only source; `GvizError` where more were given, which may be meant for the script."""
+    first, *more = values
+    if more:
+        what = f"export makes one picture: of {shown(first)}, or of {shown(more[0])}?"
+        raise script_arguments.misplaced(f"export {shell.word(first)}{Export.usual}", more[0], what)
+    return first
+
+
 @click.command("export", cls=Export)
-@click.argument("source", nargs=-1, required=True, callback=script_arguments.refuse_more, metavar="TRACE|SCRIPT")
+@click.argument("source", nargs=-1, required=True, callback=_alone, metavar="TRACE|SCRIPT")
 @click.option(
     "-o",
     "--output",
