@@ -31,7 +31,8 @@ Nothing is wrapped: up to about twelve levels flow from left to right, more from
 longest chain of operations is straight. A loop of 200 steps is a tall picture, then, for a screen that scrolls; what
 fits on a page or slide is a part of it. A PNG or GIF of two linear layers with all numbers is about 2400 pixels wide,
 its text 12 high; with `--labels min` it is half as wide. On a slide leave numbers out or show a part: `--scale` makes
-more pixels, not larger words beside the boxes.
+more pixels, not larger words beside the boxes. `export` says where text would be too small. The moment where gradients
+meet at `h` is `--at h.grad --node h --radius 1`: each part over its arrow, the sum in the box.
 
 | | |
 |---|---|

@@ -14,7 +14,7 @@ from gviz.tui.lines import plain
 def tape_rows(timeline: Timeline, n: int, width: int) -> Iterator[str]:
     """Every node in order of creation, as it is at one moment."""
     moment, marks = timeline.at(n), glyphs(ascii=wants_ascii())
-    columns = tape.columns_for(width, max(timeline.nodes, default=0))
+    columns = tape.columns_for(width, max(timeline.nodes, default=0), tape.title_width(timeline, timeline.nodes))
     yield plain(tape.heading(columns)).rstrip()
     for node in timeline.nodes:
         yield plain(tape.row(timeline, moment, node, moment.state(node), columns, marks)).rstrip()

@@ -161,6 +161,29 @@ def test_show_events_are_numbered_sentences(folder):
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+@pytest.mark.parametrize("page", [("stats",), ("tape",), ("events",), ("node", "b")])
+def test_show_runs_a_script_and_prints_what_its_trace_would_say(folder, tmp_path, page):
+    code, out, err = gviz("show", "program.py", *page, cwd=folder, env=alone(tmp_path))
+    kept = gviz_here("show", "program.gviz", *page, cwd=folder)[1]
+    assert code == 0
+    assert out == kept
+    assert "grad tensor(7.)" in err
+
+
+def test_what_show_cannot_read_may_be_for_the_script(folder):
+    code, _, err = gviz_here("show", "program.py", "--lr", "1", cwd=folder)
+    assert code == 2
+    assert "gviz show program.py -- --lr" in err
+    code, _, err = gviz_here("show", "program.gviz", "tape", "--", "1", cwd=folder)
+    assert (code, "a trace takes no arguments" in err) == (2, True)
+
+
+def test_each_share_is_told_once(folder):
+    _, out, _ = gviz_here("show", "program.gviz", "events", cwd=folder)
+    assert "its rule has run." in out
+    assert "its rule has run and sent" not in out
+
+
 @pytest.mark.parametrize("place", ["3", "#3", "b"])
 def test_show_node(folder, place):
     code, out, err = gviz_here("show", "program.gviz", "node", place, cwd=folder)

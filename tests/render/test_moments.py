@@ -4,9 +4,12 @@ import pytest
 from render.logs import LOGS, Script, two_shares
 from rich.cells import cell_len
 
+from gviz.render.boxes.details import SOURCE_WIDTH
 from gviz.render.boxes.options import Options
+from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.moments import Moments, laid_out, look
+from gviz.render.request import moment_scene
 from gviz.render.scene import scene
 from gviz.tui.glyphs import ASCII
 
@@ -125,3 +128,16 @@ def test_a_name_in_letters_of_two_cells_is_whole(density):
     drawing = Moments(timeline, structure(timeline, timeline.iterations[0], Options(density=density)))
     drawing.show(timeline.at(len(timeline)), 0, range(drawing.canvas.layout.height))
     assert [name for name in names if name in drawing.canvas.text()] == [*names]
+
+
+def test_in_full_labels_too_letters_of_two_cells_have_their_room():
+    script = Script()
+    names = "\u6570\u5024" * 4, "\u7d50\u679c" * 4
+    script.op("sin", (script.leaf(names[0], 1.0),), 0.5, name=names[1])
+    timeline = script.timeline
+    drawn = moment_scene(timeline, len(timeline), Options(density="full", attr_chars=60))
+    for box in drawn.boxes:
+        assert all(row.characters <= max(box.width, SOURCE_WIDTH) for row in box.rows)
+    assert any(
+        cell_len(row.text) > len(row.text) for box in drawn.boxes for row in (*box.rows, Row(box.title, "title"))
+    )

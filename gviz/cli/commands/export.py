@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gviz.cli import script_arguments, shell, streams
+from gviz.cli import script_arguments, shell, slide, streams
 from gviz.cli.moment import at_option
 from gviz.cli.picture import print_picture, suffix_of, write_picture
 from gviz.cli.program import Program, engine_option, is_trace, record_program
@@ -123,3 +123,5 @@ def command(
         written = write_picture(trace, output, force=force, **how)
     first, *rest = written
     streams.say(f"wrote {first}" if not rest else f"wrote {first} to {rest[-1].name}, {len(written)} pictures")
+    if not rest and (hint := slide.hint(first, how["scale"] or 1.0)):
+        streams.say(hint)

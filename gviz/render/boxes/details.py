@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.cells import cell_len, set_cell_size
+
 from gviz.explain.shares import Share, shares
 from gviz.explain.substitute import attribute_word
-from gviz.numbers import bytes_text, dtype_text, shape_text, short
-from gviz.plain_text import clipped, file_line, shown
+from gviz.numbers import CUT, bytes_text, dtype_text, shape_text, short
+from gviz.plain_text import file_line, shown
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.row import Row
 from gviz.site import source_lines
@@ -16,9 +18,9 @@ from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 
 DETAIL_WIDTH = 48
-"""Characters for a line of the program and for a rule with its numbers."""
+"""Cells for a line of the program and for a rule with its numbers."""
 SOURCE_WIDTH = 54
-"""Characters of a line of text, whose letters are narrower than the digits by which a box is measured."""
+"""Cells of a line of text, whose letters are narrower than the digits by which a box is measured."""
 MAX_RULES = 3
 """An op with more inputs shows so many derivatives."""
 
@@ -31,10 +33,10 @@ def detail_count(info: NodeInfo, options: Options) -> int:
 
 
 def detail_width(info: NodeInfo, options: Options) -> int:
-    """The characters that `detail_rows` need."""
+    """The cells that `detail_rows` need."""
     if not detail_count(info, options):
         return 0
-    return max([DETAIL_WIDTH, *(len(row.label) + 1 + len(row.text) for row in _attributes(info, options))])
+    return max([DETAIL_WIDTH, *(row.characters for row in _attributes(info, options))])
 
 
 def detail_rows(
@@ -46,12 +48,12 @@ def detail_rows(
     yield from _attributes(info, options)
     if _keeps(info):
         freed = " (freed)" if state is not None and state.saved == "freed" else ""
-        yield Row(clipped(", ".join(info.op.saved), DETAIL_WIDTH - 14) + freed, "saved", "saved")
+        yield Row(_cut(", ".join(info.op.saved), DETAIL_WIDTH - 14) + freed, "saved", "saved")
     if _rule_count(info):
         for share in shares(timeline, moment, info.node)[:MAX_RULES]:
             yield _sent(share)
     if info.frames:
-        yield Row(clipped(source_line(timeline, info), SOURCE_WIDTH), "muted")
+        yield Row(_cut(source_line(timeline, info), SOURCE_WIDTH), "muted")
 
 
 def source_line(timeline: Timeline, info: NodeInfo) -> str:
@@ -66,23 +68,29 @@ def _attributes(info: NodeInfo, options: Options) -> list[Row]:
     if info.created.kind != "op" or not options.attr_chars:
         return []
     return [
-        Row(clipped(attribute_word(value), options.attr_chars), "text", clipped(name, DETAIL_WIDTH // 2))
+        Row(_cut(attribute_word(value), options.attr_chars), "text", _cut(name, DETAIL_WIDTH // 2))
         for name, value in info.created.attrs
     ]
 
 
 def _sent(share: Share) -> Row:
     """``to x  g * w = 1 * -2 = -2``: what is sent to an input, and once it has been the numbers in it."""
-    label = clipped(f"to {share.operand.name or share.operand.parameter}", 14)
+    label = _cut(f"to {share.operand.name or share.operand.parameter}", 14)
+    room = DETAIL_WIDTH - cell_len(label) - 1
     if share.missing or not share.rule:
-        return Row(clipped(share.missing, DETAIL_WIDTH - len(label) - 1), "muted", label)
+        return Row(_cut(share.missing, room), "muted", label)
     forms = [share.rule]
     if share.part is not None:
         sent = short(share.part).removeprefix("! ")
         numbers = "" if share.reduced else share.numbers
         forms = [_equal(share.rule, numbers, sent), _equal(numbers, sent), _equal(share.rule, sent), *forms]
-    room = DETAIL_WIDTH - len(label) - 1
-    return Row(next((form for form in forms if len(form) <= room), clipped(forms[-1], room)), "grad", label)
+    return Row(next((form for form in forms if cell_len(form) <= room), _cut(forms[-1], room)), "grad", label)
+
+
+def _cut(text: str, cells: int) -> str:
+    """The harmless text in at most so many cells, of which a letter may take two."""
+    plain = shown(text)
+    return plain if cell_len(plain) <= cells else f"{set_cell_size(plain, cells - 1).rstrip()}{CUT}"
 
 
 def _equal(*words: str) -> str:

@@ -9,9 +9,9 @@ from math import hypot
 from gviz.numbers import NO_VALUE, bad_text, count_text, norm, number, short
 from gviz.render.boxes.brief_room import TENSOR as BRIEF_VALUE
 from gviz.render.boxes.fold import Group
-from gviz.render.boxes.room import Outline
+from gviz.render.boxes.room import Outline, first_output
 from gviz.render.boxes.row import Row
-from gviz.render.boxes.rows import Now
+from gviz.render.boxes.rows import Now, as_grid
 from gviz.render.boxes.states import State, has_failed
 from gviz.trace.state import OPTIMIZER, NodeState
 from gviz.trace.timeline import Timeline
@@ -27,7 +27,9 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
         return _brief(place, group, state, now)
     made = sum(now.states[node] is not None for node in group.inner)
     some = f"{made} of " if 0 < made < len(group.inner) else ""
-    rows = [Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"), _gives(place, state)]
+    made_last = state.outputs[0].value if state is not None and state.outputs else None
+    gives = as_grid(_gives(place, state), made_last, first_output(now.timeline.info(place.node)), now)
+    rows = [Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"), gives]
     if group.call.of > 1:
         rows.append(_adds(group, now))
     rows.append(_gradient(group, now))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from rich.cells import cell_len
+
 from gviz.render.boxes.tensors import THUMBNAIL_LINES, Numbers, Shades
 
 Style = Literal["title", "text", "value", "grad", "sum", "muted", "bad", "saved"]
@@ -27,8 +29,8 @@ class Row:
 
     @property
     def characters(self) -> int:
-        """How many it takes in one line."""
-        return len(self.label) + bool(self.label) + len(self.text)
+        """How many cells it takes in one line, of which a letter may take two."""
+        return cell_len(self.label) + bool(self.label) + cell_len(self.text)
 
     @property
     def lines(self) -> int:

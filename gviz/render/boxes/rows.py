@@ -120,7 +120,7 @@ def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: No
             yield Row(f"and {count - number} more outputs", "muted")
             continue
         row = Row(NO_VALUE, "muted", label) if state is None else _value_row(label, place, state.outputs[number], now)
-        yield _as_grid(row, state.outputs[number].value if state is not None else None, made, now)
+        yield as_grid(row, state.outputs[number].value if state is not None else None, made, now)
         if thumbnail_lines(made, now.options):
             yield _thumbnail(made, state.outputs[number].value if state is not None else None, now)
 
@@ -140,7 +140,7 @@ def _label(place: Outline, label: str) -> int:
     return max(len(label), _LEAF_LABEL if place.incoming else 0)
 
 
-def _as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row:
+def as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row:
     """The row with the elements of a small matrix; `made` has the shape also while there is no value."""
     shape = now.options.grid(made.shape) if made is not None else None
     return replace(row, grid=grid(value, shape)) if shape else row
@@ -165,7 +165,7 @@ def _grad_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
         label = "grad" if count == 1 else f"grad {number}"
         row = Row(NO_VALUE, "muted", label) if state is None else _arriving(label, place.width, state, number, now)
         incoming = state.outputs[number].incoming if state is not None else None
-        yield _as_grid(row, incoming, info.created.outputs[number].value, now)
+        yield as_grid(row, incoming, info.created.outputs[number].value, now)
 
 
 def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now) -> Row:
@@ -186,9 +186,9 @@ def _leaf_rows(place: Outline, made: Value | None, state: NodeState | None, now:
     output = state.outputs[0] if state is not None else None
     if place.incoming:
         row = _incoming(place.width, state, now) if state is not None else Row(NO_VALUE, "muted", "incoming")
-        yield _as_grid(row, output.incoming if output is not None else None, made, now)
+        yield as_grid(row, output.incoming if output is not None else None, made, now)
     row = _leaf_grad(place.width, state, now) if state is not None else Row("None", "muted", ".grad")
-    yield _as_grid(row, output.grad if output is not None else None, made, now)
+    yield as_grid(row, output.grad if output is not None else None, made, now)
 
 
 def _incoming(width: int, state: NodeState, now: Now) -> Row:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from rich.cells import cell_len
+
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.boxes.row import Row
@@ -91,7 +93,7 @@ def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Plac
     """Where everything stands in all of them."""
     widest = _widest(seen)
     signs = tuple(dict.fromkeys(sign for one in seen for sign in legend(one, options.colours.form.card)))
-    room = max(max(len(one.title) + len(one.caption) + 3, len(one.code)) for one in seen)
+    room = max(max(cell_len(f"{one.title}   {one.caption}"), cell_len(one.code)) for one in seen)
     found = laid_out_or_simple(
         len(widest.boxes),
         options,

@@ -126,7 +126,7 @@ def tape(session: Session, _: str) -> Look:
 def _tape_lines(session: Session, width: int) -> Iterator[Line]:
     timeline, moment = session.timeline, session.moment
     nodes = timeline.nodes.of(timeline.iteration_at(moment.n)) if timeline.iterations else ()
-    columns = drawing.columns_for(width, max(nodes, default=0))
+    columns = drawing.columns_for(width, max(nodes, default=0), drawing.title_width(session.timeline, nodes))
     yield drawing.heading(columns)
     for number, state in zip(nodes[:ROWS], moment.states(list(nodes[:ROWS])), strict=True):
         yield drawing.row(timeline, moment, number, state, columns, session.glyphs)
