@@ -183,6 +183,31 @@ def test_what_a_hook_does_to_a_gradient_that_was_added_comes_after_it():
     assert cleared.how == "none"
 
 
+def test_a_gradient_is_taken_over_not_copied_as_it_is_alone():
+    def program():
+        w, seen = leaf(1.0, 2.0), []
+        w.register_hook(lambda grad: seen.append(grad.data_ptr()))
+        (w * w.detach()).sum().backward()
+        return w.grad.data_ptr() in seen
+
+    kept = []
+    events_of(lambda: kept.append(program()))
+    assert kept == [program()] == [True]
+
+
+def test_a_hook_of_an_accumulator_that_replaces_a_gradient():
+    def program():
+        w = leaf(1.0, 2.0)
+        accumulator = (w * 2).grad_fn.next_functions[0][0]
+        y = w * 3
+        accumulator.register_prehook(lambda grads: (grads[0] * 7,))
+        y.sum().backward()
+        return w
+
+    (added,) = of_kind(events_of(program), GradAccumulated)
+    assert (added.part.array().tolist(), added.value) == ([21.0, 21.0], None)
+
+
 def test_a_hook_of_a_module_that_replaces_a_gradient():
     def program():
         x, layer = leaf(1.0, 2.0), nn.Linear(2, 1)

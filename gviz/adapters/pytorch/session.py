@@ -73,7 +73,7 @@ class ThreadState(threading.local):
 
     A module call that is not recorded is scope 0. `is_within` says that the thread is in one of the calls that are
     asked for, where only some are. `updates` has None for a call of ``step`` within a step, and while none has begun.
-    `adding` says that a gradient was added to a leaf, and is given it.
+    `adding` says that a gradient was added to a leaf, of which it is given the value; the last is its address.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class ThreadState(threading.local):
         self.during: Edge = (0, 0)
         self.steps: list[Step] = []
         self.updates: list[Update | None] = []
-        self.adding: tuple[Callable[[torch.Tensor | None], None], torch.Tensor | None] | None = None
+        self.adding: tuple[Callable[[Value], None], Value, int] | None = None
 
 
 class Session:

@@ -88,7 +88,7 @@ class NodeWatch:
 
 
 class LeafWatch:
-    """The hooks of a leaf's accumulator."""
+    """The hooks of a leaf's accumulator. They keep no gradient: PyTorch takes one over that nobody else has."""
 
     __slots__ = ("_leaf", "_mark", "_session")
 
@@ -99,22 +99,28 @@ class LeafWatch:
 
     def before(self, grads: Grads) -> None:
         """A gradient is about to be added: that is told when it has happened, before the program can look at it."""
-        with without_overrides():
-            self._session.thread.adding = partial(self._say, self._leaf.grad is None), grads[0]
-
-    def after(self, given: Grads, grads: Grads) -> None:
-        """It was added, and the hooks of the program for that have run."""
-        thread = self._session.thread
-        if thread.adding is not None:
-            thread.adding = thread.adding[0], grads[0]  # what other hooks may have put in its place
-            say_added(self._session)
-
-    def _say(self, is_first: bool, grad: torch.Tensor | None) -> None:
-        session = self._session
+        session, (grad,) = self._session, grads
         if grad is None or (current := session.current_pass()) is None:
             return
         with without_overrides():
-            part = _arrived(session, current, (self._mark.node, 0), grad, address(grad))
+            here = address(grad)
+            part = _arrived(session, current, (self._mark.node, 0), grad, here)
+            session.thread.adding = partial(self._say, current, self._leaf.grad is None), part, here
+
+    def after(self, given: Grads, grads: Grads) -> None:
+        """It was added, and the hooks of the program for that have run."""
+        session, (grad,) = self._session, grads
+        adding = session.thread.adding
+        if adding is None or grad is None:
+            return
+        say, _, here = adding
+        if address(grad) != here:  # another hook has put this in its place
+            session.thread.adding = say, session.value(grad), here
+        say_added(session)
+
+    def _say(self, current: Pass, is_first: bool, part: Value) -> None:
+        session = self._session
+        with without_overrides():
             total = self._leaf.grad
             if total is not None:
                 session.marks.own(total, self._leaf)
@@ -129,8 +135,8 @@ def say_added(session: Session) -> None:
     """Say what this thread has added to a leaf's ``.grad``, unless that was said."""
     adding, session.thread.adding = session.thread.adding, None
     if adding is not None:
-        say, grad = adding
-        say(grad)
+        say, part, _ = adding
+        say(part)
 
 
 def watch_node(
