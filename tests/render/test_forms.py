@@ -322,6 +322,13 @@ def test_of_a_large_graph_a_cut_and_the_moment_itself_are_drawn(monkeypatch):
     assert "log" in drawn[timeline.first_bad()]
 
 
+def test_of_a_large_graph_that_autograd_does_not_follow_all_is_drawn(monkeypatch):
+    monkeypatch.setattr("gviz.render.request.FEW_BOXES", 3)
+    timeline = Timeline(MemoryLog(events_of(lambda: torch.ones(2).exp().log().sqrt().sum())))
+    drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), ExportOptions(note=lambda _: None)))
+    assert len(drawn.boxes) == len(timeline.nodes) == 5
+
+
 def test_open_modules_have_frames():
     timeline = nested(2).timeline
     picture = svg.render(timeline, len(timeline), ExportOptions())
