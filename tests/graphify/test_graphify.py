@@ -112,6 +112,10 @@ SAME_RESULT = {
     "window whose length is data": ("i, k = (x[2] < 0).long(), x[0].abs().long()\n    return x[i : i + k].sum()",
                                     "i, k = (x[2] < 0).long(), x[0].abs().long()\n"
                                     "    return torch.where({0}, x, 0).sum()", "value"),
+    "window whose length is in part data": ("i, k = (x[2] < 0).long(), x[0].abs().long()\n"
+                                            "    return x[i : i + 1 * k].sum()",
+                                            "i, k = (x[2] < 0).long(), x[0].abs().long()\n"
+                                            "    return torch.where({0}, x, 0).sum()", "value"),
     "window of no length": ("i = (x[2] < 0).long()\n    return x[i + 2 : i + 1].sum()",
                             "i = (x[2] < 0).long()\n    return torch.where({0}, x, 0).sum()", "value"),
     "slice from the back": ("k = x[2].abs().long()\n    return x[-k:].sum()",
