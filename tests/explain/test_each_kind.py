@@ -486,3 +486,21 @@ def test_a_pass_that_takes_back_what_one_before_has_added():
     timeline = recorded(program)
     answer = why(timeline, timeline.at(len(timeline)), 1, "grad")
     assert answer.text == "the gradient of #1 w is zero: it cancels what passes before had added"
+
+
+def test_clipping_before_backward_is_found_also_where_the_update_is_written_by_hand():
+    def program(early):
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(2):
+            w.grad = None
+            if early:
+                torch.nn.utils.clip_grad_norm_([w], 0.1)
+            (w * w).sum().backward()
+            if not early:
+                torch.nn.utils.clip_grad_norm_([w], 0.1)
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+        return w
+
+    assert "clipped-early" in found(lambda: program(early=True))
+    assert "clipped-early" not in found(lambda: program(early=False))
