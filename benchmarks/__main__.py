@@ -19,6 +19,7 @@ SUBJECTS = (
     "pictures",
     "terminal_layout",
     "key_to_repaint",
+    "debugger",
     "page",
     "live_step",
     "start",

@@ -20,14 +20,26 @@ from benchmarks.terminal import opened
 
 QUIET = 0.06
 REPEATS = 60
+NODES_A_BLOCK = 6
 KEYS = {"step": b"s", "step back": b"S", "pan": b"\x1b[1;2B", "pan back": b"\x1b[1;2A"}
+
+
+def residual(blocks: int) -> None:
+    """A residual network of `NODES_A_BLOCK` nodes a block, forward and backward."""
+    import gviz.engine as torch
+
+    hidden, kept = torch.tensor(1.0, requires_grad=True), []
+    for _ in range(blocks):
+        first, second = torch.tensor(1.01, requires_grad=True), torch.tensor(0.01, requires_grad=True)
+        kept += [first, second]
+        hidden = torch.sin(hidden * first) * second + hidden
+    hidden.backward()
 
 
 def viewer(blocks: int) -> None:
     """Show the graph of a residual network; s and S step."""
     from textual.app import App, ComposeResult
 
-    import gviz.engine as torch
     from gviz import emit
     from gviz.events import Event
     from gviz.trace.log import MemoryLog
@@ -38,12 +50,7 @@ def viewer(blocks: int) -> None:
 
     events: list[Event] = []
     with emit.listening(emit.Channel(events.append, limit=1024, read_source=lambda path: None)):
-        hidden, kept = torch.tensor(1.0, requires_grad=True), []
-        for _ in range(blocks):
-            first, second = torch.tensor(1.01, requires_grad=True), torch.tensor(0.01, requires_grad=True)
-            kept += [first, second]
-            hidden = torch.sin(hidden * first) * second + hidden
-        hidden.backward()
+        residual(blocks)
     timeline = Timeline(MemoryLog(events))
 
     class Viewer(App[None]):
@@ -122,6 +129,6 @@ def until_quiet(terminal: int, *, patience: float, quiet: float) -> tuple[float,
 
 if __name__ == "__main__":
     if "--viewer" in sys.argv:
-        viewer(340)
+        viewer(2_000 // NODES_A_BLOCK)
     else:
         main()
