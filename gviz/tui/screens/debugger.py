@@ -9,8 +9,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.geometry import Size
-from textual.reactive import reactive
+from textual.reactive import Reactive, reactive
 from textual.screen import Screen
+from textual.widget import Widget
 
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
@@ -48,6 +49,7 @@ class DebuggerScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)  # what has it, or had it, paints itself
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
