@@ -147,8 +147,9 @@ class _Batch:
         self.left: list[Edge] = []
 
     def add(self) -> None:
+        whose = self.whose.tolist()
         for seq, event in self.log.select(self.start, self.stop, _DECODED):
-            self._happen(seq, event)
+            self._happen(seq, event, whose[seq - self.start])
         self._add_columns()
         for name, pairs in (("written", self.written), ("scope", self.entered), ("scope_left", self.left)):
             self._add(name, *_pairs(pairs))
@@ -159,9 +160,9 @@ class _Batch:
         self._add_threads()
         self._add_strays()
 
-    def _happen(self, seq: int, event: e.Event) -> None:
+    def _happen(self, seq: int, event: e.Event, thread: int) -> None:
         if isinstance(event, DECIDING):
-            self.index._threads.happen(seq, event, int(self.whose[seq - self.start]))
+            self.index._threads.happen(seq, event, thread)
         match event:
             case e.NodeCreated():
                 self.origins.append((seq, event.op, event.stack, event.scope, _gradient_of(event)))

@@ -81,7 +81,9 @@ class Threads:
             self._passes.append(pass_nr)
         elif kind == _FINISHED:
             self._passes = [other for other in self._passes if other != pass_nr]
-        context = self._contexts.setdefault(thread, Context())
+        context = self._contexts.get(thread)
+        if context is None:
+            context = self._contexts[thread] = Context()
         return *context.happen(kind, node, pass_nr, scope), thread, self._passes[-1] if self._passes else 0
 
     @property
