@@ -7,6 +7,7 @@ from recording import events_of
 from stories import demo, iterations
 
 import gviz.engine as torch
+from gviz.engine import static
 from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.structure import structure
@@ -90,6 +91,30 @@ def test_a_closed_module_says_what_it_gave_beside_a_gradient_and_neither_is_cut(
     timeline = timeline_of(program)
     said = text(timeline, len(timeline), wanted=Filter(frozenset({2})))
     assert re.search(r"gives \(100,300\) +\.grad \|g\| [0-9.]+ ╎", said), said
+
+
+def test_a_closed_module_with_long_numbers_shortens_what_it_gave_and_cuts_neither():
+    def program():
+        net = torch.nn.Linear(2, 2)
+        torch.nn.init.constant_(net.weight, 0.123)
+        (net(torch.tensor([1.5, 2.5])).sum() * 1.234e13).backward()
+
+    timeline = timeline_of(program)
+    said = text(timeline, len(timeline), wanted=Filter(frozenset({1})))
+    assert re.search(r"gives \S+ +\.grad \|g\| [0-9.]+e\+\d+ [╎│]", said), said
+    assert "…" not in said
+
+
+def test_a_graph_without_numbers_names_what_is_not_stored():
+    def program():
+        with static.Graph():
+            x = static.placeholder("x", requires_grad=True)
+            static.gradients(torch.sin(x * x), x)
+
+    timeline = timeline_of(program)
+    said = "".join(text(timeline, n) for n in range(len(timeline) + 1))
+    assert "grad not stored" in said
+    assert not re.search(r"[│║╎] · +not stored", said), said
 
 
 @pytest.mark.parametrize(

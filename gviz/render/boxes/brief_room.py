@@ -11,8 +11,9 @@ from gviz.values import Value
 
 NUMBER, TENSOR = 7, 12
 """Characters of a value, at most: one number, or the elements or shape of a tensor."""
-LENGTH, LEAF_NUMBER, OP_NUMBER = 8, 7, 6
-"""Characters of a gradient, at least: the length ``|g| 0.52`` of a tensor, a leaf's number, that of an operation."""
+LENGTH, LEAF_NUMBER, OP_NUMBER, UNKNOWN = 8, 7, 6, len("not stored")
+"""Characters of a gradient, at least: the length ``|g| 0.52`` of a tensor, a leaf's number, that of an operation, and
+what is said where there are no numbers."""
 GAP = 1
 """Blanks between them, at least."""
 NOTE = 10
@@ -31,7 +32,7 @@ def brief_width(info: NodeInfo, title: str, role: str) -> int:
     if role == "constant":
         return max(cell_len(title), known)
     label, one = (".grad ", LEAF_NUMBER) if role in ("leaf", "parameter") else ("grad ", OP_NUMBER)
-    number = one if value is None or value.size == 1 else LENGTH
+    number = UNKNOWN if value is None else one if value.size == 1 else LENGTH
     return max(cell_len(title) + NOTE, known + GAP + len(label) + number)
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from math import hypot
 
 from gviz.numbers import NO_VALUE, bad_text, count_text, norm, number, short
+from gviz.render.boxes.brief_room import GAP
 from gviz.render.boxes.brief_room import TENSOR as BRIEF_VALUE
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.room import Outline, first_output
@@ -79,8 +80,11 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
     if group.call.path == OPTIMIZER:
         return (Row(f"{len(group.inner)} nodes", "muted"),)
     length = gradient_norm(group.parameters, now.states)
-    gradient = (Row(f"|g| {number(length, 3)}", "grad", ".grad", beside=True),) if length is not None else ()
-    return _gives(place, state, BRIEF_VALUE), *gradient
+    if length is None:
+        return (_gives(place, state, BRIEF_VALUE),)
+    gradient = Row(f"|g| {number(length, 3)}", "grad", ".grad", beside=True)
+    room = place.width - GAP - gradient.characters - len("gives ")
+    return _gives(place, state, min(room, BRIEF_VALUE)), gradient
 
 
 def _weights(group: Group, now: Now) -> str:
