@@ -10,6 +10,7 @@ from stories import demo
 from textual.widgets import Static
 
 from gviz.tui.app import ScreenApp
+from gviz.tui.config import Config
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.plain import teach
 from gviz.tui.screens.tutor import TutorScreen
@@ -55,6 +56,15 @@ async def test_the_graph_of_the_lesson_is_seen_whole_on_every_page(size):
             assert graph.display or page.key == "0"
             await pilot.press(*pressed(page.key))
             await pilot.pause()
+
+
+async def test_the_lesson_goes_on_with_its_keys_whatever_the_user_has_made_of_them():
+    own = Config(keymap="vscode", keys={"time.next": "x"})
+    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE, config=own), ascii=False, theme=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("n", "N", "f10")
+        assert app.screen.cursor.position == 3
+        assert str(app.screen.query_one("#tutor", Static).content).startswith("3/")
 
 
 async def test_a_remark_and_the_prompt_are_seen_where_the_lesson_has_the_row_of_keys():

@@ -57,6 +57,7 @@ class TutorScreen(DebuggerScreen):
         self._tutor = Tutor()
         self._begun = False
         super().__init__(*arguments, **options)
+        self.session.own_keys = {}  # the lesson asks for keys that every keymap has
 
     @property
     def room(self) -> Size:
