@@ -34,6 +34,9 @@ ROOMY = (60, 16)
 BELOW = 8
 """Rows of the panel below the main one, as in app.tcss."""
 
+SOME = 9
+"""Rows of a part of a graph in which a box is seen with one that it is connected to."""
+
 
 def size_class(width: int, height: int) -> str:
     """``tiny``, ``single`` (one panel at a time), ``portrait`` (panels stacked), ``huge``, ``wide`` or ``narrow``."""

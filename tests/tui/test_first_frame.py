@@ -4,6 +4,10 @@ import pytest
 from driving import app_of
 from stories import chain, demo, failed
 from textual.app import App
+from textual.content import Content
+
+from gviz.tui.app import DebuggerApp
+from gviz.tui.title import Title
 
 STORIES = {"small": demo, "long": lambda: chain(40), "failed": failed}
 
@@ -55,3 +59,26 @@ async def test_a_panel_that_comes_to_the_front_is_painted_as_it_is_now(frames):
             await pilot.press(key)
             await pilot.pause()
             assert frames[seen] == frames[-1], key
+
+
+@pytest.mark.parametrize("size", [(60, 16), (60, 18), (61, 24), (80, 23), (81, 24), (109, 31), (110, 32), (200, 60)])
+@pytest.mark.parametrize("ascii", [False, True])
+async def test_no_border_cuts_what_it_says(frames, size, ascii):
+    app = DebuggerApp(chain(40), title=Title("a_long_name.py"), at=20, ascii=ascii, theme=None)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("s", "S")
+        for panel in app.screen.query(".-panel"):
+            if panel.display and panel.outer_size:
+                for said in (panel.border_title, panel.border_subtitle):
+                    assert Content.from_markup(said or "").cell_length <= panel.outer_size.width - 4, panel.id
+        assert not ascii or all(row.isascii() for row in frames[-1])
+
+
+async def test_a_graph_that_would_be_a_strip_has_the_rows_of_the_source():
+    app = app_of(chain(40))
+    async with app.run_test(size=(60, 18)) as pilot:
+        shown = app.screen.query_one("#graph").display, app.screen.query_one("#source").display
+        assert shown == (True, False)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert app.screen.query_one("#source").display

@@ -10,6 +10,7 @@ from gviz.tui.arrangement import (
     BELOW,
     BESIDE,
     PANELS,
+    SOME,
     TABS,
     View,
     Wishes,
@@ -73,7 +74,8 @@ class Panels:
         whole = canvas.fits(*alone)
         self._view = opening_view(width, height, fits_alone=whole, fits_above_tape=canvas.fits(*beside_tape))
         self._leading = "graph" if self._view == "graph" else "tape"
-        self._asked = not whole or canvas.fits(alone[0], alone[1] - BELOW)  # no source cuts a graph that is whole
+        above_source = alone[0], alone[1] - BELOW
+        self._asked = canvas.fits(*above_source) if whole else above_source[1] >= SOME
         self.arrange()
         self.focus()
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Offset, Region, Size
 
-from gviz.tui.widgets.sized import Sized
+from gviz.tui.widgets.sized import AROUND_TITLE, Sized
 
 _SIDES = ("left", "right", "above", "below")
 
@@ -49,7 +49,10 @@ class Panned(Sized):
         """Say in the lower border on which sides there is more than is seen, and how to get there."""
         sides = list(_sides_beyond(self.view, self.virtual_size))
         where = "on all sides" if len(sides) == len(_SIDES) else ", ".join(sides)
-        said = Content(f"more {where}: shift+arrows" if sides else self._hint)
+        said = Content(self._hint)
+        if sides:
+            fits = len(where) <= self.outer_size.width - len("more : shift+arrows") - AROUND_TITLE
+            said = Content(f"more {where}: shift+arrows" if fits else "more: shift+arrows")
         if said != self._said_beyond:  # a title that is set draws the whole panel anew
             self.border_subtitle = self._said_beyond = said
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 
+AROUND_TITLE = 6
+"""Columns of a border that a title leaves free: corners and blanks."""
+
 
 class Sized(ScrollView):
     """Is told of its size before it is seen in it; the event that Textual sends comes only after that frame."""

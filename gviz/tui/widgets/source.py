@@ -20,7 +20,8 @@ from gviz.tui.lines import Line, cells
 from gviz.tui.marks import marked_lines, nodes_of_line
 from gviz.tui.messages import LinePointed, NodePointed
 from gviz.tui.places import source_place
-from gviz.tui.widgets.styled import AROUND_TITLE, Lines
+from gviz.tui.widgets.sized import AROUND_TITLE
+from gviz.tui.widgets.styled import Lines
 
 GUTTER = 2
 """Columns before the line number: the mark of the running line, and that of a breakpoint."""
@@ -140,9 +141,10 @@ class SourcePane(Lines):
         where = ""
         if self._place is not None:
             frame, running = self._place.frame, self._place.running
+            room = self.outer_size.width - len(numbered("source", "Source ")) - AROUND_TITLE - len(self.glyphs.cut) + 1
             lines = f":{frame.line}" + (f", running :{running}" if running > 0 and running != frame.line else "")
-            room = self.outer_size.width - len(numbered("source", "Source ") + lines) - AROUND_TITLE
-            where = f" {clipped(PurePath(frame.path).name, max(min(room, 30), 1))}{lines}"
+            lines = lines if len(lines) < room else f":{frame.line}"
+            where = f" {clipped(PurePath(frame.path).name, max(min(room - len(lines), 30), 1))}{lines}"
         self.set_title(numbered("source", f"Source{where}"))
 
     def _excuse(self) -> str:

@@ -15,13 +15,10 @@ from textual.widget import Widget
 
 from gviz.tui.arrangement import TABS, numbered
 from gviz.tui.glyphs import UNICODE, Glyphs
-from gviz.tui.lines import Line, style_and_event
+from gviz.tui.lines import Line, cut, line, style_and_event
 from gviz.tui.messages import Seek
 from gviz.tui.widgets.painted_rows import PaintedRows, View
-from gviz.tui.widgets.sized import Sized
-
-AROUND_TITLE = 6
-"""Columns of a border's upper edge that a title leaves free: corners and blanks."""
+from gviz.tui.widgets.sized import AROUND_TITLE, Sized
 
 
 class Styled(Widget):
@@ -162,8 +159,9 @@ class Lines(Styled, Sized, can_focus=True):
 
     def entitle(self) -> None:
         """Write the title into the border, and as many of the other tabs as there is room for."""
-        shown = Content(self.glyphs.text(self._heading))
         room = self.outer_size.width - AROUND_TITLE
+        heading = cut(line(self.glyphs.text(self._heading)), max(room, 1), self.glyphs.cut)
+        shown = Content("".join(text for text, _ in heading))
         for other in self.tabs if self.id in TABS else ():
             name = numbered(other, other.capitalize())
             if other != self.id and shown.cell_length + len(name) + 3 <= room:
