@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gviz import numbers
 from gviz.compare.alignment import Pair
@@ -36,6 +36,10 @@ HELD: dict[Kind, str] = {
 }
 
 
+Clip = Callable[[str, int], str]
+"""Shortens a text to so many characters."""
+
+
 def summary(comparison: Comparison) -> Iterator[str]:
     """What a person wants to know first: one sentence for each kind of difference, with places in the source."""
     several = max(len(side.timeline.iterations) for side in (comparison.a, comparison.b)) > 1
@@ -64,8 +68,10 @@ def rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False
     return (text for _, text in paired_rows(comparison, width, everything=everything))
 
 
-def paired_rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False) -> Iterator[tuple[Pair, str]]:
-    """The same rows, each with the pair of nodes that it is about."""
+def paired_rows(
+    comparison: Comparison, width: int = WIDTH, *, everything: bool = False, clip: Clip = clipped
+) -> Iterator[tuple[Pair, str]]:
+    """The same rows, each with the pair of nodes that it is about; `clip` shortens what a column has no room for."""
     column = column_of(width)
     by_pair: dict[Pair, list[Difference]] = defaultdict(list)
     for difference in comparison.differences:
@@ -73,21 +79,23 @@ def paired_rows(comparison: Comparison, width: int = WIDTH, *, everything: bool 
     for pair in comparison.pairs:
         differences = by_pair[pair]
         if everything or differences:
-            left, right = _cell(comparison.a, pair[0], column), _cell(comparison.b, pair[1], column)
+            left, right = [
+                _cell(side, node, column, clip) for side, node in zip((comparison.a, comparison.b), pair, strict=True)
+            ]
             said = ", ".join(dict.fromkeys(filter(None, map(_said, differences))))
             yield pair, f"{left:<{column}} {_mark(pair, differences)} {right:<{column}} {said}".rstrip()
 
 
-def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH) -> str:
+def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH, *, clip: Clip = clipped) -> str:
     """What stands above the columns: the names of the two recordings."""
     column = column_of(width)
-    left, right = titles(comparison, a, b, column)
+    left, right = titles(comparison, a, b, column, clip=clip)
     return f"{left:<{column}}   {right}".rstrip()
 
 
-def titles(comparison: Comparison, a: str, b: str, width: int) -> tuple[str, str]:
+def titles(comparison: Comparison, a: str, b: str, width: int, *, clip: Clip = clipped) -> tuple[str, str]:
     """The names of the two recordings, each with its iteration where there are several."""
-    return _title(comparison.a, a, width), _title(comparison.b, b, width)
+    return _title(comparison.a, a, width, clip), _title(comparison.b, b, width, clip)
 
 
 def column_of(width: int) -> int:
@@ -95,9 +103,9 @@ def column_of(width: int) -> int:
     return max(min((width - 3 - _WORDS_WIDTH) // 2, _WIDEST), VALUE_WIDTH + 12)
 
 
-def _title(side: Side, name: str, width: int) -> str:
+def _title(side: Side, name: str, width: int, clip: Clip) -> str:
     several = f" iteration {side.number}" if len(side.timeline.iterations) > 1 else ""
-    return f"{clipped(name, width - len(several))}{several}"
+    return f"{clip(name, width - len(several))}{several}"
 
 
 def _counted(comparison: Comparison) -> str:
@@ -186,9 +194,9 @@ def _mark(pair: Pair, differences: Sequence[Difference]) -> str:
     return "<" if not pair[1] else "|" if differences else " "
 
 
-def _cell(side: Side, node: int, width: int) -> str:
+def _cell(side: Side, node: int, width: int, clip: Clip) -> str:
     if not node:
         return ""
     values, name = side.values[node], width - 1 - VALUE_WIDTH
     value = numbers.short(values[0], VALUE_WIDTH) if values else ""
-    return f"{clipped(label(side.timeline, node), name):<{name}} {value}"
+    return f"{clip(label(side.timeline, node), name):<{name}} {value}"

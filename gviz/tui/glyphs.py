@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gviz.plain_text import shown
+
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
@@ -29,6 +31,11 @@ class Glyphs:
     def text(self, text: str) -> str:
         """`text` in this character set."""
         return text.translate(self.table) if self.ascii else text
+
+    def clipped(self, text: str, width: int) -> str:
+        """`text` in this character set, in at most `width` cells of a column."""
+        plain = self.text(shown(text))
+        return plain if len(plain) <= width else plain[: max(width - len(self.cut), 0)] + self.cut
 
 
 UNICODE = Glyphs("►", "◄", "·", "…", "━", "─", "█", "┃", "!", "◉", "·", "●", ascii=False, table={})

@@ -10,6 +10,7 @@ from gviz.render import comparison
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.written import write
 from gviz.trace.timeline import Timeline
+from gviz.tui.glyphs import ASCII
 from gviz.tui.screens.compared import PairList
 
 
@@ -87,6 +88,16 @@ async def test_a_low_screen_has_a_row_for_each_sentence_and_cuts_no_box(timeline
             assert screen.query_one("#boxes").max_scroll_y == 0
             await pilot.press("down")
             await pilot.pause()
+
+
+async def test_columns_stay_in_line_in_ascii(timeline):
+    app = app_of(timeline)
+    async with app.run_test(size=(80, 24)) as pilot:
+        found = (await compared(pilot))._look.comparison
+    names = "a_program_with_a_long_name.py", "another_program_with_a_long_name.py"
+    plain, wide = comparison.heading(found, *names, 60, clip=ASCII.clipped), comparison.heading(found, *names, 60)
+    assert plain.isascii()
+    assert plain.index("another") == wide.index("another")
 
 
 async def test_a_row_leads_to_its_event_and_node(timeline):

@@ -38,8 +38,8 @@ class PairList(RowList):
         """The two names, then a row for each pair; what it stands for is its place among all pairs."""
         comparison, (a, b) = self._look.comparison, self._look.names
         places = {pair: at for at, pair in enumerate(comparison.pairs)}
-        found = text_of.paired_rows(comparison, width, everything=self.everything)
-        heading = lines.line((text_of.heading(comparison, a, b, width), "muted"))
+        found = text_of.paired_rows(comparison, width, everything=self.everything, clip=self.glyphs.clipped)
+        heading = lines.line((text_of.heading(comparison, a, b, width, clip=self.glyphs.clipped), "muted"))
         return [(heading, None), *((lines.line(text), ("pair", places[pair])) for pair, text in found)]
 
     def show_everything(self, *, everything: bool) -> None:
