@@ -24,7 +24,7 @@ StackKey = tuple[int, ...]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _PACKAGE = str(Path(__file__).parent) + "/"
-_LISTENING = (_PACKAGE + "adapters/", _PACKAGE + "trace/recording/capture.py")
+_LISTENING = tuple(_PACKAGE + part for part in ("adapters/", "emit.py", "live/", "trace/"))
 _HANDS_ON = "handle_torch_function"  # by which PyTorch asks a listener about a function that is written in Python
 _SAMPLES = _PACKAGE + "samples/"  # the lessons travel inside the package, and are users' programs all the same
 _codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own

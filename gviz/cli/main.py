@@ -117,6 +117,8 @@ def run_command(arguments: Sequence[str]) -> int:
         _say(_usage_lines(error), settings)
         return error.exit_code
     except KeyboardInterrupt:
+        if sys.stderr.isatty():
+            streams.say_raw("\r\x1b[K")  # what stands there is how far it had come, and ^C
         return _INTERRUPTED
     except BrokenPipeError:
         streams.discard(sys.stdout)

@@ -20,9 +20,8 @@ def why_plain(*, asked: bool) -> str:
     """Why the debugger goes line by line instead of full screen; empty if the terminal can show it."""
     if asked:
         return "--plain"
-    if not sys.stdin.isatty():
-        return "standard input is not a terminal"
-    return why_no_screen() or _why_not_here()
+    no_input = "" if sys.stdin.isatty() else "standard input is not a terminal"
+    return _why_dumb() or no_input or why_no_screen() or _why_not_here()
 
 
 def _why_not_here() -> str:
@@ -35,11 +34,14 @@ def _why_not_here() -> str:
 
 def why_no_screen() -> str:
     """Why nothing can be shown in full screen, whatever there is to type into; empty if it can."""
-    if os.environ.get("TERM", "") in ("", "dumb"):
-        return f"TERM={os.environ.get('TERM', '')}"
     if sys.stderr is None or not sys.stderr.isatty():
         return "standard error, where the screen is drawn, is not a terminal"
-    return ""
+    return _why_dumb()
+
+
+def _why_dumb() -> str:
+    term = os.environ.get("TERM", "")
+    return f"TERM={term}" if term in ("", "dumb") else ""
 
 
 @contextmanager
