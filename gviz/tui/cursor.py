@@ -14,6 +14,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoints, hits_of
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
+from gviz.where.place import split_aspect
 from gviz.where.stop import stop
 from gviz.words import nodes
 from gviz.words.moments import event_at, namesake
@@ -185,8 +186,9 @@ class Cursor:
         """To the event a PLACE means."""
         position = self.event_at(place)
         stop = self.seek(position)
-        if not place.startswith(("@", "'")) and not place.isdigit() and self._node_here():
-            self.selected = self._node_here()
+        if not place.startswith(("@", "'")) and not place.isdigit():
+            receives = split_aspect(place)[1] == "grad" and " " not in place
+            self.selected = (self.node_at(place) if receives else self._node_here()) or self.selected
         also = namesake(self.timeline, place)
         return replace(stop, said=(also,)) if also else stop
 

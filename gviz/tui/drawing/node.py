@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -119,9 +120,12 @@ def _drawn(subject: Subject, question: str, fact: Fact) -> Iterator[Line]:
 
 
 def _span(part: Part) -> Span:
-    """The number of an event stays with its word."""
-    text = part.text.replace(" ", TIED) if part.event and part.text.startswith("event ") else part.text
-    return text, link(part.style, part.event)
+    """The number of an event stays with its word, and a row of a matrix is broken only where it has no room."""
+    tied = _TOGETHER.sub(lambda found: found[0].replace(" ", TIED), part.text)
+    return tied, link(part.style, part.event)
+
+
+_TOGETHER = re.compile(r"^event \d+$|\[[^][]*\]")
 
 
 def _further(fact: Fact, width: int) -> Iterator[Line]:
