@@ -10,10 +10,11 @@ from render.pictures import boxes_and_lines, read
 import gviz.engine as torch
 from gviz.events import GradFlowed
 from gviz.render.boxes.options import Options
+from gviz.render.forms import text
 from gviz.render.graphviz.dot import digraph, dot
 from gviz.render.graphviz.legend import legend
 from gviz.render.graphviz.placing import placing
-from gviz.render.request import moment_scene
+from gviz.render.request import ExportOptions, moment_scene
 from gviz.render.scene import scene, structure
 from gviz.render.theme import DARK, LIGHT
 from gviz.trace.log import MemoryLog
@@ -143,6 +144,14 @@ def test_where_gradients_meet_the_parts_on_the_lines_make_the_sum_in_the_box():
         "+= [[2 2] [2 2] [2 2]]",
     }
     assert f"to {receiver.title}" in drawn.caption
+
+
+def test_the_text_lists_the_parts_in_full_and_its_boxes_stay_low():
+    timeline, n = meeting()
+    said = text.render(timeline, n, ExportOptions())
+    assert "gradient += [[3 3] [3 3] [3 3]]" in said
+    assert "gradient += [[2 2] [2 2] [2 2]]" in said
+    assert "|g| 4.9 += |g| 7.35" in said
 
 
 def test_a_part_alone_or_in_one_line_is_no_grid():

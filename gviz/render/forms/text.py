@@ -11,7 +11,7 @@ from gviz.render.boxes.structure import Structure
 from gviz.render.cells import Canvas
 from gviz.render.cells.moments import laid_out, look
 from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
-from gviz.render.scene import Box, Edge, Scene, scene
+from gviz.render.scene import Box, Edge, Scene, parts, scene
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 
@@ -21,20 +21,21 @@ HEADS = ("node", "value", "gradient", "state", "remark")
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    """Moment `n` as text."""
+    """Moment `n` as text: tensors in one line, but what is added where gradients meet, which has a line of its own."""
     check_moment(timeline, n)
-    shape = moment_structure(timeline, n, replace(drawing(timeline, n, options), tensors="line"))
-    moment = timeline.at(n)
+    words, moment = drawing(timeline, n, options), timeline.at(n)
+    shape = moment_structure(timeline, n, replace(words, tensors="line"))
     drawn = scene(shape, timeline, moment)
-    return text(drawn, characters(shape, drawn, moment))
+    _, edges = parts(replace(shape, places=(), options=words), timeline, moment)
+    return text(replace(drawn, edges=edges), characters(shape, drawn, moment))
 
 
 def text(seen: Scene, figure: str = "") -> str:
     """The whole scene as a table of boxes and a list of edges, below its drawing if there is one."""
     boxes = [box for box in seen.boxes if box.role != "chip"]
-    parts = [f"{seen.title}  {seen.caption}", "", *([figure, ""] if figure else [])]
+    head = [f"{seen.title}  {seen.caption}", "", *([figure, ""] if figure else [])]
     edges = list(_edges(seen, {box.key: box.title for box in seen.boxes}))
-    return "\n".join([*parts, *_table([HEADS, *map(_cells, boxes)]), *(["", "edges", *edges] if edges else [])]) + "\n"
+    return "\n".join([*head, *_table([HEADS, *map(_cells, boxes)]), *(["", "edges", *edges] if edges else [])]) + "\n"
 
 
 def characters(shape: Structure, seen: Scene, moment: Moment) -> str:
