@@ -45,7 +45,9 @@ def word(value: Value | None, name: str) -> str:
 def shapes_in(text: str, values: Mapping[str, tuple[str, Value | None]]) -> str:
     """The shapes of what stands in a formula or rule by its name alone: ``X (16,4), W (4,8)``; `values` are named."""
     met = [values[name] for name, _ in _NAME.findall(text) if name in values]
-    large = [(name, value) for name, value in met if name and value is not None and not is_small(value)]
+    large = [
+        (name, value) for name, value in met if name and value is not None and value.size != 1 and not is_small(value)
+    ]
     return ", ".join(dict.fromkeys(f"{name} {shape_text(value.shape)}" for name, value in large))
 
 

@@ -90,7 +90,7 @@ def _sent(share: Share) -> Row:
 def _cut(text: str, cells: int) -> str:
     """The harmless text in at most so many cells, of which a letter may take two."""
     plain = shown(text)
-    return plain if cell_len(plain) <= cells else f"{set_cell_size(plain, cells - 1).rstrip()}{CUT}"
+    return plain if cell_len(plain) <= cells else f"{set_cell_size(plain, cells - 1)}{CUT}"
 
 
 def _equal(*words: str) -> str:
