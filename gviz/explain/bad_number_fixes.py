@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from gviz.numbers import bad_text
@@ -38,6 +39,10 @@ _OF_ONE = "one number has no spread: take it over a dim with more elements, or w
 _OTHER = "look at the numbers that go in, and keep them away from where it is not defined"
 
 
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64": 1.8e308}
+"""The largest number of a dtype."""
+
+
 def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) -> str:
     """What to write instead of an operation that has made a bad value of these operands."""
     op, operands = info.op.name.rstrip("_"), list(operands)
@@ -48,10 +53,19 @@ def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) ->
     if op in ("std", "var") and made is not None and [value.size for value in operands[:1] if value] == [made.size]:
         return _OF_ONE
     at_zero = op in _AT_ZERO or (op == "pow" and any(map(_has_zero, operands)))
-    if made is None or "nan" in bad_text(made) or at_zero or op == "exp":
+    is_nan = made is None or "nan" in bad_text(made)
+    if made is None or at_zero or op == "exp" or (is_nan and not any(map(_is_huge, operands))):
         return _FIXES.get(op, _OTHER)
     smaller = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
     return f"its result is too large for {made.dtype}: {smaller}"
+
+
+def _is_huge(value: Value | None) -> bool:
+    """Whether the product of two such numbers has no place in their dtype."""
+    stats = value.statistics() if value is not None else None
+    if value is None or stats is None or value.dtype not in _LARGEST:
+        return False
+    return max(-stats.min, stats.max) > math.sqrt(_LARGEST[value.dtype])
 
 
 def _has_zero(value: Value | None) -> bool:

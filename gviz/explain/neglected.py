@@ -87,7 +87,8 @@ def _unheld(timeline: Timeline, info: NodeInfo, seq: int, steps: Steps) -> Findi
         if info.created.kind != "parameter":
             return None
         text = f"{name} gets a gradient, but no optimizer has updated it"
-        fix = "give its module's parameters() to the optimizer, or freeze it with requires_grad_(False)"
+        held = "make the optimizer of all parameters() of the model as it stays"
+        fix = f"{held} (layers in a list: nn.ModuleList), or freeze it with requires_grad_(False)"
         return Finding("never-stepped", text, seq, info.node, (), fix, innermost(info), suspected=True)
     step = timeline.event(steps.idle[-1])
     assert isinstance(step, OptimizerStepped)

@@ -114,7 +114,7 @@ def test_an_answer_about_a_way_of_thousands_looks_at_its_end():
         y = w
         for _ in range(3000):
             y = y * 1.0
-        (y * 1e-9 * 1.0).backward()
+        (y * 1e-9 + 1.0).backward()
         return w
 
     timeline = Timeline(MemoryLog(events_of(program)))
@@ -148,3 +148,13 @@ def test_a_bias_that_a_normalization_makes_idle_has_not_lost_its_gradient_on_the
 
 def test_an_idle_bias_does_not_hide_a_gradient_that_dies_out():
     assert "vanishing" in found(idle_bias(6))
+
+
+def test_the_gradient_of_what_is_learned_has_not_vanished():
+    def program():
+        w = torch.zeros(1, 2, requires_grad=True)
+        scores = w * 1.0 + torch.tensor([[40.0, 0.0]])
+        torch.nn.functional.cross_entropy(scores, torch.tensor([0])).backward()
+        return w
+
+    assert "vanishing" not in found(Timeline(MemoryLog(events_of(program))))

@@ -160,6 +160,14 @@ def loss_made_anew():
     return w, loss
 
 
+def backward_outside_of_the_loop():
+    w = torch.ones(2, requires_grad=True)
+    for _ in range(4):
+        loss = (w * w).sum()
+    loss.backward()
+    return w
+
+
 def zero_weights():
     a, b = torch.ones(2, 2, requires_grad=True), torch.zeros(1, 2, requires_grad=True)
     ((torch.ones(3, 2) @ a) @ b.t()).sum().backward()
@@ -194,6 +202,7 @@ def bad_seed():
         (cleared_early, "cleared-early", "error", "has nothing to go by: the .grad of #"),
         (cleared_early_to_zero, "cleared-early", "error", "zero_grad() before backward(), or after step()"),
         (loss_made_anew, "not-reached", "warning", "is new data without a history"),
+        (backward_outside_of_the_loop, "unused-losses", "suspicion", "goes through 1 of 4 losses"),
         (zero_weights, "masked", "warning", "start it with small random numbers"),
         (bad_seed, "nan-seed", "error", "backward started with"),
     ],
@@ -216,6 +225,19 @@ def test_zero_at_some_places_is_no_dead_layer():
         return w
 
     assert found(program) == {}
+
+
+def test_losses_that_are_added_up_are_used():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        total = torch.zeros(())
+        for _ in range(4):
+            loss = (w * w).sum()
+            total = total + loss
+        total.backward()
+        return w
+
+    assert "unused-losses" not in found(program)
 
 
 def test_a_softmax_of_attention_is_none_of_a_loss():
@@ -337,7 +359,8 @@ def test_graphs_that_each_pass_goes_through_again_are_kept():
         w = torch.tensor([1.0, 2.0], requires_grad=True)
         total = 0.0
         for _ in range(5):
-            total = total + (w * w).sum()
+            loss = (w * w).sum()
+            total = total + loss
             total.backward(retain_graph=True)
             w.grad = None
         return total

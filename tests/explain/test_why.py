@@ -111,6 +111,21 @@ def test_another_root_is_no_cut():
     assert "aside = Mul" in told(found)
 
 
+def test_what_is_used_in_an_evaluation_is_asked_about_its_training():
+    def program():
+        w = torch.tensor(1.0, requires_grad=True)
+        loss = torch.tensor((w * 3).item(), requires_grad=True)
+        loss.backward()
+        with torch.no_grad():
+            w * 5
+
+    timeline = recorded(program)
+    found = asked(timeline, "w", "grad")
+    assert found.kind == "not-reached"
+    assert "loss at test_why.py" in told(found)
+    assert "new data without a history" in told(found)
+
+
 def test_a_name_that_became_a_result():
     def program():
         x = torch.tensor(1.0, requires_grad=True)

@@ -30,6 +30,9 @@ FEWEST, SQUASHED, DIED = 4, 1e-2, 1e-3
 CANCELLED = 1e-4
 """A last factor that is smaller than this is left of a sum that is zero but for rounding."""
 
+LEARNED = 1e-6
+"""A loss below this has nothing left to teach, and its gradient is as small as it should be."""
+
 MOST_WALKED = 2000
 """Nodes back to which an answer about one gradient looks."""
 
@@ -111,12 +114,19 @@ def way_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys
 def died_out(timeline: Timeline, way: list[Step]) -> Finding | None:
     """That nearly all was lost on a way; as a suspicion that a row of squashing functions let through too little."""
     lost = way[way.index(max(way, key=lambda step: step.size)) :]
-    if cancels(way):
+    if cancels(way) or _has_learned(timeline, way):
         return None
     if lost[-1].size < VANISHED * lost[0].size:
         return _finding(timeline, lost, "vanishing")
     lost = _squashed(timeline, way)
     return replace(_finding(timeline, lost, "vanishing"), suspected=True) if lost else None
+
+
+def _has_learned(timeline: Timeline, way: list[Step]) -> bool:
+    """Whether what the pass started from, its loss, was as good as zero."""
+    loss = timeline.held(way[0].node, 0, way[-1].seq)
+    size = norm(loss) if loss is not None else None
+    return size is not None and size < LEARNED
 
 
 def _squashed(timeline: Timeline, way: list[Step]) -> list[Step]:
@@ -158,7 +168,10 @@ def _finding(timeline: Timeline, way: list[Step], kind: str) -> Finding:
 def _fix(kind: str, strong: list[NodeInfo]) -> str:
     if kind == "exploding":
         return "smaller weights at the start, normalization, fewer steps, or clip_grad_norm_ before the step"
-    squashing = next((info.op.name.rstrip("_") for info in strong if info.op.name.rstrip("_") in SQUASHING), "")
+    ops = [info.op.name.rstrip("_") for info in strong]
+    if ops[:1] in (["softmax"], ["log_softmax"]):
+        return "smaller scores going into it, or the scores themselves for a loss that takes them (cross_entropy)"
+    squashing = next((op for op in ops if op in SQUASHING), "")
     instead = f"relu instead of {squashing}, " if squashing else ""
     return f"{instead}residual connections, normalization, or larger weights at the start"
 

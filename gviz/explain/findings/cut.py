@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gviz.events import BackwardStarted
@@ -30,7 +30,7 @@ def no_way(asked: Question) -> Finding:
     timeline = asked.timeline
     started, backward = _pass_of(asked)
     roots = sorted({node for node, _ in backward.roots})
-    users = timeline.nodes.users(asked.node, asked.moment.n)
+    users = _uses(asked)
     if not users:
         return unused(asked)
     leading = {*ancestors(timeline, *roots), *roots}
@@ -82,10 +82,16 @@ def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
 
 def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
     """The pass that could have reached a node: of a result the first after it, of a leaf that after its last use."""
-    passes, uses = passes_before(asked), asked.timeline.nodes.users(asked.node)
-    seqs = [asked.timeline.nodes.born(use) for use in uses if asked.timeline.nodes.born(use) <= asked.moment.n]
+    passes, seqs = passes_before(asked), [asked.timeline.nodes.born(use) for use in _uses(asked)]
     since = asked.info.born if asked.info.created.kind == "op" else max(seqs, default=asked.moment.n)
     return next((one for one in passes if one[0] > since), passes[-1])
+
+
+def _uses(asked: Question) -> Sequence[int]:
+    """What was made of a node so far, without what came after the last pass (an evaluation) if there is more."""
+    timeline, last = asked.timeline, passes_before(asked)[-1][0]
+    uses = timeline.nodes.users(asked.node, asked.moment.n)
+    return [use for use in uses if timeline.nodes.born(use) < last] or uses
 
 
 def _like(asked: Question) -> tuple[int, int] | None:
