@@ -9,7 +9,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
-    "arguments", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "display", "uncollected",
+    "arguments", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "value_text", "display",
+    "uncollected",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
@@ -23,7 +24,8 @@ MAY_IMPORT = {
     "values": set(),
     "site": set(),
     "version": set(),
-    "numbers": {"values"},
+    "numbers": set(),
+    "value_text": {"numbers", "values"},
     "events": BOTTOM,
     "emit": BOTTOM | {"events"},
     "where": BOTTOM | {"events"},

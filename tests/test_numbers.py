@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz import numbers
+from gviz import numbers, value_text
 from gviz.values import Value, capture
 
 
@@ -85,47 +85,47 @@ def test_dtypes(dtype, text):
 
 
 def test_the_default_dtype_is_not_said():
-    assert numbers.kind_text(Value("float32", (8, 3))) == "(8,3)"
-    assert numbers.kind_text(Value("float64", (8, 3))) == "(8,3) f64"
+    assert value_text.kind_text(Value("float32", (8, 3))) == "(8,3)"
+    assert value_text.kind_text(Value("float64", (8, 3))) == "(8,3) f64"
 
 
 def test_scalars_and_few_elements_are_written_in_full():
-    assert numbers.short(value(-18.0)) == "-18"
-    assert numbers.short(value([[2.5]])) == "2.5"
-    assert numbers.short(value([1, 2.5, 3])) == "[1 2.5 3]"
-    assert numbers.short(value(np.eye(2))) == "[[1 0] [0 1]]"
-    assert numbers.short(value([True, False], "bool")) == "[True False]"
+    assert value_text.short(value(-18.0)) == "-18"
+    assert value_text.short(value([[2.5]])) == "2.5"
+    assert value_text.short(value([1, 2.5, 3])) == "[1 2.5 3]"
+    assert value_text.short(value(np.eye(2))) == "[[1 0] [0 1]]"
+    assert value_text.short(value([True, False], "bool")) == "[True False]"
 
 
 def test_larger_tensors_are_summarised():
     ramp = value(np.arange(24).reshape(8, 3), "float32")
-    assert numbers.short(ramp) == "(8,3) [0 .. 23] μ 11.5 rms 13.4"
-    assert numbers.grad(ramp) == "(8,3) [0 .. 23] μ 11.5 rms 13.4 |g| 65.8"
-    assert numbers.share(ramp) == "|g| 65.8"
-    assert numbers.short(value(np.zeros((0, 3)))) == "(0,3) f64 empty"
-    assert numbers.short(value([True] * 6 + [False] * 10, "bool")) == "(16,) bool 38% true"
+    assert value_text.short(ramp) == "(8,3) [0 .. 23] μ 11.5 rms 13.4"
+    assert value_text.grad(ramp) == "(8,3) [0 .. 23] μ 11.5 rms 13.4 |g| 65.8"
+    assert value_text.share(ramp) == "|g| 65.8"
+    assert value_text.short(value(np.zeros((0, 3)))) == "(0,3) f64 empty"
+    assert value_text.short(value([True] * 6 + [False] * 10, "bool")) == "(16,) bool 38% true"
 
 
 def test_bad_numbers_carry_a_mark_in_every_width():
-    assert numbers.short(value(math.nan)) == "! nan"
-    assert numbers.short(value([1, math.inf])) == "! [1 inf]"
+    assert value_text.short(value(math.nan)) == "! nan"
+    assert value_text.short(value([1, math.inf])) == "! [1 inf]"
     broken = value([1, 2, 3, 4, math.nan, -math.inf])
-    assert numbers.short(broken) == "(6,) f64 [1 .. 4] μ 2.5 rms 2.74 ! 1 nan, 1 -inf"
-    assert numbers.short(broken, 15) == "! 1 nan, 1 -inf"
-    assert numbers.short(broken, 5) == "! nan"
-    assert numbers.share(broken) == "! 1 nan, 1 -inf"
-    assert numbers.grad(value([math.nan] * 6)) == "(6,) f64 ! 6 nan"
+    assert value_text.short(broken) == "(6,) f64 [1 .. 4] μ 2.5 rms 2.74 ! 1 nan, 1 -inf"
+    assert value_text.short(broken, 15) == "! 1 nan, 1 -inf"
+    assert value_text.short(broken, 5) == "! nan"
+    assert value_text.share(broken) == "! 1 nan, 1 -inf"
+    assert value_text.grad(value([math.nan] * 6)) == "(6,) f64 ! 6 nan"
 
 
 def test_mostly_zero_is_said():
-    assert numbers.short(value([0] * 12 + [1])) == "(13,) f64 [0 .. 1] μ 0.0769 rms 0.277 92% zero"
-    assert "zero" not in numbers.short(value([0, 0, 1, 1, 1]))
+    assert value_text.short(value([0] * 12 + [1])) == "(13,) f64 [0 .. 1] μ 0.0769 rms 0.277 92% zero"
+    assert "zero" not in value_text.short(value([0, 0, 1, 1, 1]))
 
 
 def test_where_room_is_short_the_range_outlives_the_mean_and_the_zeros():
     ramp = value([0, 0, 0, 0, 0, 1])
-    assert numbers.short(ramp) == "[0 0 0 0 0 1]"
-    widths = {numbers.short(ramp, width): width for width in range(50, 0, -1)}
+    assert value_text.short(ramp) == "[0 0 0 0 0 1]"
+    widths = {value_text.short(ramp, width): width for width in range(50, 0, -1)}
     assert widths == {
         "(6,) f64 [0 .. 1] μ 0.167 rms 0.408 83% zero": 44, "(6,) f64 [0 .. 1] 83% zero": 26, "(6,) [0 .. 1]": 13,
         "(6,)": 4, "…": 1,
@@ -134,47 +134,47 @@ def test_where_room_is_short_the_range_outlives_the_mean_and_the_zeros():
 
 def test_a_share_too_wide_for_its_elements_tells_its_length():
     column = value([[1.2345], [0], [1000.5], [0]])
-    assert numbers.share(column, 14) == "|g| 1e+03"
-    assert numbers.share(column) == "[[1.234] [0] [1000] [0]]"
+    assert value_text.share(column, 14) == "|g| 1e+03"
+    assert value_text.share(column) == "[[1.234] [0] [1000] [0]]"
 
 
 def test_nothing_and_not_stored_are_said():
-    assert numbers.short(None) == "·"
-    assert numbers.short(Value("float32", (3, 4))) == "(3,4) not stored"
-    assert numbers.grad(Value("float32", (3, 4))) == "(3,4) not stored"
-    assert numbers.share(Value("float32", (3, 4))) == "(3,4) not stored"
-    assert numbers.full(Value("float32", (3, 4))) == "float32 (3,4)  not stored"
-    assert numbers.full(None) == "no value"
+    assert value_text.short(None) == "·"
+    assert value_text.short(Value("float32", (3, 4))) == "(3,4) not stored"
+    assert value_text.grad(Value("float32", (3, 4))) == "(3,4) not stored"
+    assert value_text.share(Value("float32", (3, 4))) == "(3,4) not stored"
+    assert value_text.full(Value("float32", (3, 4))) == "float32 (3,4)  not stored"
+    assert value_text.full(None) == "no value"
 
 
 def test_full_is_exact():
-    assert numbers.full(value(np.pi, "float32")) == "3.1415927  float32 ()"
-    assert numbers.full(value(np.arange(6))) == "[0 1 2 3 4 5]  float64 (6,)"
-    assert numbers.full(value(np.arange(13))) == "float64 (13,)  min 0  max 12  mean 6  rms 7.07107  104 B"
+    assert value_text.full(value(np.pi, "float32")) == "3.1415927  float32 ()"
+    assert value_text.full(value(np.arange(6))) == "[0 1 2 3 4 5]  float64 (6,)"
+    assert value_text.full(value(np.arange(13))) == "float64 (13,)  min 0  max 12  mean 6  rms 7.07107  104 B"
 
 
 def test_a_sum_is_written_in_one_notation():
     small = value([[1, 2], [3, 4], [5, 6]], "float32")
-    assert numbers.added(value(1.0), value(3.0), value(4.0)) == "1 += 3 -> 4"
-    assert numbers.added(value(1.0), value(3.0)) == "1 += 3"
-    assert numbers.added(small, small, value([[2, 4], [6, 8], [10, 12]], "float32")) == (
+    assert value_text.added(value(1.0), value(3.0), value(4.0)) == "1 += 3 -> 4"
+    assert value_text.added(value(1.0), value(3.0)) == "1 += 3"
+    assert value_text.added(small, small, value([[2, 4], [6, 8], [10, 12]], "float32")) == (
         "[[1 2] [3 4] [5 6]] += [[1 2] [3 4] [5 6]] -> [[2 4] [6 8] [10 12]]"
     )
     large = value(np.ones(16), "float32")
-    assert numbers.added(large, large, large, gives=", now ") == "|g| 4 += |g| 4, now |g| 4 (lengths do not add)"
-    assert numbers.added(large, large, large, 24) == "|g| 4 += |g| 4 -> |g| 4"
-    assert numbers.added(large, large, large, 14) == "|g| 4 += |g| 4"
-    assert numbers.added(large, large, large, 10) == "+= |g| 4"
-    assert numbers.added(large, value([math.nan] * 16), large) == "|g| 4 += ! 16 nan -> |g| 4"
+    assert value_text.added(large, large, large, gives=", now ") == "|g| 4 += |g| 4, now |g| 4 (lengths do not add)"
+    assert value_text.added(large, large, large, 24) == "|g| 4 += |g| 4 -> |g| 4"
+    assert value_text.added(large, large, large, 14) == "|g| 4 += |g| 4"
+    assert value_text.added(large, large, large, 10) == "+= |g| 4"
+    assert value_text.added(large, value([math.nan] * 16), large) == "|g| 4 += ! 16 nan -> |g| 4"
 
 
 @given(st.sampled_from([(), (4,), (3, 2), (4, 4)]), st.one_of(st.none(), st.integers(1, 120)), st.data())
 def test_a_sum_that_is_written_out_can_be_checked_and_is_never_of_two_kinds(shape, width, data):
     pair = [data.draw(st.lists(st.integers(-99, 99), min_size=(n := math.prod(shape)), max_size=n)) for _ in "ab"]
     old, part = (np.array(each, float).reshape(shape) for each in pair)
-    text = numbers.added(value(old), value(part), value(old + part), width)
+    text = value_text.added(value(old), value(part), value(old + part), width)
     assert width is None or len(text) <= width or text == "…"
-    a, _, rest = text.removesuffix(numbers.LENGTHS).partition(" += ")
+    a, _, rest = text.removesuffix(value_text.LENGTHS).partition(" += ")
     b, _, total = rest.partition(" -> ")
     assert len({word.startswith("|g|") for word in (a, b, total) if word and " += " in text}) < 2
     if total and "|g|" not in text:
@@ -191,7 +191,7 @@ def test_a_cut_text_fits_and_is_never_a_cut_number(shape, width, data):
     elements = data.draw(st.lists(st.floats(width=32), min_size=size, max_size=size))
     shown = value(elements, "float32")
     shown = capture(shown.array().reshape(shape))
-    for write in (numbers.short, numbers.grad, numbers.share):
+    for write in (value_text.short, value_text.grad, value_text.share):
         text = write(shown, width)
         assert len(text) <= width
         for word in text.replace("[", " ").replace("]", " ").split():
@@ -200,7 +200,7 @@ def test_a_cut_text_fits_and_is_never_a_cut_number(shape, width, data):
 
 @given(st.floats(-1e308, 1e308), st.integers(1, 20))
 def test_a_narrow_scalar_is_the_number_or_nothing(x, width):
-    text = numbers.short(value(x), width)
+    text = value_text.short(value(x), width)
     assert text == "…" or math.isclose(float(text), x, rel_tol=0.051, abs_tol=5e-324)
 
 
@@ -214,20 +214,20 @@ def test_bytes_and_times():
 
 def test_a_few_elements_without_room_are_a_range_and_what_is_bad_is_said():
     few = value([[1.25, -2.5], [3.125, 4.0]], "float32")
-    assert numbers.short(few) == "[[1.25 -2.5] [3.125 4]]"
-    assert numbers.short(few, 18) == "(2,2) [-2.5 .. 4]"
-    assert numbers.short(few, 8) == "(2,2)"
-    assert numbers.short(value([[math.nan, -2.5], [3.125, 4.0]], "float32"), 8) == "! 1 nan"
+    assert value_text.short(few) == "[[1.25 -2.5] [3.125 4]]"
+    assert value_text.short(few, 18) == "(2,2) [-2.5 .. 4]"
+    assert value_text.short(few, 8) == "(2,2)"
+    assert value_text.short(value([[math.nan, -2.5], [3.125, 4.0]], "float32"), 8) == "! 1 nan"
 
 
 def test_the_ends_of_a_range_are_in_the_digits_of_their_own_precision():
     array = np.linspace(-0.1, 0.3, 20, dtype=np.float32)
     least, most = map(str, (array.min(), array.max()))  # to format would widen them
-    assert f"min {least}  max {most}" in numbers.full(capture(array))
-    assert "min 0.1  max 0.3" in numbers.full(capture(np.linspace(0.1, 0.3, 20)))
+    assert f"min {least}  max {most}" in value_text.full(capture(array))
+    assert "min 0.1  max 0.3" in value_text.full(capture(np.linspace(0.1, 0.3, 20)))
 
 
 def test_the_sign_of_an_infinity_is_said_where_its_element_is_kept():
     mixed = np.array([np.inf, -np.inf, -np.inf, np.nan], np.float32)
-    assert numbers.bad_text(capture(mixed)) == "1 nan, 1 inf, 2 -inf"
-    assert numbers.bad_text(capture(mixed, limit=0)) == "1 nan, 3 inf"
+    assert value_text.bad_text(capture(mixed)) == "1 nan, 1 inf, 2 -inf"
+    assert value_text.bad_text(capture(mixed, limit=0)) == "1 nan, 3 inf"

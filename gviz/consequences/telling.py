@@ -9,10 +9,10 @@ from rich.cells import set_cell_size
 
 from gviz.consequences.branching import PLACES
 from gviz.explain.names import label
-from gviz.numbers import short
 from gviz.plain_text import clipped, file_line, shown
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
+from gviz.value_text import short
 
 if TYPE_CHECKING:
     from gviz.whatif.branch import Branch

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gviz.numbers import bad_text
 from gviz.trace.state import NodeInfo
+from gviz.value_text import bad_text
 from gviz.values import Value
 
 _SMALL = "add a small number first: sqrt(x + 1e-8)"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeVar
 
-from gviz.numbers import bad_text
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, OutputState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text
 from gviz.values import Value
 
 T = TypeVar("T")

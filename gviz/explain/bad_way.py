@@ -14,9 +14,9 @@ from gviz.explain.finding import Finding
 from gviz.explain.meeting import met
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.trouble import line_text
-from gviz.numbers import bad_text
 from gviz.plain_text import clipped
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text
 
 
 def told(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:

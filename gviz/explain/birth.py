@@ -18,10 +18,10 @@ from gviz.explain.grad_writes import Write, held_after, write_at
 from gviz.explain.names import innermost, label, made_at
 from gviz.explain.trouble import line_text
 from gviz.explain.writes import is_unseen, step_of
-from gviz.numbers import bad_text, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text, short
 from gviz.values import Value
 
 

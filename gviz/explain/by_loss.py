@@ -18,10 +18,10 @@ from gviz.explain.contributions import agreeing
 from gviz.explain.finding import Finding
 from gviz.explain.losses import Losses, losses_of
 from gviz.explain.names import innermost, label_at
-from gviz.numbers import share
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
+from gviz.value_text import share
 from gviz.values import Array, Value, capture
 
 MOST_OPERATIONS = 1000

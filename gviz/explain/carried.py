@@ -10,9 +10,9 @@ import numpy as np
 from gviz.events import GradAccumulated, GradSet, NodeCreated
 from gviz.explain.expressions import called
 from gviz.explain.grad_writes import Write, held_after, write_at
-from gviz.numbers import bad_text
 from gviz.trace.log import expect
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text
 from gviz.values import Value
 
 

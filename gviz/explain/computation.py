@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from gviz.events import OpSeen, StorageWritten
 from gviz.explain.names import op_title, symbol
 from gviz.explain.substitute import attribute_word, is_small, named_word, shapes_in, with_numbers
-from gviz.numbers import shape_text, short
+from gviz.numbers import shape_text
 from gviz.plain_text import shown
 from gviz.trace.log import expect
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.value_text import short
 from gviz.values import Value
 
 

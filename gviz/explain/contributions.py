@@ -13,9 +13,10 @@ from gviz.explain.names import innermost, label_at
 from gviz.explain.shares import Share, brought_by, step_event
 from gviz.explain.steps import Step, steps, unrolled
 from gviz.explain.substitute import is_small, word
-from gviz.numbers import bad_text, norm, number, share
+from gviz.numbers import number
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text, norm, share
 from gviz.values import Array, Value
 
 MOST_PARTS = 50

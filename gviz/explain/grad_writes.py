@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gviz.events import Event, GradAccumulated, GradRetained, GradSet
-from gviz.numbers import bad_text, grad, number
+from gviz.numbers import number
 from gviz.site import Frame
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text, grad
 from gviz.values import Array, Value
 
 _PRECISION = {name: float(np.finfo(name).eps) for name in ("float16", "float32", "float64")} | {"bfloat16": 2.0**-7}

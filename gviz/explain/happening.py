@@ -33,11 +33,11 @@ from gviz.events import (
 from gviz.explain.computation import computation
 from gviz.explain.names import label, made_at, phase_words, why_untracked
 from gviz.explain.shares import Share, shares
-from gviz.numbers import added, grad, share, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import added, grad, share, short
 from gviz.values import Value
 
 

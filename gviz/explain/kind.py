@@ -10,10 +10,10 @@ from gviz.events import GradFlowed
 from gviz.explain.finding import Finding
 from gviz.explain.survey import Survey
 from gviz.explain.trouble import Trouble
-from gviz.numbers import bad_text
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text
 from gviz.where.place import Aspect
 
 Severity = Literal["error", "warning", "fact"]

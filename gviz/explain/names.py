@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.substitute import is_small
-from gviz.numbers import CUT, short
 from gviz.plain_text import clipped, file_line, file_name, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, Phase
 from gviz.trace.timeline import Timeline
+from gviz.value_text import CUT, short
 
 MAX_TITLE = 28
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, made_at
-from gviz.numbers import bad_text, norm, number
+from gviz.numbers import number
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text, norm
 
 
 @dataclass(frozen=True, slots=True)

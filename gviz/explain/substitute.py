@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gviz.numbers import FEW, number, shape_text, short
+from gviz.numbers import number, shape_text
 from gviz.plain_text import shown
+from gviz.value_text import FEW, short
 from gviz.values import Value
 
 _NAME = re.compile(r"(?<![\w.])([^\W\d]\w*)(\.m?T\b)?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from gviz import numbers
+from gviz import numbers, value_text
 from gviz.compare.alignment import Pair
 from gviz.compare.comparison import Comparison, Difference, Kind
 from gviz.compare.repeats import Run, runs
@@ -156,7 +156,7 @@ def _told(difference: Difference) -> str:
         return f"{x.dtype} and {y.dtype}"
     if difference.kind == "shape" and x and y:
         return f"{numbers.shape_text(x.shape)} and {numbers.shape_text(y.shape)}"
-    shown_values = [numbers.short(value, VALUE_WIDTH * 2) if value is not None else "none" for value in (x, y)]
+    shown_values = [value_text.short(value, VALUE_WIDTH * 2) if value is not None else "none" for value in (x, y)]
     return ", ".join(filter(None, (" and ".join(shown_values), apart(difference))))
 
 
@@ -179,7 +179,7 @@ def _said(difference: Difference) -> str:
     if difference.kind in ("value", "gradient"):
         gap, (x, y) = difference.distance, difference.values
         if difference.kind == "gradient" and all(value is not None and value.size == 1 for value in (x, y)):
-            return f"gradient {numbers.short(x)} | {numbers.short(y)}"
+            return f"gradient {value_text.short(x)} | {value_text.short(y)}"
         return (
             f"{difference.kind} by {numbers.number(gap.largest, 3)}"
             if gap is not None and gap.largest
@@ -198,5 +198,5 @@ def _cell(side: Side, node: int, width: int, clip: Clip) -> str:
     if not node:
         return ""
     values, name = side.values[node], width - 1 - VALUE_WIDTH
-    value = numbers.short(values[0], VALUE_WIDTH) if values else ""
+    value = value_text.short(values[0], VALUE_WIDTH) if values else ""
     return f"{clip(label(side.timeline, node), name):<{name}} {value}"

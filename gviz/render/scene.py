@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from gviz.events import GradFlowed
 from gviz.explain.names import op_title, phase_words, title
 from gviz.explain.standing import as_at, as_in
-from gviz.numbers import full
 from gviz.plain_text import file_line, file_name
 from gviz.render.boxes.beside import rows_beside
 from gviz.render.boxes.brief import brief_rows
@@ -30,6 +29,7 @@ from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import full
 
 __all__ = [
     "Box",

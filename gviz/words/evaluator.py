@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gviz.numbers import short
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.timeline import Timeline
+from gviz.value_text import short
 from gviz.words.expressions import as_value, evaluated
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import last

@@ -9,9 +9,9 @@ from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.finding import lines, whole
 from gviz.explain.why import why
-from gviz.numbers import norm
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.value_text import norm
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 

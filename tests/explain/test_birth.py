@@ -8,9 +8,9 @@ from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.finding import whole
 from gviz.explain.why import why
-from gviz.numbers import bad_text
 from gviz.trace import load
 from gviz.trace.recording.record import record
+from gviz.value_text import bad_text
 
 ENGINES = pytest.mark.parametrize("engine", ["builtin", "torch"])
 

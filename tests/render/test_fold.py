@@ -8,13 +8,14 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.numbers import NO_VALUE, number
+from gviz.numbers import number
 from gviz.render.boxes.call_names import fitting_calls, named_calls
 from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.fold import CallGraph, Filter, ModuleCall, calls_of, closed_below, closed_to_fit, fold, modules
 from gviz.render.scene import Options, scene, structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.value_text import NO_VALUE
 
 NET, FC1, FC2 = ModuleCall(1, "Net", "Net"), ModuleCall(2, "Net.fc1", "Linear"), ModuleCall(3, "Net.fc2", "Linear")
 GRAPH = CallGraph(

@@ -18,8 +18,8 @@ from gviz.engine.jit.structure import flat
 from gviz.engine.jit.text import Names
 from gviz.engine.jit.traced import TracedFunction
 from gviz.engine.tensor import Tensor
-from gviz.numbers import short
 from gviz.plain_text import file_line
+from gviz.value_text import short
 from gviz.values import Array, capture
 
 DIFFERENT_GRAPHS = "Tracing failed sanity checks!\nERROR: Graphs differed across invocations!\n{why}"

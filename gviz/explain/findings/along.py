@@ -14,9 +14,10 @@ from gviz.explain.findings.gradient import gradient
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.survey import Survey
-from gviz.numbers import norm, number
+from gviz.numbers import number
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.value_text import norm
 
 VANISHED, EXPLODED = 1e-8, 1e8
 """Beyond these factors between two places of one way no number format of training has anything left to say."""

@@ -15,9 +15,9 @@ from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, iteration_called, label
 from gviz.explain.survey import Survey
-from gviz.numbers import bad_text
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text
 
 
 def bad_value(asked: Question) -> Finding | None:

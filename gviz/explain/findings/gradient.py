@@ -14,9 +14,9 @@ from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
 from gviz.explain.neglected import has_stepped, neglected
 from gviz.explain.silent_uses import silent_uses
-from gviz.numbers import grad
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
+from gviz.value_text import grad
 from gviz.values import Value
 
 _CLEAR = "zero_grad() before each backward, if the passes should not add up"

@@ -10,7 +10,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings.gradient import gradient, start_of_pass, the_pass
 from gviz.explain.findings.written_grad import written
 from gviz.explain.kind import Kind, Question
-from gviz.numbers import grad
+from gviz.value_text import grad
 
 
 def not_added(asked: Question) -> Finding | None:

@@ -11,8 +11,8 @@ from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import label, made_at
 from gviz.explain.survey import Survey
-from gviz.numbers import grad
 from gviz.trace.timeline import Timeline
+from gviz.value_text import grad
 
 _CLEARED = {"none", "zero"}
 

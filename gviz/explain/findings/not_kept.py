@@ -14,10 +14,10 @@ from gviz.explain.scopes import Variable, owners, variables_read
 from gviz.explain.survey import Survey
 from gviz.explain.trouble import line_text
 from gviz.explain.ways import ancestors
-from gviz.numbers import grad
 from gviz.plain_text import clipped, shown
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.value_text import grad
 
 _LAST = "requires_grad last, on the result: {} = (...).requires_grad_()"
 

@@ -11,7 +11,8 @@ from gviz.explain.findings.along import Step, cancels, died_out, way_to
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label
 from gviz.explain.survey import Survey
-from gviz.numbers import norm, number
+from gviz.numbers import number
+from gviz.value_text import norm
 from gviz.values import Value
 
 

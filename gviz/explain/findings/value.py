@@ -10,8 +10,8 @@ from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.writes import is_unseen, step_of
-from gviz.numbers import grad, short
 from gviz.plain_text import shown
+from gviz.value_text import grad, short
 
 
 def unborn(asked: Question) -> Finding:

@@ -13,9 +13,9 @@ from gviz.explain.grad_writes import Write, effect, writes_since_pass
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, made_at
 from gviz.explain.trouble import line_text
-from gviz.numbers import grad
 from gviz.plain_text import clipped
 from gviz.trace.timeline import Timeline
+from gviz.value_text import grad
 
 MOST_WRITES = 3
 """So many are told one by one, the latest."""

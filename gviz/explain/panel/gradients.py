@@ -11,8 +11,8 @@ from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event
 from gviz.explain.panel.making import number_style, numbered, shapes_behind
 from gviz.explain.shares import Share, shares
 from gviz.explain.standing import as_at
-from gviz.numbers import FEW, SOME, added, full, grad, share, short
 from gviz.trace.state import Contribution, NodeState, OutputState
+from gviz.value_text import FEW, SOME, added, full, grad, share, short
 from gviz.values import Value
 
 IN_BRANCH = "not known in the branch"

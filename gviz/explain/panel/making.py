@@ -8,9 +8,10 @@ from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.names import frame_text, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event, listed
 from gviz.explain.standing import as_at
-from gviz.numbers import bad_text, bytes_text, dtype_text, full, shape_text, short
+from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import clipped, shown
 from gviz.trace.state import NodeState
+from gviz.value_text import bad_text, full, short
 from gviz.values import Value
 
 NOT_RECORDED = "a tensor that is not recorded"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gviz.numbers import fitting
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.rows import Now
+from gviz.value_text import fitting
 
 Rows = Callable[[Outline, Now], tuple[Row, ...]]
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from gviz.events import GradAccumulated, GradFlowed
 from gviz.explain.names import untracked_word
-from gviz.numbers import CUT, NO_VALUE, bad_text, share, short
 from gviz.render.boxes.brief_room import GAP, TENSOR, value_room
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.rows import Now, addition
 from gviz.render.boxes.tensors import DIGITS
 from gviz.trace.state import NodeInfo, NodeState, OutputState
+from gviz.value_text import CUT, NO_VALUE, bad_text, share, short
 from gviz.values import Value
 
 ROOMS = (TENSOR, 11, 9, 8, 7, 6, 5)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from gviz.numbers import short
 from gviz.render.boxes.tensors import DIGITS
 from gviz.trace.state import NodeInfo
+from gviz.value_text import short
 from gviz.values import Value
 
 NUMBER, TENSOR = 7, 12

@@ -8,7 +8,7 @@ from rich.cells import cell_len, set_cell_size
 
 from gviz.explain.shares import Share, shares
 from gviz.explain.substitute import attribute_word
-from gviz.numbers import CUT, bytes_text, dtype_text, shape_text, short
+from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import file_line, shown
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.row import Row
@@ -16,6 +16,7 @@ from gviz.site import source_lines
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import CUT, short
 
 DETAIL_WIDTH = 48
 """Cells for a line of the program and for a rule with its numbers."""

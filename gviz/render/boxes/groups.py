@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import hypot
 
-from gviz.numbers import NO_VALUE, bad_text, count_text, norm, number, short
+from gviz.numbers import count_text, number
 from gviz.render.boxes.brief_room import GAP
 from gviz.render.boxes.brief_room import TENSOR as BRIEF_VALUE
 from gviz.render.boxes.fold import Group
@@ -16,6 +16,7 @@ from gviz.render.boxes.rows import Now, as_grid
 from gviz.render.boxes.states import State, has_failed
 from gviz.trace.state import OPTIMIZER, NodeState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import NO_VALUE, bad_text, norm, short
 from gviz.values import Value, capture
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gviz.events import GradFlowed
-from gviz.numbers import share
 from gviz.render.boxes.links import Link, LinkKind
 from gviz.render.boxes.rows import Now
 from gviz.render.boxes.tensors import DIGITS, Numbers, grid
+from gviz.value_text import share
 from gviz.values import Value
 
 EdgeState = Literal["pending", "flowed", "now", "cut"]

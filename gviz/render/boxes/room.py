@@ -8,7 +8,6 @@ from typing import Literal
 from rich.cells import cell_len
 
 from gviz.explain.names import MAX_TITLE, called, constant_value, title
-from gviz.numbers import FEW, short
 from gviz.plain_text import clipped, shown
 from gviz.render.boxes.brief_room import brief_module_width, brief_width
 from gviz.render.boxes.details import detail_count, detail_width
@@ -19,6 +18,7 @@ from gviz.render.boxes.remarks import remark
 from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES
 from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.value_text import FEW, short
 from gviz.values import Value
 
 Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module", "saved"]

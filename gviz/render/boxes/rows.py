@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from gviz.events import GradAccumulated, GradFlowed
-from gviz.numbers import NO_VALUE, added, bad_text, bytes_text, grad, kind_text, share, short
+from gviz.numbers import bytes_text
 from gviz.render.boxes.details import detail_rows
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import MAX_OUTPUTS, Outline, thumbnail_lines
@@ -16,6 +16,7 @@ from gviz.render.boxes.tensors import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, 
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import NO_VALUE, added, bad_text, grad, kind_text, share, short
 from gviz.values import Value
 
 
@@ -51,7 +52,7 @@ class Now:
         return isinstance(self.moment.event, GradFlowed) and self.moment.event.node == node
 
     def write(self, form: Callable[[Value | None, int, int], str], value: Value | None, width: int) -> str:
-        """A value in the form of `gviz.numbers`, but a plain number with the decimals that were asked for."""
+        """A value in the form of `gviz.value_text`, but a plain number with the decimals that were asked for."""
         array = value.array() if value is not None and value.size == 1 else None
         if self.options.decimals is not None and array is not None and array.dtype.kind in "fiu":
             number = float(array.reshape(())[()])

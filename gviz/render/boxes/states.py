@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from gviz.events import GradFlowed
-from gviz.numbers import bad_text
 from gviz.render.boxes.remarks import writes_in_place
 from gviz.render.boxes.rows import Now
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
+from gviz.value_text import bad_text
 
 State = Literal[
     "pending", "current", "receiving", "running", "complete", "waiting", "done", "released", "freed", "nan", "error",

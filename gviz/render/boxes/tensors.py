@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gviz.numbers import FEW, NO_VALUE, number
+from gviz.numbers import number
+from gviz.value_text import FEW, NO_VALUE
 from gviz.values import Array, Value
 
 Shades = tuple[tuple[int, ...], ...]

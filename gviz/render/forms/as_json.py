@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from gviz.numbers import norm
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import norm
 from gviz.values import Value
 
 SCHEMA = 1

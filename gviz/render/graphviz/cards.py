@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gviz.numbers import NO_VALUE
 from gviz.render.boxes.row import Row
 from gviz.render.graphviz.labels import CHARACTER, SMALL, coloured, table
 from gviz.render.graphviz.legend import painted
 from gviz.render.scene import Box
 from gviz.render.theme import Theme
+from gviz.value_text import NO_VALUE
 
 SPLIT = ".op"
 """What follows a box's key in the key of its circle."""

@@ -10,11 +10,11 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.explain.names import label
-from gviz.numbers import kind_text, short
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import hits_of
+from gviz.value_text import kind_text, short
 from gviz.values import Value
 from gviz.where.stop import changes
 from gviz.words.evaluator import Evaluator

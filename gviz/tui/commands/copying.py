@@ -8,7 +8,6 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.explain.names import label, label_at
-from gviz.numbers import grad, short
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import OutputState
@@ -16,6 +15,7 @@ from gviz.tui.commands.asking import MOST_ELEMENTS
 from gviz.tui.commands.export import write_new
 from gviz.tui.language.command import FrontEnd, Said
 from gviz.tui.session import Session
+from gviz.value_text import grad, short
 from gviz.values import Value
 from gviz.words.expressions import evaluated
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.names import label
-from gviz.numbers import kind_text, short
 from gviz.plain_text import clipped, shown
 from gviz.trace.plan import planned
 from gviz.tui.commands import asking, stopping
 from gviz.tui.session import Session
+from gviz.value_text import kind_text, short
 
 ROWS = 200
 

@@ -10,13 +10,13 @@ from pathlib import PurePath
 from string import Formatter
 
 from gviz.errors import GvizError
-from gviz.numbers import short
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.situation import Situation
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.value_text import short
 from gviz.where.condition import NAMES
 from gviz.where.stop import EVENTS, stop
 

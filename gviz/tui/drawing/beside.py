@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gviz.explain.shares import Share, shares
-from gviz.numbers import short
 from gviz.plain_text import shown
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
+from gviz.value_text import short
 from gviz.values import Value
 
 if TYPE_CHECKING:

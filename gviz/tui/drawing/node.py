@@ -11,7 +11,6 @@ from gviz.explain.names import called
 from gviz.explain.panel.fact import Asked, Fact, Part
 from gviz.explain.panel.questions import QUESTIONS
 from gviz.explain.standing import as_at
-from gviz.numbers import SOME
 from gviz.plain_text import clipped, shown
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
@@ -21,6 +20,7 @@ from gviz.tui.drawing.beside import differences, shares_beside
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, wrapped
+from gviz.value_text import SOME
 from gviz.values import Value
 
 if TYPE_CHECKING:

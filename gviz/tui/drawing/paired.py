@@ -9,7 +9,6 @@ from gviz.compare.alignment import Pair
 from gviz.compare.comparison import Comparison, Difference, Kind, gradient
 from gviz.compare.side import Side
 from gviz.explain.names import title, why_untracked
-from gviz.numbers import kind_text, short
 from gviz.plain_text import clipped, file_line
 from gviz.render.cells.box import BoxFrame, box_lines
 from gviz.render.cells.look import Face
@@ -17,6 +16,7 @@ from gviz.render.comparison import apart, titles
 from gviz.trace.state import NodeInfo
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import STYLES, Line, columns, cut, line
+from gviz.value_text import kind_text, short
 from gviz.values import Value
 
 BESIDE = 76

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from gviz.events import StorageWritten
 from gviz.explain.computation import Operand, computation
 from gviz.explain.names import label
-from gviz.numbers import bytes_text, short
+from gviz.numbers import bytes_text
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.tui.lines import TIED, Line, Span, labelled, line, link, wrapped
+from gviz.value_text import short
 from gviz.values import Value
 
 WRITES = 50

@@ -12,7 +12,6 @@ from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.accumulation import accumulation
 from gviz.explain.names import called, constant_value, untracked_word
 from gviz.explain.standing import as_at
-from gviz.numbers import added, bad_text, fitting, grad, share, short
 from gviz.render.boxes.states import has_failed, is_gone
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
@@ -20,6 +19,7 @@ from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, fitted, line
+from gviz.value_text import added, bad_text, fitting, grad, share, short
 from gviz.values import Value
 
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gviz.numbers import full, number
+from gviz.numbers import number
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, heat
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, Span, line, wrapped
+from gviz.value_text import full
 from gviz.values import Array, Value
 
 ROWS = 60

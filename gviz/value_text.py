@@ -1,0 +1,266 @@
+"""How a value is written: its elements where they are few, else what is known of them, and what adds up to what.
+
+Where room is short digits go, then parts, and what remains is ``…``; a number is never cut in the middle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from gviz.numbers import bytes_text, dtype_text, exact, number, shape_text
+from gviz.values import Array, Stats, Value
+
+NO_VALUE = "·"
+CUT = "…"
+BAD = "!"
+FEW = 4
+"""Up to so many elements are written one by one in a row of a certain width, or in a formula."""
+SOME = 12
+"""Up to so many in a text of its own, and where each line of a matrix has one of its own."""
+
+DEFAULT_DTYPE = "float32"
+SINGLE = ("float32", "float16", "bfloat16")
+"""The dtypes whose numbers are written in no more digits than single precision has."""
+_KEPT_TEXTS = 4096
+"""So many values are not written anew: who steps through time meets the same ones again and again."""
+
+
+def kind_text(value: Value) -> str:
+    """Shape and, unless it is the default ``float32``, dtype: ``(8,3)``, ``(8,3) f64``."""
+    return shape_text(value.shape) + ("" if value.dtype == DEFAULT_DTYPE else f" {dtype_text(value.dtype)}")
+
+
+def short(value: Value | None, width: int | None = None, digits: int = 4) -> str:
+    """A value in one line: a scalar as its number, a few elements in full, a tensor by shape, range, mean and rms.
+
+    The richest form that fits into `width` characters (None: a text that has no end, where `SOME` are few enough); the
+    elements of a tensor have at most so many `digits`.
+    """
+    return _short(value, width, digits)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _short(value: Value | None, width: int | None, digits: int) -> str:
+    return fitting(_forms(value, digits, _few(width)), width)
+
+
+def _few(width: int | None) -> int:
+    return SOME if width is None else FEW
+
+
+def grad(value: Value | None, width: int | None = None, digits: int = 4) -> str:
+    """A gradient in one line: as `short`, and for a tensor its length ``|g|`` (L2), because mean and rms hide it."""
+    return _grad(value, width, digits)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _grad(value: Value | None, width: int | None, digits: int) -> str:
+    length, few = norm(value) if value is not None and value.size > 1 else None, _few(width)
+    forms = list(_forms(value, digits, few))
+    if value is not None and value.size <= FEW and bad_text(value):
+        forms = [*_richest(value, digits, few), *_bad_forms(value)]
+    elif value is not None and length is not None and _is_written_out(value, few):
+        forms = [*_richest(value, digits, few), f"|g| {number(length, 3)}", *forms[-1:]]
+    elif length is not None:
+        with_length = [f"{form} |g| {number(length, 3)}" for form in forms]
+        forms = [*with_length[:-1], f"|g| {number(length, 3)}", *forms[-1:]]
+    return fitting(forms, width)
+
+
+def share(value: Value, width: int | None = None, digits: int = 4) -> str:
+    """One contribution on an edge: its number, or the length ``|g|`` of a tensor, or what is wrong with it."""
+    return _share(value, width, digits)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _share(value: Value, width: int | None, digits: int) -> str:
+    return fitting(_share_forms(value, digits, _few(width)), width)
+
+
+def _share_forms(value: Value, digits: int, few: int) -> list[str]:
+    length = norm(value)
+    lengths = [f"|g| {number(length, most)}" for most in (3, 2)] if length is not None else []
+    if value.size <= FEW <= few or _is_written_out(value, few) or (length is None and not bad_text(value)):
+        forms = list(_forms(value, digits, few))
+        return [*_richest(value, digits, few), *lengths, *forms[-1:]] if value.size > 1 else forms
+    return list(_bad_forms(value)) or lengths
+
+
+LENGTHS = " (lengths do not add)"
+"""What is said of lengths that stand in a sum."""
+
+
+def added(
+    old: Value, part: Value, total: Value | None = None, width: int | None = None, digits: int = 4, gives: str = " -> "
+) -> str:
+    """What is added to what, and what it makes, all in one notation: ``1 += 3 -> 4``, elements, or lengths ``|g|``.
+
+    The first form that fits: fewer digits, then lengths, then without the sum, which None leaves out in any case.
+    """
+    values = [value for value in (old, part, total) if value is not None]
+    ways = list(_in_one_notation(values, digits, _few(width)))
+    sums = [f"{a} += {b}{gives}{rest[0]}" for a, b, *rest in ways if rest]
+    noted = [form for text in sums for form in ([f"{text}{LENGTHS}"] if text.count("|g|") == 3 else []) + [text]]
+    alone = "+= " + share(part, None if width is None else max(width - 3, 1), digits)
+    return fitting([*noted, *[f"{a} += {b}" for a, b, *_ in ways], alone], width)
+
+
+def _in_one_notation(values: Sequence[Value], digits: int, few: int) -> Iterator[tuple[str, ...]]:
+    """Ways to write several values of one shape alike, the richest first."""
+    written_out = all(_is_written_out(value, few) for value in values)
+    if written_out:
+        yield from zip(*(_richest(value, digits, few) for value in values), strict=True)
+    if not written_out or values[0].size > 1:
+        yield from zip(*(_share_forms(value, digits, 0) for value in values), strict=False)
+
+
+def _is_written_out(value: Value, few: int) -> bool:
+    """Whether all elements are known and few enough to be written one by one; of more than `FEW` none is bad."""
+    return 0 < value.size <= few and value.array() is not None and (value.size <= FEW or not bad_text(value))
+
+
+def full(value: Value | None) -> str:
+    """Everything known about a value, numbers exact: dtype, shape, elements or statistics, size."""
+    if value is None:
+        return "no value"
+    head = f"{value.dtype} {shape_text(value.shape)}"
+    array = value.array()
+    if array is not None and 0 < array.size <= SOME:
+        return f"{_elements(array, exact)}  {head}"
+    stats = value.statistics()
+    if stats is None:
+        return f"{head}  not stored"
+    least, most = (exact(np.float32(end) if value.dtype in SINGLE else end) for end in (stats.min, stats.max))
+    body = [f"min {least}  max {most}  mean {number(stats.mean, 6)}  rms {number(stats.rms, 6)}"] * _has_finite(
+        value, stats
+    )
+    return "  ".join([head, *body, *_remarks(value, stats), bytes_text(value.nbytes)])
+
+
+def norm(value: Value) -> float | None:
+    """The length (L2) over the finite elements, or None where there are none or nothing was stored."""
+    stats = value.statistics()
+    if stats is None or not _has_finite(value, stats):
+        return None
+    return stats.rms * math.sqrt(value.size - stats.nan - stats.inf)
+
+
+def bad_text(value: Value | None) -> str:
+    """What is not a number in a value: ``3 nan, 1 inf``; empty if all is well or nothing is known.
+
+    Where statistics alone were kept, ``inf`` is either infinity.
+    """
+    return "" if value is None else _bad_text(value)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _bad_text(value: Value) -> str:
+    if _all_finite(value):
+        return ""
+    stats = value.statistics()
+    if stats is None:
+        return ""
+    array = value.array() if stats.inf else None
+    minus = 0 if array is None or array.dtype.kind != "f" else int(np.count_nonzero(np.isneginf(array)))
+    counts = ((stats.nan, "nan"), (stats.inf - minus, "inf"), (minus, "-inf"))
+    return ", ".join(f"{count} {name}" for count, name in counts if count)
+
+
+def _all_finite(value: Value) -> bool:
+    """Whether that is certain without statistics, which take ten times as long."""
+    array = value.array() if value.stats is None else None
+    return array is not None and (array.dtype.kind not in "fc" or bool(np.isfinite(array).all()))
+
+
+def fitting(forms: Iterable[str], width: int | None) -> str:
+    """The first of the forms that is not wider than `width`, else ``…``."""
+    return next((form for form in forms if width is None or len(form) <= width), CUT)
+
+
+def _forms(value: Value | None, digits: int, few: int) -> Iterator[str]:
+    """The ways to write a value, richest first."""
+    if value is None:
+        yield NO_VALUE
+        return
+    yield from _richest(value, digits, few)
+    if 1 < value.size <= few:
+        yield from _summaries(value, value.statistics())
+    if value.shape:
+        yield shape_text(value.shape)
+
+
+def _richest(value: Value, most: int, few: int) -> Iterator[str]:
+    """A few elements in full, with fewer and fewer digits, else what is known of many."""
+    array = value.array()
+    if array is not None and _is_written_out(value, few):
+        for digits in range(most if array.size > 1 else 4, 1, -1):
+            yield _elements(array, partial(number, digits=digits))
+    elif value.size == 0:
+        yield f"{kind_text(value)} empty"
+    else:
+        yield from _summaries(value, value.statistics())
+
+
+def _elements(array: Array, write: Callable[[Any], str]) -> str:
+    text = _nested(array.reshape(()) if array.size == 1 else array, write)
+    return f"{BAD} {text}" if "nan" in text or "inf" in text else text
+
+
+def _nested(array: Array, write: Callable[[Any], str]) -> str:
+    if array.ndim == 0:
+        return write(array[()])
+    return "[" + " ".join(_nested(part, write) for part in array) + "]"
+
+
+def _summaries(value: Value, stats: Stats | None) -> Iterator[str]:
+    kind, shape = kind_text(value), shape_text(value.shape)
+    if stats is None:
+        yield f"{kind} not stored"
+        yield "not stored"
+        return
+    remarks, bad = " ".join(_remarks(value, stats)), bool(bad_text(value))
+    span = _range(value, stats, mean=False)
+    yield _joined(kind, _range(value, stats, mean=True), remarks)
+    yield _joined(kind, span, remarks)
+    if not bad:
+        yield _joined(shape, span)
+    yield _joined(shape, remarks)
+    yield from _bad_forms(value)
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(filter(None, parts))
+
+
+def _bad_forms(value: Value) -> Iterator[str]:
+    bad = bad_text(value)
+    if bad:
+        yield f"{BAD} {bad}"
+        yield f"{BAD} {'nan' if 'nan' in bad else 'inf'}"
+
+
+def _range(value: Value, stats: Stats, *, mean: bool) -> str:
+    if not _has_finite(value, stats):
+        return ""
+    if value.dtype == "bool":
+        return f"{stats.mean:.0%} true"
+    size = "abs " if value.dtype.startswith("complex") else ""
+    # No -0: of equal statistics there is one text.
+    low, high, middle = (number(each + 0.0, 3) for each in (stats.min, stats.max, stats.mean))
+    text = f"{size}[{low} .. {high}]"
+    return f"{text} μ {middle} rms {number(stats.rms, 3)}" if mean else text
+
+
+def _remarks(value: Value, stats: Stats) -> list[str]:
+    bad = bad_text(value)
+    dead = value.dtype != "bool" and stats.zero * 2 >= value.size > 0
+    return ([f"{BAD} {bad}"] if bad else []) + ([f"{math.floor(100 * stats.zero / value.size)}% zero"] if dead else [])
+
+
+def _has_finite(value: Value, stats: Stats) -> bool:
+    return value.size > stats.nan + stats.inf
