@@ -43,7 +43,7 @@ meet at `h` is `--at h.grad --node h --radius 1`: each part over its arrow, the 
 | `--labels min` | names alone, a third of the size; `--scale 0.5` half of it |
 | `-o graph.html` | a page that scrolls, finds and steps |
 
-Of more than 200 nodes those that autograd does not follow are left out (how a batch was put together, clipping,
+Of more than 60 nodes those that autograd does not follow are left out (how a batch was put together, clipping,
 metrics), and modules close by themselves until 200 boxes are left, as far as that goes; above 1,500 boxes only names
 are drawn, and where Graphviz takes longer than 20 seconds, or would have more than 1,500 boxes to place, a simpler
 layout of gviz's own is used; each is said.

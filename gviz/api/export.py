@@ -84,6 +84,8 @@ def export(
         moments=span(found.timeline, moments),
     )
     options = replace(options, note=note or options.note, progress=progress or options.progress)
+    if at is None:
+        _say_which(found.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
         options.note(ignored)
     written = list(_files(found.timeline, n, target, exporter, options))
@@ -103,6 +105,13 @@ def _moment(found: drawable.Drawn, at: int | str | None, exporter: Exporter | No
     if at is not None:
         return moment_of(found.timeline, at)
     return exporter.opens(found.timeline) if exporter is not None and exporter.opens else found.n
+
+
+def _say_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:
+    """Of which iteration a picture is that nobody asked for by its moment, if it is neither the first nor the last."""
+    drawn, count = timeline.iteration_at(n).index + 1, len(timeline.iterations)
+    if 1 < drawn < count:
+        note(f"drawn is iteration {drawn} of {count}, the last one that autograd follows; --at end draws the last")
 
 
 def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Options:

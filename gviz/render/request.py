@@ -41,6 +41,9 @@ def _nobody(_: float) -> None:
     """Hears of progress where nobody waits."""
 
 
+FEW_NODES = 60
+"""Of a graph of more nodes only what autograd follows is drawn."""
+
 NAMED = 1500
 """Above so many boxes only names are drawn."""
 
@@ -91,12 +94,12 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
     """What is drawn of moment `n`: in the words of the style, with modules closed as asked for, or by themselves."""
     words = options.look.options(options.drawing)
     part, iteration = options.part, timeline.iteration_at(n)
-    if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= FEW_BOXES):
+    if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= FEW_NODES):
         return words
     infos, _ = shown_nodes(timeline, iteration, content=words.content)
     if part.node and part.node not in infos:
         raise _not_drawn(timeline, part.node, n)
-    if len(infos) > FEW_BOXES and not (part.node or part.only):
+    if len(infos) > FEW_NODES and not (part.node or part.only):
         words = replace(words, content="followed", also=timeline.at(n).actor)
         infos = _followed(timeline, infos, iteration, words, options)
     graph = graph_of(timeline, infos.values())
@@ -176,9 +179,21 @@ def first_moment(timeline: Timeline) -> int:
     return min(1, len(timeline))
 
 
+def _last_followed(timeline: Timeline) -> Iteration:
+    """The last iteration in which a result was made that requires a gradient; the last one if there is none."""
+    for iteration in reversed(timeline.iterations):
+        made = timeline.nodes.all_created(timeline.nodes.of(iteration))
+        if any(created.kind == "op" and created.requires_grad for _, created in made):
+            return iteration
+    return timeline.iterations[-1]
+
+
 def last_moment(timeline: Timeline) -> int:
-    """The moment worth a picture if none is asked for: the end, before the program took its graph down."""
-    n = len(timeline)
+    """The moment worth a picture if none is asked for: the end, before the program took its graph down.
+
+    Of a program that ends with what autograd does not follow, as an evaluation, it is the end of what it last did.
+    """
+    n = len(timeline) if timeline.failures else _last_followed(timeline).end
     while n > 1 and isinstance(timeline.event(n), e.NodeFreed | e.Printed | e.ScopeLeft):
         n -= 1
     return n

@@ -5,11 +5,13 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from recording import events_of
 from render import golden
 from render.logs import LOGS, Script, recurrent, two_shares
 from render.pictures import groups, words
 from rich.cells import set_cell_size
 
+import gviz.engine as torch
 from gviz import events as e
 from gviz.cli.commands.export import command as export_command
 from gviz.errors import GvizError
@@ -20,6 +22,8 @@ from gviz.render.forms.text import text
 from gviz.render.graphviz import picture
 from gviz.render.page import geometry
 from gviz.render.scene import Options
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.tui.language.parsing import help_for
 from gviz.tui.lines import plain
 
@@ -211,3 +215,16 @@ def test_a_new_exporter_is_listed_by_every_front_end(monkeypatch):
     assert ".tikz" in help_for("export").lines[0]
     assert ".tikz" in "\n".join(plain(row) for row in help_for("").lines(80))
     assert ".tikz" in CliRunner().invoke(export_command, ["--help"]).output
+
+
+def test_a_picture_shows_the_training_and_not_the_evaluation_after_it():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(2):
+            (torch.ones(2) * w).sum().backward()
+        with torch.no_grad():
+            return (torch.ones(2) * w).sum()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    assert len(timeline.iterations) == 3
+    assert timeline.iteration_at(last_moment(timeline)).index == 1

@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_left_out_around_the_moment_and_said(monkeypatch):
 
 
 def test_each_graph_says_what_of_it_is_left_out(monkeypatch):
-    monkeypatch.setattr("gviz.render.request.FEW_BOXES", 1)
+    monkeypatch.setattr("gviz.render.request.FEW_NODES", 1)
 
     def program():
         w = torch.tensor([1.0, 2.0], requires_grad=True)
