@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
@@ -86,6 +87,15 @@ class ScreenApp(App[None]):
         if not is_there():
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
             signal.raise_signal(signal.SIGHUP)  # Textual would wait for ever to write its last words
+
+    def get_driver_class(self) -> type[Driver]:
+        """The driver of this platform; the one that reads bytes ignores those that are no text."""
+        usual = super().get_driver_class()
+        if usual.__module__ != "textual.drivers.linux_driver":
+            return usual
+        from gviz.tui.forgiving import ForgivingDriver  # only where there are terminals as it knows them
+
+        return ForgivingDriver
 
     def get_default_screen(self) -> Screen[None]:
         """The debugger itself."""

@@ -118,7 +118,8 @@ KITTY = {"n": "\x1b[110;1;110u", "N": "\x1b[110;2;78u", "colon": "\x1b[59;2;58u"
 
 
 def raw(session, data):
-    session.tmux("send-keys", "-H", *(f"{byte:02x}" for byte in data.encode()))
+    data = data.encode() if isinstance(data, str) else data
+    session.tmux("send-keys", "-H", *(f"{byte:02x}" for byte in data))
 
 
 def test_the_bytes_of_xterm_are_its_keys(terminal):
@@ -147,6 +148,22 @@ def test_the_bytes_of_kitty_are_its_keys(terminal):
     session.until(" :")
     session.keys("goto b", "Enter")
     session.until("event 7")
+    session.keys("q")
+    session.until("exit=0")
+
+
+@pytest.mark.parametrize(
+    "no_text", [b"\xff", b"\xe9 ", b"\x1b[M \xff0"], ids=["one byte", "a key in Latin-1", "a mouse beyond column 95"]
+)
+def test_bytes_that_are_no_text_are_ignored(terminal, no_text):
+    session = terminal("TERM=xterm-256color LC_ALL=C.UTF-8")
+    session.until("event 1", "q Quit")
+    raw(session, no_text)
+    raw(session, XTERM["f10"])
+    session.until("event 3 ")
+    session.keys(":")
+    raw(session, b"goto \xff\xfeb\r")
+    session.until("event 7 ")
     session.keys("q")
     session.until("exit=0")
 
