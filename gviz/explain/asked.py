@@ -1,4 +1,4 @@
-"""The question as people ask it: a place, a moment or none; ``error``, ``alive``."""
+"""The question as people ask it: a place, a moment or none; ``error``, ``nan``, ``alive``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from gviz.words.nodes import node_at
 def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     """Why the place of `text` (the selected node without one) is as it is at moment `n`; of several nodes the last.
 
-    ``alive`` asks which graphs are, ``error`` why the last error by then was raised, else the
-    first. GvizError for a place there is not.
+    ``alive`` asks which graphs are, ``error`` why the last error by then was raised, else the first, ``nan`` where the
+    first nan or infinity came from. GvizError for a place there is not.
     """
     moment = names.timeline.at(n)
+    if text.strip() == "nan" and not names.last("nan", len(names.timeline)):
+        return _first_bad(names)
     if text.strip() == "alive":
         return alive(names.timeline, moment)
     if text.strip() == "error":
@@ -51,6 +53,15 @@ def _question(text: str) -> str:
     """The place in what people type: ``is x.grad 8?`` asks about ``x.grad``."""
     asked = re.fullmatch(r"(?:is|are|was|has|does)\s+(?:the\s+)?(\S+?)(?:\s.*)?\??", text.strip())
     return asked[1] if asked else text.strip()
+
+
+def _first_bad(names: NamedNodes) -> Finding:
+    """Where the first nan or infinity came from."""
+    seq = names.timeline.first_bad()
+    if not seq:
+        raise names.without("nan or inf", "nan")
+    moment = names.timeline.at(seq)
+    return why(names.timeline, moment, moment.node)
 
 
 def _last_error(names: NamedNodes, n: int) -> Trouble:

@@ -4,6 +4,7 @@ import pytest
 from explain.programs import HERE, line_of, recorded
 
 import gviz.engine as torch
+from gviz.errors import GvizError
 from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.finding import whole
@@ -104,3 +105,28 @@ def test_a_loss_that_was_nan_before_is_explained_by_its_first(engine):
     assert "is nan each time since iteration 2; the first is #" in first.text
     assert timeline.info(first.node).name == "loss"
     assert became.text.endswith(": 0 * -inf in 2 of 3 elements")
+
+
+def test_the_first_nan_is_asked_about_by_that_word(tmp_path):
+    with record(tmp_path / "run.gviz"):
+        x = torch.tensor([1e30], requires_grad=True)
+        (x * x - x * x).sum().backward()
+    timeline = load(tmp_path / "run.gviz")
+    (found,) = answers(timeline, "nan")
+    assert (found.kind, found.event) == ("nan-born", timeline.first_bad())
+
+
+def test_a_tensor_called_nan_is_asked_about_by_that_word(tmp_path):
+    with record(tmp_path / "run.gviz"):
+        nan = torch.tensor([1.0], requires_grad=True)
+        (nan * 2).sum().backward()
+        torch.zeros(1).log()
+    (found,) = answers(load(tmp_path / "run.gviz"), "nan")
+    assert found.node == 1
+
+
+def test_where_there_is_no_nan_that_is_said(tmp_path):
+    with record(tmp_path / "run.gviz"):
+        torch.ones(2).sum()
+    with pytest.raises(GvizError, match="no nan or inf in this recording"):
+        answers(load(tmp_path / "run.gviz"), "nan")

@@ -19,8 +19,9 @@ from gviz.cli.quietly import recorded
 def command(program: Program, place: str, at: str | None, whole: bool, kind: str) -> None:
     """Run a script and say why a node has the value or gradient it has, or none: gviz why w.grad train.py.
 
-    PLACE is as in gviz explain; `error` asks why the program failed. SCRIPT may be a trace. What the program prints
-    goes to standard error, so that the answer stands alone. Options of gviz stand before PLACE.
+    PLACE is as in gviz explain; `error` asks why the program failed, `nan` where the first nan came from. SCRIPT may
+    be a trace. What the program prints goes to standard error, so that the answer stands alone. Options of gviz stand
+    before PLACE.
     """
     with recorded(program) as timeline:
         answers.say(answers.answer(timeline, place, at), kind, whole=whole)
