@@ -133,7 +133,9 @@ def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
     """A bad ``.grad`` that no pass has brought, and no other is known to have: whose line wrote it."""
     write = write_at(timeline, seq)
     if write is None or not write.frames:
-        return Finding("nan-born", f"the .grad of {label(timeline, node)} got it from outside the pass", seq, node)
+        began = "held it already where this recording begins: only the last part of the run was kept"
+        how = began if timeline.dropped.events and seq <= timeline.dropped.again else "got it from outside the pass"
+        return Finding("nan-born", f"the .grad of {label(timeline, node)} {how}", seq, node)
     text = f"{_what(write.after)} written to the .grad of {label(timeline, node)}{made_at(write.frames)}"
     line = Finding("write", clipped(line_text(timeline, write.at).strip(), 120), seq, node, at=write.at)
     return Finding("nan-born", text, seq, node, (line, *suspected(timeline, write)), at=write.at)

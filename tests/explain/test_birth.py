@@ -3,6 +3,7 @@
 import pytest
 from explain.programs import HERE, line_of, recorded
 
+import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.explain.asked import answers
@@ -130,3 +131,13 @@ def test_where_there_is_no_nan_that_is_said(tmp_path):
         torch.ones(2).sum()
     with pytest.raises(GvizError, match="no nan or inf in this recording"):
         answers(load(tmp_path / "run.gviz"), "nan")
+
+
+def test_a_nan_that_is_older_than_what_was_kept_is_called_so(tmp_path):
+    with gviz.record(tmp_path / "run.gviz", last=1):
+        w = torch.zeros(1, requires_grad=True)
+        torch.sqrt(w * 0).sum().backward()
+        for _ in range(4):
+            (w * 2).sum().backward()
+    (found,) = answers(load(tmp_path / "run.gviz"), "w.grad")
+    assert "held it already where this recording begins" in str(found)

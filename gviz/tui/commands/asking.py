@@ -137,7 +137,8 @@ def diff(asker: Asker, text: str, n: int) -> Iterator[str]:
 def _moments(timeline: Timeline, text: str, n: int) -> tuple[int, int]:
     numbers = [word.removeprefix("@") for word in text.split()]
     if not 1 <= len(numbers) <= 2 or not all(word.isdigit() and int(word) <= len(timeline) for word in numbers):
-        raise GvizError("diff needs one or two events", hint=f"diff @12 @20; they go to {len(timeline)}", exit_code=2)
+        hint = f"diff @12 @20; they go to {len(timeline)}. Two runs are compared by: gviz diff A.gviz B.gviz"
+        raise GvizError("diff needs one or two events", hint=hint, exit_code=2)
     return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else (int(numbers[0]), n)
 
 
