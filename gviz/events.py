@@ -358,6 +358,24 @@ class Named(Event, frozen=True):
     name: str
 
 
+Step = tuple[Count, Count, str]
+"""One step into what a call gave: the place of a part, how many parts there are, and the name it can be read by (or
+empty); the places of a mapping's parts, which has names alone, are not counted."""
+
+
+class Returned(Event, frozen=True):
+    """An output is a part of what the program's own call at `stack` gave, and `path` is the way to it.
+
+    It is said of calls that give several tensors, or one within a tuple: the indices of ``x.max(1)`` are the part
+    ``((1, 2, "indices"),)``, the last of a recurrent module's ``out, (h, c)`` is ``((1, 2, ""), (1, 2, ""))``.
+    """
+
+    node: Count
+    output_nr: Count
+    stack: Count
+    path: tuple[Step, ...]
+
+
 class Printed(Event, frozen=True):
     """The program wrote to ``stdout`` or ``stderr``."""
 
@@ -392,6 +410,7 @@ KINDS: tuple[type[Event], ...] = (
     NodeCreated, StorageWritten, RequiresGradSet, BackwardStarted, BackwardFinished, StepStarted, GradFlowed,
     StepFinished, GradAccumulated, GradRetained, GradCaptured, GradSet, SavedFreed, NodeFreed, ScopeEntered, ScopeLeft,
     OptimizerStepped, HookRan, Marked, OpSeen, StackSeen, SourceSeen, Named, Printed, Warned, Failed, OptimizerStarted,
+    Returned,
 )  # fmt: skip
 """Every event class; its index is its number in trace files. Append only."""
 

@@ -22,9 +22,11 @@ from gviz.events import (
     OptimizerStepped,
     Printed,
     RequiresGradSet,
+    Returned,
     SavedFreed,
     ScopeEntered,
     ScopeLeft,
+    Step,
     StepFinished,
     StepStarted,
     StorageWritten,
@@ -84,7 +86,14 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return "nothing refers to it any more"
         case Named(name=name):
             return f"it is called {shown(name)}"
+        case Returned(path=path):
+            return f"it is {_part(path)} of what the call gave"
     return ""
+
+
+def _part(path: tuple[Step, ...]) -> str:
+    """A part of a result as a program takes it: ``[0]``, ``.values``, ``[1][0]``."""
+    return "".join(f".{clipped(name, 40)}" if name else f"[{place}]" for place, _, name in path)
 
 
 def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> str:

@@ -85,7 +85,7 @@ class Chance:
         if place is None:
             return False
         possible = self._facts.possible(kind, node)
-        return place.fits(possible) and not place.fits(replace(possible, name=""))
+        return place.fits(possible) and not place.fits(replace(possible, name="", variables=()))
 
     def _concerns(self, event: e.Event, node: int) -> bool:
         place = self.stop.place
@@ -99,7 +99,7 @@ class Chance:
         if place.kind == "node":
             return node == place.number
         facts = self._facts
-        if node in facts.given or node in facts.gradients:
+        if node in facts.given or node in facts.gradients or node in facts.parts:
             return True
         number = facts.number_of(node)
         fits = self._fits.get(number)

@@ -43,6 +43,8 @@ class Facts:
         self.parameters: set[int] = set()
         self.given: dict[int, str] = {}
         self.gradients: set[int] = set()
+        self.parts: set[int] = set()
+        """Nodes of which outputs are parts of what a call gave."""
         self.kinds: list[Kind] = [Kind(0, 0, 0, False)]
         self.kind_of = array("I", [0])
         self.storage_of = array("I", [0])
@@ -64,17 +66,17 @@ class Facts:
 
     def possible(self, kind: Kind, node: int = 0) -> Possible:
         """What a node of a kind is called where it is called anything."""
-        name = self.given.get(node) or self._claims.possible(kind.stack)
+        given = self.given.get(node, "")
+        names = () if given else self._claims.possible(kind.stack)
         op = self.ops.get(kind.op, UNKNOWN_OP)
-        return Possible(node, name, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
+        return Possible(node, given, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()), names)
 
     def possible_names(self, node: int) -> tuple[str, ...]:
         """All that a node may be called; nothing where that cannot be told."""
         number = self.number_of(node)
-        if node in self.given or node in self.gradients or not number:
+        if node in self.given or node in self.gradients or node in self.parts or not number:
             return ()
-        name = self.possible(self.kinds[number]).name
-        return (name, "") if name else ("",)  # it has this name, or none
+        return *self.possible(self.kinds[number]).variables, ""  # it has one of these names, or none
 
     def number_of(self, node: int) -> int:
         """The place in `kinds` of a node's kind, 0 for a node that was never announced."""
@@ -156,6 +158,10 @@ class Facts:
         self.given[event.node] = event.name
         self.late.append(event.node)
 
+    def _returned(self, event: e.Returned) -> None:
+        self.parts.add(event.node)
+        self.late.append(event.node)
+
     def _entered(self, event: e.ScopeEntered) -> None:
         self.scopes[event.scope] = event.name
         self.parents[event.scope] = event.parent
@@ -175,6 +181,7 @@ _LEARN: dict[type[e.Event], Callable[[Facts, Any], None]] = {
     e.StorageWritten: Facts._wrote,
     e.NodeFreed: Facts._freed,
     e.Named: Facts._named,
+    e.Returned: Facts._returned,
     e.ScopeEntered: Facts._entered,
     e.OpSeen: Facts._op,
     e.StackSeen: Facts._stack,

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gviz.events import Step
 from gviz.site import Frame
+
+Key = int | str
+"""What a program takes a part of a value by: its place, from the end if negative, or its name."""
+
+Target = str | tuple["Target | None", ...]
+"""What a value is assigned to: a name, empty for one that is none, or several, with None for ``*rest``."""
 
 Range = tuple[int, int, int, int]
 """``(line, end_line, column, end_column)`` as in `Frame`: lines from 1, columns in UTF-8 bytes from 0."""
@@ -21,7 +28,21 @@ _CALLED: dict[str, tuple[str, ...]] = {"matmul": _OPERATORS[ast.MatMult]} | dict
      "linspace", "eye"),
     ("tensor",),
 )  # fmt: skip
-_STORING = ("copyslices", "copy", "fill", "indexput")
+STORING = ("copyslices", "copy", "fill", "indexput", "setitem")
+"""The operations by which ``b[0] = v`` writes."""
+
+_STILL_ITSELF = frozenset((
+    "to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "short", "bool", "cpu", "cuda",
+    "contiguous", "flatten", "ravel", "reshape", "view", "expand", "expand_as", "conj", "positive", "coalesce",
+    "sum_to_size", "detach", "requires_grad_", "retain_grad", "item", "tolist", "numpy", "eval", "train",
+))  # fmt: skip
+"""Methods that may give what they are called on, or its very numbers, without any operation."""
+
+_CHOOSING = frozenset(("max", "min", "sorted", "next", "iter", "any", "all", "reversed"))
+"""Functions of Python that compute with what they are given, and give back something else."""
+
+_MAKING_THEIR_OWN = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+"""What shows up as a whole in a stack where it only begins to take its items."""
 
 LARGEST_SOURCE = 1 << 20
 _LONGEST_NAME = 40
@@ -31,14 +52,16 @@ _LONGEST_NAME = 40
 class Binding:
     """Where the value of one expression goes.
 
-    `names` are the targets of the assignment, several for ``a, b = f()``; empty if the expression is returned, so that
-    the caller's statement decides, from its element `element` if it was one of a returned tuple. `exact` is False for
-    the start of a chain of method calls whose end is assigned. `lines` are those of the statement. An operation that
-    is called as `called` says is all that the expression makes; any other may be a step on the way.
+    That is the `target` of an assignment; it is None if the expression is returned, so that the caller's statement
+    decides, as the part `element` of what it returns. `exact` is False for the start of a chain whose end is assigned:
+    then `taken` is the part of it that is, in which None is one that the text does not tell. `lines` are those of the
+    statement. An operation that is called as `called` says is all that the expression makes; any other may be a step
+    on the way.
     """
 
-    names: tuple[str, ...]
-    element: int | None
+    target: Target | None
+    element: tuple[Step, ...]
+    taken: tuple[Key | None, ...]
     exact: bool
     lines: tuple[int, int]
     called: tuple[str, ...] = ()
@@ -69,16 +92,13 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
         case ast.Assign(targets=[target, *_], value=value):
             yield from _assigned(target, value, node)
             if isinstance(target, ast.Subscript):  # storing is a write into the variable itself
-                yield _range(target), Binding((_name(target.value),), None, True, _lines(node), _STORING)
+                yield _range(target), Binding(_name(target.value), (), (), True, _lines(node), STORING)
         case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
             yield from _assigned(target, value, node)
         case ast.AugAssign(target=target, op=op):
-            yield _range(node), Binding((_name(target),), None, True, _lines(node), _OPERATORS.get(type(op), ()))
-        case ast.Return(value=ast.Tuple(elts=elements)):
-            for place, element in enumerate(elements):
-                yield from _valued(element, (), place, node)
+            yield _range(node), Binding(_name(target), (), (), True, _lines(node), _OPERATORS.get(type(op), ()))
         case ast.Return(value=ast.expr() as value) | ast.Lambda(body=value):
-            yield from _valued(value, (), None, node)
+            yield from _returned(value, (), node)
 
 
 def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
@@ -87,37 +107,69 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
             if len(targets) == len(values) and not any(isinstance(part, ast.Starred) for part in (*targets, *values)):
                 for one, its_value in zip(targets, values, strict=True):
                     yield from _assigned(one, its_value, statement)
-        case ast.Tuple(elts=targets) | ast.List(elts=targets), _:
-            if not any(isinstance(part, ast.Starred) for part in targets):
-                yield from _valued(value, tuple(map(_name, targets)), None, statement)
         case _:
-            yield from _valued(value, (_name(target),), None, statement)
+            yield from _valued(value, _target(target), (), statement)
+
+
+def _returned(value: ast.expr, element: tuple[Step, ...], statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
+    """What an expression that is returned, or an item of one, binds: the place of each item is known."""
+    match value:
+        case ast.Tuple(elts=items) | ast.List(elts=items) if not any(isinstance(one, ast.Starred) for one in items):
+            for place, item in enumerate(items):
+                yield from _returned(item, (*element, (place, len(items), "")), statement)
+        case _:
+            yield from _valued(value, None, element, statement)
+
+
+def _target(target: ast.expr) -> Target:
+    match target:
+        case ast.Tuple(elts=targets) | ast.List(elts=targets):
+            return tuple(None if isinstance(one, ast.Starred) else _target(one) for one in targets)
+    return _name(target)
 
 
 def _valued(
-    value: ast.expr, names: tuple[str, ...], element: int | None, statement: ast.AST
+    value: ast.expr, target: Target | None, element: tuple[Step, ...], statement: ast.AST
 ) -> Iterator[tuple[Range, Binding]]:
     """The ranges under which the value of an expression, or the start of its chain, can show up in a stack."""
     if isinstance(value, ast.IfExp):
-        yield from _valued(value.body, names, element, statement)
-        yield from _valued(value.orelse, names, element, statement)
+        yield from _valued(value.body, target, element, statement)
+        yield from _valued(value.orelse, target, element, statement)
         return
     exact = True
-    for part in _chain(value):
+    for part, taken in _chain(value):
         for where in _ranges(part):
-            yield where, Binding(names, element, exact, _lines(statement), _called(part))
+            yield where, Binding(target, element, taken, exact, _lines(statement), _called(part))
         exact = False
 
 
-def _chain(value: ast.expr) -> Iterator[ast.expr]:
-    """``f(x).g().h()`` and what it is made of from its end: ``f(x).g()``, ``f(x)``."""
-    while True:
-        yield value
+def _chain(value: ast.expr) -> Iterator[tuple[ast.expr, tuple[Key | None, ...]]]:
+    """``f(x).g()[0]`` and what it is made of from its end, with what is taken of each: of ``f(x).g()`` part 0."""
+    taken: tuple[Key | None, ...] = ()
+    while not isinstance(value, _MAKING_THEIR_OWN):
         match value:
-            case ast.Call(func=ast.Attribute(value=before)) | ast.Attribute(value=before) | ast.Subscript(value=before):
+            case ast.Call(func=ast.Name(id=name)) if name in _CHOOSING:
+                taken = (None, *taken)
+        yield value, taken
+        match value:
+            case ast.Call(func=ast.Attribute(value=before, attr=name)):
                 value = before
+                taken = taken if name in _STILL_ITSELF else (None, *taken)
+            case ast.Attribute(value=before, attr=name):
+                value, taken = before, (name, *taken)
+            case ast.Subscript(value=before, slice=index):
+                value, taken = before, (_key(index), *taken)
             case _:
                 return
+
+
+def _key(index: ast.expr) -> Key | None:
+    match index:
+        case ast.Constant(value=int() | str() as key) if not isinstance(key, bool):
+            return key
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as place)):
+            return -place
+    return None
 
 
 def _called(part: ast.expr) -> tuple[str, ...]:

@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from gviz.events import Step
 from gviz.site import Frame
-from gviz.trace.bindings import Binding, Range, bindings, range_of
+from gviz.trace.bindings import Binding, Key, Range, Target, bindings, range_of
+
+Path = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement that would call a node `name`; `depth` is the place of its frame in the node's stack."""
+    """A statement that assigns what is made at a stack to `target`; `depth` is the place of its frame in the stack.
 
-    name: str
+    `ways` tell, for each frame up to there, which part of what it gets is taken, and as which part that is passed on.
+    """
+
+    target: Target
+    ways: tuple[tuple[tuple[Key | None, ...], Path], ...]
     depth: int
     exact: bool
     lines: tuple[int, int]
     called: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that parts of what is made may be called."""
+        return tuple(dict.fromkeys(_leaves(self.target)))
+
+    def name(self, path: Path = ()) -> str:
+        """What the part at `path` of what the innermost frame gets is called; nothing where the text does not tell."""
+        for taken, element in self.ways:
+            if len(path) < len(taken) or not all(map(_fits, taken, path)):
+                return ""
+            path = (*element, *path[len(taken) :])
+        target: Target | None = self.target
+        for place, count, _ in path:
+            target = _item(target, place, count) if isinstance(target, tuple) else None
+        return target if isinstance(target, str) else ""
+
+    def holder(self, path: Path) -> str:
+        """The variable that holds the whole of which the part at `path` is one; nothing where each has its own."""
+        return self.name(path[:-1]) if path else ""
 
 
 class Claims:
@@ -35,23 +62,22 @@ class Claims:
             self._known[stack] = self._found(self.stacks.get(stack, ()))
         return self._known[stack]
 
-    def possible(self, stack: int) -> str:
-        """The name that a node made at a stack gets, if it is not a step on the way to what is assigned."""
+    def possible(self, stack: int) -> tuple[str, ...]:
+        """The names that outputs of a node made at a stack get, if it is no step on the way to what is assigned."""
         claim = self.of(stack)
-        return claim.name if claim is not None else ""
+        return claim.names if claim is not None else ()
 
     def _found(self, frames: tuple[Frame, ...]) -> Claim | None:
-        element, exact = None, True
+        exact, ways = True, []
         for depth, frame in enumerate(frames):
             binding = self._in(frame.path).get(range_of(frame))
             if binding is None:
                 return None
             exact = exact and binding.exact
-            if binding.names:
-                name = _chosen(binding.names, element)
+            ways.append((binding.taken, binding.element))
+            if binding.target is not None:
                 called = binding.called if not depth else ()
-                return Claim(name, depth, exact, binding.lines, called) if name else None
-            element = binding.element if binding.element is not None else element
+                return Claim(binding.target, tuple(ways), depth, exact, binding.lines, called)
         return None
 
     def _in(self, path: str) -> dict[Range, Binding]:
@@ -61,7 +87,26 @@ class Claims:
         return self._bindings[path]
 
 
-def _chosen(names: tuple[str, ...], element: int | None) -> str:
-    if element is None:
-        return ", ".join(names) if all(names) else ""
-    return names[element] if len(names) > 1 and element < len(names) else ""
+def _fits(key: Key | None, step: Step) -> bool:
+    """Whether a program that takes a part by this key goes this step."""
+    place, count, name = step
+    if isinstance(key, int):
+        return count > 0 and place == (key if key >= 0 else key + count)
+    return key is not None and key == name
+
+
+def _item(targets: tuple[Target | None, ...], place: int, count: int) -> Target | None:
+    """The target of one of so many parts; None for one among those that ``*rest`` takes."""
+    if None not in targets:
+        return targets[place] if count == len(targets) else None
+    star = targets.index(None)
+    after = place - count + len(targets)
+    return targets[place] if place < star else targets[after] if star < after < len(targets) else None
+
+
+def _leaves(target: Target | None) -> Iterator[str]:
+    if isinstance(target, tuple):
+        for one in target:
+            yield from _leaves(one)
+    elif target:
+        yield target

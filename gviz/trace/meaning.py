@@ -23,7 +23,8 @@ class Fitting:
         if at < 0 or self._place.kind == "node":
             return at >= 0 and node == self._place.number
         origins, likely = self._timeline.nodes.origins, "maybe"
-        if node not in self._timeline.nodes.named and not origins.gradient_of[at]:
+        nodes = self._timeline.nodes
+        if node not in nodes.named and node not in nodes.parts and not origins.gradient_of[at]:
             likely = self._likely(origins.op.item(at), origins.stack.item(at), self._module(origins.scope.item(at)))
         return likely == "yes" or (likely == "maybe" and self._place.fits(self._timeline.info(node)))
 
@@ -32,9 +33,9 @@ class Fitting:
         kind = op, stack, module
         if kind not in self._kinds:
             seen, frames = self._timeline.op(op), self._timeline.stack(stack)
-            names = "", self._timeline.nodes.possible_name(stack)
-            nameless, named = (self._place.fits(Possible(0, name, seen, module, frames)) for name in names)
-            self._kinds[kind] = "yes" if nameless else "maybe" if named else "no"
+            names = "", *self._timeline.nodes.possible_names(stack)
+            nameless, *named = (self._place.fits(Possible(0, name, seen, module, frames)) for name in names)
+            self._kinds[kind] = "yes" if nameless else "maybe" if any(named) else "no"
         return self._kinds[kind]
 
     def _module(self, scope: int) -> str:

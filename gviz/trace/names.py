@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 import numpy as np
 
 from gviz.events import NodeCreated
 from gviz.site import Frame
-from gviz.trace.bindings import plain
-from gviz.trace.claims import Claim, Claims
+from gviz.trace.bindings import STORING, plain
+from gviz.trace.claims import Claim, Claims, Path
 from gviz.trace.repetition import smallest_period
 from gviz.trace.state import Origins
 
 _LOOK_AHEAD = 200
 _LONGEST_PERIOD = 1000
+_INTO_A_VIEW = ("copy", "fill")
 
 
 class Names:
     """The names of a trace's nodes, whose `places` in order of creation are those of their `origins`.
 
-    `given` is the name the program gave a node, if any; `op` the name of an operation and `module` that of the module
-    of a scope. Where the program `goes_on` after them, the last nodes are steps on the way until their statement is
-    over.
+    `given` is the name the program gave a node, if any; `returned` tells of each output that is a part of what a call
+    gave the way to it, and `giving_several` are the stacks of such calls; `op` is the name of an operation and `module`
+    that of the module of a scope. Where the program `goes_on` after them, the last nodes are steps on the way until
+    their statement is over.
     """
 
     def __init__(
@@ -32,7 +34,9 @@ class Names:
         origins: Origins,
         created: Callable[[int], NodeCreated],
         given: Callable[[int], str],
+        returned: Callable[[int], Mapping[int, Path]],
         claims: Claims,
+        giving_several: Set[int],
         *,
         op: Callable[[int], str],
         module: Callable[[int], str],
@@ -42,18 +46,43 @@ class Names:
         self._origins = origins
         self._created = created
         self._given = given
+        self._returned = returned
         self._claims = claims
+        self._giving_several = giving_several
         self._op, self._module = op, module
         self._goes_on = goes_on
         self._runs = _runs(origins)
         self._periods: dict[int, int] = {}
 
     def of(self, node: int) -> str:
-        """The name of a node, or nothing: its own, or ``w.grad`` for a tensor that is the gradient of another."""
+        """The name of a node, or nothing: its own, or ``w.grad`` for a tensor that is the gradient of another.
+
+        One of several outputs has the names of these, or that of the variable which holds all that its call gave.
+        """
         return self._own(node) or self._of_gradient(node)
 
+    def of_outputs(self, node: int) -> tuple[str, ...]:
+        """What each of a node's outputs is called, as far as it is called anything; of a node with one what it is."""
+        parts = self._returned(node)
+        if not parts or self._given(node):
+            return (self.of(node),)
+        claim = self._claims.of(self._origins.stack.item(self._places[node]))
+        names = {nr: _name_of_part(claim, path) for nr, path in parts.items()} if claim is not None else {}
+        return tuple(names.get(nr, "") for nr in range(max(parts) + 1))
+
     def _own(self, node: int) -> str:
-        return self._given(node) or self._variable(node)
+        return self._given(node) or (self._variables(node) if self._returned(node) else self._variable(node))
+
+    def _variables(self, node: int) -> str:
+        """What the outputs are called that are parts of what a call gave."""
+        claim, parts = self._claims.of(self._origins.stack.item(self._places[node])), self._returned(node)
+        if claim is None:
+            return ""
+        holders = {claim.holder(path) for path in parts.values()}
+        counts = {path[-1][1] for path in parts.values()}
+        if counts == {len(parts)} and len(parts) > 1 and len(holders) == 1 and "" not in holders:
+            return holders.pop()
+        return ", ".join(dict.fromkeys(filter(None, self.of_outputs(node))))
 
     def _of_gradient(self, node: int) -> str:
         owner = self._origins.gradient_of.item(self._places[node])
@@ -63,13 +92,20 @@ class Names:
         """The variable that held the node's tensor first, or nothing."""
         place = self._places[node]
         claim = self._claims.of(self._origins.stack.item(place))
-        if claim is None or not self._is_last_of_its_call(place, claim):
+        name = claim.name() if claim is not None else ""
+        if claim is None or not name or self._origins.stack.item(place) in self._giving_several:
+            return ""
+        if not self._is_last_of_its_call(place, claim) or self._is_of_a_part(place, claim):
             return ""
         made = self._created(node)
         if made.during[0] or (made.kind == "parameter" and "parameter" not in claim.called):
             return ""  # it belongs to a pass, or what is assigned is the module that has it
         settled = claim.exact and not claim.depth  # what is returned may be taken over by what called it
-        return claim.name if settled or not self._is_claimed_later(place, claim) else ""
+        return name if settled or not self._is_claimed_later(place, claim) else ""
+
+    def _is_of_a_part(self, place: int, claim: Claim) -> bool:
+        """Whether the node is of the view ``b[0]`` that ``b[0] = v`` made to write to it, and not of ``b``."""
+        return claim.called == STORING and plain(self._op(self._origins.op.item(place))) in _INTO_A_VIEW
 
     def _is_last_of_its_call(self, place: int, claim: Claim) -> bool:
         """Whether the node is what its call gave, not a step on the way.
@@ -107,6 +143,14 @@ class Names:
             if number != stack and other is not None and other.lines == claim.lines and other.depth == at:
                 return not claim.exact or other.depth < claim.depth
         return self._goes_on and not claim.exact  # the statement may not be over: its last node decides
+
+
+def _name_of_part(claim: Claim, path: Path) -> str:
+    """What a part of what a call gave is called: its own variable, or ``r.values``, ``r[0]`` of one that holds it."""
+    holder = claim.holder(path)
+    place, count, name = path[-1]
+    item = f"[{place}]" if not name else f".{name}" if count else f"[{name!r}]"
+    return claim.name(path) or (f"{holder}{item}" if holder else "")
 
 
 def _runs(origins: Origins) -> Sequence[int]:

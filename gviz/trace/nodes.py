@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz import events as e
 from gviz.site import Frame
-from gviz.trace.claims import Claims
+from gviz.trace.claims import Claims, Path
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index, nodes_of_keys
@@ -137,8 +137,17 @@ class Nodes(Sequence[int]):
         """What the program calls a node, or nothing."""
         return self._names.of(node)
 
-    def possible_name(self, stack: int) -> str:
-        """What a node that was made at a stack is called, or nothing, where it is not one of those `named`."""
+    def output_names(self, node: int) -> tuple[str, ...]:
+        """What the program calls the outputs of a node, as far as it calls them anything."""
+        return self._names.of_outputs(node)
+
+    @cached_property
+    def parts(self) -> frozenset[int]:
+        """The nodes of which outputs are parts of what a call gave: its names follow from all that is said of them."""
+        return frozenset(self._index.lists["returned"].whole().keys.tolist())
+
+    def possible_names(self, stack: int) -> tuple[str, ...]:
+        """What a node that was made at a stack may be called, where it is not one of those `named`, or of `parts`."""
         return self._claims.possible(stack)
 
     def assigned_at(self, stack: int) -> Frame | None:
@@ -154,7 +163,8 @@ class Nodes(Sequence[int]):
     @property
     def last_naming(self) -> int:
         """The event that named a node last, 0 if none has: names may come later than their nodes."""
-        return self._index.lists["kind"].last(KIND_NUMBERS[e.Named], self._index.count)
+        kinds = self._index.lists["kind"]
+        return max(kinds.last(KIND_NUMBERS[kind], self._index.count) for kind in (e.Named, e.Returned))
 
     @cached_property
     def open_from(self) -> int:
@@ -192,7 +202,9 @@ class Nodes(Sequence[int]):
             self.origins,
             weakly(self.created),
             weakly(self._given_name),
+            weakly(self._returned),
             self._claims,
+            frozenset(self.created(node).stack for node in self.parts),
             op=weakly(self._op_name),
             module=cache(self._contexts.module),
             goes_on=bool(self.open_from),
@@ -206,6 +218,14 @@ class Nodes(Sequence[int]):
         """The name that the program itself gave."""
         named = self._index.lists["named"].last(node, self._index.count)
         return expect(self._log, named, e.Named).name if named else ""
+
+    def _returned(self, node: int) -> Mapping[int, Path]:
+        """Of the outputs that are parts of what a call gave: the ways to them."""
+        if node not in self.parts:
+            return {}
+        told = [expect(self._log, seq, e.Returned) for seq in self._index.lists["returned"].of_key(node).tolist()]
+        made_at = self.created(node).stack
+        return {event.output_nr: event.path for event in told if event.path and event.stack == made_at}
 
     def _op_name(self, number: int) -> str:
         return self._log.ops.get(number, UNKNOWN_OP).name

@@ -78,6 +78,7 @@ class NodeState(Struct, frozen=True):
 class NodeInfo:
     """What never changes about a node: how it was made. `name` is the variable or parameter that holds it, or empty.
 
+    `variables` are the names of its outputs, where these have names of their own; there may be fewer than outputs.
     `born` is its event number, `frames` the user's call stack with the innermost first, `scope` the module path, and
     `iteration` the index of the iteration that made it.
     """
@@ -90,6 +91,15 @@ class NodeInfo:
     frames: tuple[Frame, ...]
     scope: str
     iteration: int
+    variables: tuple[str, ...] = ()
+
+    def means(self, name: str) -> bool:
+        """Whether the node, or one of its outputs, is called so."""
+        return name == self.name or name in self.variables
+
+    def output_called(self, name: str) -> int:
+        """Which output a name of the node means; the first, unless another is called so."""
+        return self.variables.index(name) if name and name in self.variables else 0
 
     @property
     def title(self) -> str:

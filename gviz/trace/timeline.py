@@ -206,6 +206,7 @@ class Timeline(Played):
             frames=self.stack(created.stack),
             scope=self.contexts.module(created.scope),
             iteration=self.iteration_at(born).index,
+            variables=self.nodes.output_names(node),
         )
 
     def events_of(self, node: int) -> Sequence[int]:

@@ -87,7 +87,13 @@ class Rerun:
             case e.StorageWritten():
                 effects.replace_memory(self, event)
             case (
-                e.ScopeEntered() | e.ScopeLeft() | e.Named() | e.Marked() | e.OptimizerStarted() | e.OptimizerStepped()
+                e.ScopeEntered()
+                | e.ScopeLeft()
+                | e.Named()
+                | e.Returned()
+                | e.Marked()
+                | e.OptimizerStarted()
+                | e.OptimizerStepped()
             ):
                 self.told.repeat(event)
 

@@ -74,10 +74,10 @@ class Retelling:
     def repeat(self, event: e.Event) -> None:
         """Say an event of the recording again, about the branch's nodes."""
         match event:
-            case e.Named(node=node) if node not in self.numbers:
+            case e.Named(node=node) | e.Returned(node=node) if node not in self.numbers:
                 return
-            case e.Named(node=node):
-                event = e.Named(self.numbers[node], event.name)
+            case e.Named(node=node) | e.Returned(node=node):
+                event = msgspec.structs.replace(event, node=self.numbers[node])
             case e.OptimizerStarted(stack=stack):
                 self._tell(stack)
             case e.OptimizerStepped(parameters=parameters, stack=stack, skipped=skipped):

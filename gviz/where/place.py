@@ -29,6 +29,8 @@ class Known(Protocol):
     @property
     def name(self) -> str: ...
     @property
+    def variables(self) -> tuple[str, ...]: ...
+    @property
     def op(self) -> e.OpSeen: ...
     @property
     def scope(self) -> str: ...
@@ -45,6 +47,7 @@ class Possible:
     op: e.OpSeen
     scope: str
     frames: tuple[Frame, ...]
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,14 @@ class Place:
             case "op":
                 return self._names_op(info.op)
             case "pattern":
-                return any(fnmatchcase(name, self.word) for name in (info.name, info.scope) if name)
+                return self.word in info.variables or any(
+                    fnmatchcase(name, self.word) for name in (info.name, info.scope, *info.variables) if name
+                )
             case "word":
-                return self.word in (info.name, info.scope) or self._names_op(info.op)
+                return self.word in (info.name, info.scope, *info.variables) or self._names_op(info.op)
             case "part":
-                return any(self.word.lower() in name.lower() for name in (info.name, info.op.name, info.scope))
+                names = (info.name, info.op.name, info.scope, *info.variables)
+                return any(self.word.lower() in name.lower() for name in names)
 
     def calls(self, frames: Sequence[Frame]) -> bool:
         """Whether it is the line in which a call was made, with the innermost of its frames first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from gviz.errors import GvizError
@@ -27,13 +28,13 @@ class NamedNodes:
         self._grow()
         info = self.timeline.info
         may_be = reversed(self._known.get(name, ()))
-        return next((node for node in may_be if info(node).name == name and info(node).born <= n), 0)
+        return next((node for node in may_be if info(node).means(name) and info(node).born <= n), 0)
 
     def called(self, name: str, n: int) -> list[int]:
         """The nodes that had this name by moment `n`, in order of creation."""
         self._grow()
         info = self.timeline.info
-        return [node for node in self._known.get(name, ()) if info(node).name == name and info(node).born <= n]
+        return [node for node in self._known.get(name, ()) if info(node).means(name) and info(node).born <= n]
 
     def of_a_module(self, text: str, n: int) -> int:
         """The parameter that the program calls so: ``net.fc.weight`` is the ``fc.weight`` of what it calls ``net``.
@@ -91,13 +92,17 @@ class NamedNodes:
             self._known, self._count, self._naming = {}, 0, naming
         new = slice(self._count, len(nodes))
         stacks, owners = nodes.origins.stack[new].tolist(), nodes.origins.gradient_of[new].tolist()
-        assigned = {stack: nodes.possible_name(stack) for stack in set(stacks)}
+        assigned = {stack: nodes.possible_names(stack) for stack in set(stacks)}
         owned = {owner: self._of_gradient(owner) for owner in set(owners)}
         for node, stack, owner in zip(nodes[new], stacks, owners, strict=True):
-            own = self.timeline.info(node).name if node in nodes.named else assigned[stack]
-            for name in filter(None, (own, owned[owner])):
+            own = self._own(node) if node in nodes.named or node in nodes.parts else assigned[stack]
+            for name in filter(None, (*own, owned[owner])):
                 self._known.setdefault(name, []).append(node)
         self._count = len(nodes)
+
+    def _own(self, node: int) -> Iterable[str]:
+        info = self.timeline.info(node)
+        return dict.fromkeys((info.name, *info.variables))
 
     def _of_gradient(self, owner: int) -> str:
         return f"{self.timeline.info(owner).name or f'#{owner}'}.grad" if owner in self.timeline.nodes else ""

@@ -204,7 +204,7 @@ def _put_in_modules(session: Session, leaving: ExitStack) -> None:
 
     def after(module: torch.nn.Module, args: Any, result: Any) -> None:
         if not is_compiling() and session.is_heard:
-            modules.leave(session, module)
+            modules.leave(session, module, result)
 
     def registered(module: torch.nn.Module, name: str, parameter: Any) -> None:
         if session.is_heard and isinstance(parameter, torch.nn.Parameter):

@@ -18,6 +18,7 @@ from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.created import NO_CALL, Call, untracked
 from gviz.adapters.pytorch.graph import edge_of, enter, visit
 from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session, clock
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, version_of
 
@@ -79,6 +80,7 @@ class Listening(TorchFunctionMode):
             outputs = tuple(tensors_in(result))
             if outputs:
                 observe(session, function, args, kwargs, outputs, _is_silent(caller))
+                say_returned(session, result, operations.called(function))
         if isinstance(first, torch.Tensor) and (
             version_of(first) != before or _writes_uncounted(function, kwargs, first)
         ):
@@ -156,8 +158,8 @@ def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor
         return
     if fresh:
         mark = untracked(session, call, fresh, _why(call.name, tensors, fresh[0]))
-        for tensor in fresh:
-            session.marks.remember(tensor, mark)
+        for output_nr, tensor in enumerate(fresh):
+            session.marks.remember(tensor, mark, output_nr)
 
 
 _WITHOUT_NUMBERS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}

@@ -28,7 +28,7 @@ def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
     """A tensor as an input: its node, announced now if nobody has, and which of its outputs it is."""
     node = grad_fn_of(tensor)
     if node is None:
-        return (session.marks.of_tensor(tensor) or enter(session, tensor)).node, 0
+        return (session.marks.of_tensor(tensor) or enter(session, tensor)).node, session.marks.output_nr(tensor)
     mark = session.marks.of_node(node)
     if mark is None:
         announce = border if session.is_partial else visit

@@ -53,10 +53,11 @@ class _Known(weakref.ref[Any]):
 class _Tensor(_Known):
     """A tensor, with what is known of it: the stacks in which it was made, and frozen before it was announced."""
 
-    __slots__ = ("born", "frozen", "mark", "owner")
+    __slots__ = ("born", "frozen", "mark", "output_nr", "owner")
     born: int
     frozen: int
     mark: Mark | None
+    output_nr: int
     owner: weakref.ref[torch.Tensor] | None
 
 
@@ -125,9 +126,15 @@ class Marks:
         node = grad_fn_of(tensor)
         return self.of_tensor(tensor) if node is None else self.of_node(node)
 
-    def remember(self, tensor: torch.Tensor, mark: Mark) -> None:
-        """From now on this tensor, while it has no graph node, is that node."""
-        self._entry(tensor).mark = mark
+    def output_nr(self, tensor: torch.Tensor) -> int:
+        """Which output of its node a tensor is that has no graph node."""
+        known = self._known.get(id(tensor))
+        return known.output_nr if known is not None and known() is tensor else 0
+
+    def remember(self, tensor: torch.Tensor, mark: Mark, output_nr: int = 0) -> None:
+        """From now on this tensor, while it has no graph node, is that output of that node."""
+        entry = self._entry(tensor)
+        entry.mark, entry.output_nr = mark, output_nr
 
     def owner_of(self, grad: torch.Tensor) -> torch.Tensor | None:
         """The leaf whose ``.grad`` this tensor was when it was last looked at."""
@@ -272,7 +279,7 @@ class Marks:
             self._clear()
             known = _Tensor(tensor, self._bury)
             known.key, known.table, known.mark, known.owner = id(tensor), self._known, None, None
-            known.born = known.frozen = 0
+            known.born = known.frozen = known.output_nr = 0
             self._known[known.key] = known
         return known
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch.nn.parameter import is_lazy
 
 from gviz import model_names
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session
 from gviz.events import Named, ScopeEntered, ScopeLeft
 
@@ -35,9 +38,12 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     thread.scopes.append(scope)
 
 
-def leave(session: Session, module: torch.nn.Module) -> None:
-    """A module's forward ended, be it by an exception."""
+def leave(session: Session, module: torch.nn.Module, result: object = None) -> None:
+    """A module's forward ended with a result, or by an exception."""
     thread = session.thread
+    if isinstance(result, tuple | list | Mapping) and not session.is_outside:
+        with without_overrides():
+            say_returned(session, result, "")
     if thread.scopes:  # else it began before the recording
         _, path = thread.modules.pop()
         if module._buffers:

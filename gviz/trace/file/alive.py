@@ -47,6 +47,8 @@ class Alive:
                 self._set_grad(said[0], e.GradSet(node, nr, "assigned", grad_left(event)))
             case e.RequiresGradSet(node=node):
                 self._note(node, (e.RequiresGradSet, said[0]), said)
+            case e.Returned(node=node, output_nr=nr):
+                self._note(node, (e.Returned, nr), said)
             case e.Named(node=node) | e.SavedFreed(node=node):
                 self._note(node, event.__class__, said)
             case e.ScopeEntered(scope=scope):
@@ -131,7 +133,8 @@ class Alive:
 
 _BIRTH = e.NodeCreated
 MATTERING: frozenset[type[Event]] = frozenset((
-    *e.changing("life", "value", "requires_grad", "grad", "saved"), e.Named, e.ScopeEntered, e.ScopeLeft,
+    *e.changing("life", "value", "requires_grad", "grad", "saved"), e.Named, e.Returned,
+    e.ScopeEntered, e.ScopeLeft,
 ))  # fmt: skip
 """The events on which what is there depends."""
 

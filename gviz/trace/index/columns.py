@@ -28,7 +28,7 @@ def kinds(*classes: type[e.Event]) -> list[int]:
 
 LISTS = (
     "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "arrived", "grad", "written",
-    "named", "scope", "scope_left", "pass_started", "pass_finished", "edges_from", "edges_to",
+    "named", "returned", "scope", "scope_left", "pass_started", "pass_finished", "edges_from", "edges_to",
 )  # fmt: skip
 """Change lists by name. `grad` and `arrived` (the contributions) are keyed by `output_key`, `kind` by the number of the
 event's class (without the most frequent ones, for which nobody asks), `written` by storage, two by scope, two by pass,
@@ -59,6 +59,7 @@ _BY_NODE = {
     "freed": kinds(e.NodeFreed),
     "progress": kinds(*(kind for kind in e.changing("progress") if "node" in kind.__struct_fields__)),
     "named": kinds(e.Named),
+    "returned": kinds(e.Returned),
 }
 _FREQUENT = kinds(e.StepStarted, e.StepFinished, e.GradFlowed, e.SavedFreed, e.NodeFreed)
 _BY_OUTPUT = {"grad": kinds(*e.changing("grad")), "arrived": kinds(*e.changing("incoming"))}
