@@ -27,4 +27,6 @@ class Results(tuple[Any, ...]):
 
 def results_type(name: str, outputs: Sequence[str]) -> type[Results]:
     """The type of what the operation `name` returns."""
-    return type(name, (Results,), {"__slots__": (), "names": tuple(outputs), "__module__": "torch.return_types"})
+    names = tuple(outputs)
+    members = {"__slots__": (), "names": names, "__match_args__": names, "__module__": "torch.return_types"}
+    return type(name, (Results,), members)

@@ -19,6 +19,7 @@ from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.engine.op import REQUIRED, Op
 from gviz.engine.out import WITH_OUT, taking_out
+from gviz.engine.returned import telling_parts
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.engine.wanting import wanting_tensors
@@ -41,12 +42,13 @@ def front(*names: str, method: bool = True, function: bool = True, checks: bool 
     """
 
     def offer(implementation: F) -> F:
+        told = telling_parts(implementation)
         for name in names:
             if function:
-                called = implementation if checks else wanting_tensors(implementation, name)
+                called = told if checks else wanting_tensors(told, name)
                 FUNCTIONS[name] = taking_out(name, called) if name in WITH_OUT else called
             if method:
-                setattr(Methods, name, implementation if checks else wanting_tensors(implementation, name, method=True))
+                setattr(Methods, name, told if checks else wanting_tensors(told, name, method=True))
         return implementation
 
     return offer

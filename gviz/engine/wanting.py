@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from gviz.engine.arguments import typename
+from gviz.engine.returned import telling_parts
 from gviz.engine.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +70,7 @@ def want_tensors(namespace: dict[str, Any], prefix: str = "") -> None:
     """Let every public function of a module name the argument that is no tensor; `prefix` stands before its name."""
     for name, thing in list(namespace.items()):
         if not name.startswith("_") and isinstance(thing, FunctionType) and thing.__module__.startswith(_OURS):
-            namespace[name] = wanting_tensors(thing, prefix + name)
+            namespace[name] = wanting_tensors(telling_parts(thing), prefix + name)
 
 
 def _wanted(function: Callable[..., Any], first: int) -> list[tuple[int, str]]:

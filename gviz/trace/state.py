@@ -101,6 +101,12 @@ class NodeInfo:
         """Which output a name of the node means; the first, unless another is called so."""
         return self.variables.index(name) if name and name in self.variables else 0
 
+    def output_name(self, nr: int) -> str:
+        """What an output is called, the node itself if it has but one name."""
+        if len(self.variables) > 1:
+            return self.variables[nr] if nr < len(self.variables) else ""
+        return self.name
+
     @property
     def title(self) -> str:
         """The name if it has one, else the operation."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz.errors import GvizError
+from gviz.events import Edge
 from gviz.plain_text import clipped, told
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -43,9 +44,10 @@ def evaluated(timeline: Timeline, names: NamedNodes, n: int, text: str) -> Any:
 
 
 def _spoken(name: str, timeline: Timeline) -> str:
-    """``node_3_grad`` as people write it: ``x.grad``."""
-    _, node, aspect = name.split("_")
-    return f"{timeline.info(int(node)).name or '#' + node}.{aspect}"
+    """``node_3_0_grad`` as people write it: ``x.grad``."""
+    _, node, nr, aspect = name.split("_")
+    info = timeline.info(int(node))
+    return f"{info.output_name(int(nr)) or '#' + node}.{aspect}"
 
 
 def as_value(result: Any) -> Value | None:
@@ -96,6 +98,14 @@ class _Resolver(ast.NodeTransformer):
             raise self._unknown(".".join(path))
         return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """``parts[0]``, where a part of what a call gave is called so; else an index into a tensor."""
+        if isinstance(node.value, ast.Name) and node.value.id not in self._bound:
+            tensor = self._tensor(as_written(ast.unparse(node)))
+            if tensor is not None:
+                return self._read(tensor, [])
+        return self.generic_visit(node)  # type: ignore[return-value]  # a subscript stays one
+
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """A tensor's value, unless the expression binds the name itself."""
         if node.id in self._bound:
@@ -118,23 +128,24 @@ class _Resolver(ast.NodeTransformer):
         hint = f"did you mean {near}?" if near else "only tensors are recorded, the tape lists them"
         return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 
-    def _read(self, tensor: int, rest: list[str]) -> ast.expr:
+    def _read(self, tensor: Edge, rest: list[str]) -> ast.expr:
         aspect = rest[0] if rest and rest[0] in CHANGES else ""
-        name = f"node_{tensor}_{aspect or 'value'}"
-        holder = _holder(self._timeline, tensor) if aspect == "grad" else tensor
-        self._found[name] = _numbers(self._timeline, self._moment, holder, aspect or "value")
+        node, nr = tensor
+        name = f"node_{node}_{nr}_{aspect or 'value'}"
+        self._found[name] = _numbers(self._timeline, self._moment, tensor, aspect or "value")
         read: ast.expr = ast.Name(name, ast.Load())
         for attribute in rest[1:] if aspect else rest:
             read = ast.Attribute(read, attribute, ast.Load())
         return read
 
-    def _tensor(self, name: str) -> int:
+    def _tensor(self, name: str) -> Edge | None:
         numbered = node_of(name)
         if not numbered:
-            return self._names.last(name, self._moment.n) or self._names.of_a_module(name, self._moment.n)
+            node = self._names.last(name, self._moment.n) or self._names.of_a_module(name, self._moment.n)
+            return (node, self._names.output_nr(node, name)) if node else None
         if numbered not in self._timeline.nodes:
             raise self._unknown(f"#{numbered}")
-        return numbered
+        return numbered, 0
 
 
 def dotted(node: ast.expr) -> list[str]:
@@ -146,17 +157,10 @@ def dotted(node: ast.expr) -> list[str]:
     return [*reversed([*parts, as_written(node.id)])] if isinstance(node, ast.Name) else []
 
 
-def _holder(timeline: Timeline, node: int) -> int:
-    """The node whose ``.grad`` a node has: what wrote into a leaf, untracked (``x -= ...``), is still that leaf."""
-    info = timeline.info(node)
-    while info.created.untracked and info.created.inputs and info.op.name.endswith("_"):
-        info = timeline.info(info.created.inputs[0][0])
-    return info.node
-
-
-def _numbers(timeline: Timeline, moment: Moment, node: int, aspect: str) -> Any:
+def _numbers(timeline: Timeline, moment: Moment, tensor: Edge, aspect: str) -> Any:
+    node, nr = tensor
     state = moment.state(node)
-    output = state.outputs[0] if state is not None and state.outputs else None
+    output = state.outputs[nr] if state is not None and nr < len(state.outputs) else None
     value = None if output is None else output.value if aspect == "value" else output.grad
     if value is None and output is not None and aspect == "grad":
         return None

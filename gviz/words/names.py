@@ -24,17 +24,33 @@ class NamedNodes:
         self._naming = 0
 
     def last(self, name: str, n: int) -> int:
-        """The node that got this name last by moment `n`, 0 if none has."""
+        """The node that got this name last by moment `n`, 0 if none has.
+
+        What wrote to a tensor in place, untracked, leaves the name with the node that the tensor is: ``w -= ...``.
+        """
         self._grow()
         info = self.timeline.info
         may_be = reversed(self._known.get(name, ()))
-        return next((node for node in may_be if info(node).means(name) and info(node).born <= n), 0)
+        found = next((node for node in may_be if info(node).means(name) and info(node).born <= n), 0)
+        return tensor_of(self.timeline, found) if found else 0
+
+    def output_nr(self, node: int, name: str) -> int:
+        """Which output of a node a name means that it has.
+
+        GvizError if the name is that of all of them together.
+        """
+        info = self.timeline.info(node)
+        if name == info.name and len(info.variables) > 1 and name not in info.variables:
+            each = ", ".join(filter(None, info.variables))
+            raise GvizError(f"{clipped(name, 40)} is several tensors", hint=clipped(each, 80), exit_code=2)
+        return info.output_called(name)
 
     def called(self, name: str, n: int) -> list[int]:
         """The nodes that had this name by moment `n`, in order of creation."""
         self._grow()
         info = self.timeline.info
-        return [node for node in self._known.get(name, ()) if info(node).means(name) and info(node).born <= n]
+        named = (node for node in self._known.get(name, ()) if info(node).means(name) and info(node).born <= n)
+        return [*dict.fromkeys(tensor_of(self.timeline, node) for node in named)]
 
     def of_a_module(self, text: str, n: int) -> int:
         """The parameter that the program calls so: ``net.fc.weight`` is the ``fc.weight`` of what it calls ``net``.
@@ -106,3 +122,19 @@ class NamedNodes:
 
     def _of_gradient(self, owner: int) -> str:
         return f"{self.timeline.info(owner).name or f'#{owner}'}.grad" if owner in self.timeline.nodes else ""
+
+
+def tensor_of(timeline: Timeline, node: int) -> int:
+    """The node that a tensor is after `node` was made: what wrote into it, untracked, is none of its own."""
+    info = timeline.info(node)
+    while _only_wrote(info):
+        info = timeline.info(info.created.inputs[0][0])
+    return info.node
+
+
+def _only_wrote(info: NodeInfo) -> bool:
+    """Whether a node is a write in place that autograd does not track, and no other view of the same memory."""
+    made = info.created
+    if not (made.untracked and made.inputs and made.inputs[0][0] and info.op.name.endswith("_")):
+        return False
+    return not any(output.view_of for output in made.outputs)

@@ -35,6 +35,7 @@ def grads():
     y.backward()
     x.grad.zero_()
     x.grad = None
+    _, _ = torch.ones(1, 2).max(1)
     x.grad = torch.tensor(7.0)
     z = x * 5
     torch.autograd.grad(z, x)
@@ -94,7 +95,7 @@ SENTENCES = [
     ("grads", e.GradSet, ".grad was set to None"),
     ("grads", e.GradSet, ".grad was changed (assigned) to 7"),
     ("grads", e.GradCaptured, "autograd.grad takes the gradient 5"),
-    ("grads", e.RequiresGradSet, "requires_grad was set to False at test_every_event.py:41"),
+    ("grads", e.RequiresGradSet, "requires_grad was set to False at test_every_event.py:42"),
     ("grads", e.NodeFreed, "nothing refers to it any more"),
     ("training", e.ScopeEntered, "the forward of module Linear (Linear) begins"),
     ("training", e.ScopeLeft, "the module's forward ends"),
@@ -103,6 +104,7 @@ SENTENCES = [
     ("training", e.OptimizerStepped, "SGD has updated 2 parameters"),
     ("raising", e.OptimizerStepped, "the step of SGD ends with ValueError: it has updated 0 parameters"),
     ("training", e.Named, "it is called weight"),
+    ("grads", e.Returned, "it is .indices of what the call gave"),
     ("training", e.Marked, "the program marked this moment: epoch 3"),
     ("training", e.Printed, "the program wrote to stdout: loss 3\\nloss 2"),
     ("training", e.Warned, "UserWarning: take care"),

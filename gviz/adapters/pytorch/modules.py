@@ -43,7 +43,7 @@ def leave(session: Session, module: torch.nn.Module, result: object = None) -> N
     thread = session.thread
     if isinstance(result, tuple | list | Mapping) and not session.is_outside:
         with without_overrides():
-            say_returned(session, result, "")
+            say_returned(session, result)
     if thread.scopes:  # else it began before the recording
         _, path = thread.modules.pop()
         if module._buffers:

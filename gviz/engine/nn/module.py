@@ -13,6 +13,7 @@ from gviz.engine.nn.hooks import register_module_forward_hook as register_module
 from gviz.engine.nn.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
 from gviz.engine.nn.hooks import register_module_full_backward_hook as register_module_full_backward_hook
 from gviz.engine.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
+from gviz.engine.returned import say_returned
 
 
 class Module(Converted):
@@ -52,9 +53,9 @@ class Module(Converted):
                 return self._call_with_hooks(args, kwargs)
             return self.forward(*args, **kwargs)
         with scopes.call(channel, self):
-            if self._has_hooks():
-                return self._call_with_hooks(args, kwargs)
-            return self.forward(*args, **kwargs)
+            result = self._call_with_hooks(args, kwargs) if self._has_hooks() else self.forward(*args, **kwargs)
+            say_returned(channel, result)
+            return result
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -1,0 +1,49 @@
+"""Tells listeners which part each tensor is of what a function or a module gave, where it gave several."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gviz import emit
+from gviz.emit import Channel
+from gviz.engine import announce
+from gviz.engine.tensor import Tensor
+from gviz.events import Returned
+from gviz.returned import called_by_the_program, parts
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FOLDER = str(Path(__file__).parent) + "/"
+_HANDING_ON = tuple(
+    _FOLDER + name for name in ("returned.py", "wanting.py", "out.py", "conversions.py", "nn/module.py")
+)
+
+
+def telling_parts(function: F) -> F:
+    """`function`, which tells listeners of the parts of what it gives; itself if that is always a tensor."""
+    signature = getattr(function, "__signature__", None)
+    given = function.__annotations__.get("return") if signature is None else signature.return_annotation
+    if given in ("Tensor", "None", "bool", "int", "float", "str", inspect.Signature.empty):
+        return function
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if emit.channel is not None:
+            say_returned(emit.channel, result)
+        return result
+
+    return wrapper  # type: ignore[return-value]  # the same signature
+
+
+def say_returned(channel: Channel, result: object) -> None:
+    """Say which parts of a call's result the tensors in it are, if it was the program that called."""
+    if isinstance(result, Tensor) or not called_by_the_program(_FOLDER, _HANDING_ON):
+        return
+    stack = channel.stack()
+    for tensor, path in parts(result, Tensor):
+        channel.say(Returned(announce.seen(channel, tensor).node, tensor._output_nr, stack, path))

@@ -1,0 +1,158 @@
+"""A name means the very result that the program's variable holds, where a call gives several: in both frameworks."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gviz import emit
+from gviz.errors import GvizError
+from gviz.trace.log import MemoryLog
+from gviz.trace.recording.program_text import read_source
+from gviz.trace.timeline import Timeline
+from gviz.words.expressions import evaluated
+from gviz.words.names import NamedNodes
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "adapters"))
+from recorded import events_of as events_of_pytorch
+
+BOTH = pytest.mark.parametrize("framework", ["gviz.engine", "torch"])
+
+START = """
+torch.manual_seed(0)
+x = torch.tensor([[1., 5., 2.], [7., 2., 9.], [4., 4., 3.]], requires_grad=True)
+"""
+
+TAKEN = """
+best = x.max(1).values
+where = x.max(1).indices
+low = x.sort(1)[0]
+last = x.sort(1)[-1]
+middle = torch.split(x, 1)[1]
+row = x.unbind(0)[-1]
+mean = torch.var_mean(x)[1]
+singular = torch.linalg.svd(x)[1]
+sign = torch.linalg.slogdet(x)[0]
+state = torch.nn.LSTM(3, 2)(x)[1][0]
+places = torch.topk(x, 2)[1].to(torch.int64)
+"""
+
+UNPACKED = """
+a, b = x.max(1)
+c, d, e = x.chunk(3)
+first, *others, final = x.unbind(0)
+(u, s, v), k = torch.linalg.svd(x), x * 2
+out, (h, cell) = torch.nn.LSTM(3, 2)(x)
+seen, weights = torch.nn.MultiheadAttention(3, 1, batch_first=True)(x[None], x[None], x[None])
+top, at = torch.topk(x, 2)
+"""
+
+UNTRACKED = """
+with torch.no_grad():
+    a, b = x.max(1)
+    c, d, e = x.chunk(3)
+    later = b * 2
+    out, (h, cell) = torch.nn.LSTM(3, 2)(x)
+"""
+
+THROUGH_FUNCTIONS = """
+def largest(t):
+    return t.max(1)
+
+def both(t):
+    return t * 2, largest(t)
+
+def one(t):
+    return t.max(1)[0]
+
+m, n = largest(x)
+double, (p, q) = both(x)
+w = one(x)
+"""
+
+PROGRAMS = {"taken": TAKEN, "unpacked": UNPACKED, "untracked": UNTRACKED, "through functions": THROUGH_FUNCTIONS}
+
+
+class Recorded:
+    def __init__(self, framework, text, tmp_path):
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        self.scope = {"torch": import_module(framework), "__name__": "program"}
+        code = compile(text, str(path), "exec")
+        if framework == "torch":
+            events = events_of_pytorch(lambda: exec(code, self.scope), read_source=read_source)
+        else:
+            events = []
+            with emit.listening(emit.Channel(events.append, read_source=read_source)):
+                exec(code, self.scope)
+        self.timeline = Timeline(MemoryLog(events))
+        self.names = NamedNodes(self.timeline)
+
+    def tensors(self):
+        kind = self.scope["torch"].Tensor
+        return {name: held for name, held in self.scope.items() if isinstance(held, kind)}
+
+    def told(self, text):
+        return evaluated(self.timeline, self.names, len(self.timeline), text)
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    return lambda framework, text: Recorded(framework, START + text, tmp_path)
+
+
+@BOTH
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_name_means_what_the_program_calls_so(recorded, framework, program):
+    told = recorded(framework, PROGRAMS[program])
+    assert len(told.tensors()) > 5
+    for name, tensor in told.tensors().items():
+        np.testing.assert_allclose(told.told(name), tensor.detach().numpy(), err_msg=name)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "line",
+    ["y = max(x.sum(), x.mean())", "y = [t * 25 for t in x][-1]", "y = (x * 2).shape", "y = (x * 2).numel()",
+     "y = x.var(0).shape[0]", "i = 1; y = x.max(1)[i]"],
+)  # fmt: skip
+def test_where_it_is_not_known_what_a_variable_holds_it_names_nothing(recorded, framework, line):
+    with pytest.raises(GvizError, match="there is no y"):
+        recorded(framework, line).told("y")
+
+
+@BOTH
+def test_a_variable_that_holds_all_is_no_tensor_and_its_parts_are(recorded, framework):
+    told = recorded(framework, "parts = x.split(1)\npair = x.max(1)")
+    for text in ("parts[0]", "parts[2]", "pair.values", "pair.indices"):
+        np.testing.assert_array_equal(told.told(text), eval(text, told.scope).detach().numpy())
+    for whole in ("parts", "pair"):
+        with pytest.raises(GvizError):
+            told.told(whole)
+
+
+@BOTH
+def test_the_gradient_of_one_of_several_results_is_its_own(recorded, framework):
+    told = recorded(framework, "a, b, c = x.split(1)\nb.retain_grad()\n(a * 2 + b * 3 + c * 4).sum().backward()")
+    np.testing.assert_array_equal(told.told("b.grad"), [[3, 3, 3]])
+    with pytest.raises(GvizError):
+        told.told("a.grad * 2")
+
+
+@BOTH
+def test_an_update_in_place_leaves_the_name_with_the_leaf(recorded, framework):
+    told = recorded(framework, "w = torch.ones(3, requires_grad=True)\n(w * 2).sum().backward()\n"
+                               "with torch.no_grad():\n    w -= w.grad\n    w[0] = 7.")  # fmt: skip
+    node = told.names.last("w", len(told.timeline))
+    assert told.timeline.info(node).created.kind == "leaf"
+    assert told.names.called("w", len(told.timeline)) == [node]
+    np.testing.assert_array_equal(told.told("w"), [7, -1, -1])
+    np.testing.assert_array_equal(told.told("w.grad"), [2, 2, 2])
+
+
+@BOTH
+def test_a_write_into_a_part_leaves_the_name_with_the_whole(recorded, framework):
+    told = recorded(framework, "b = torch.zeros(2, 3)\nb[0] = 5.\nb[1] = x.detach()[0]")
+    np.testing.assert_array_equal(told.told("b"), [[5, 5, 5], [1, 5, 2]])
