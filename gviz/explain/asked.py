@@ -39,7 +39,10 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     node = node_at(names, place, n, selected)
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    found = why(names.timeline, moment, node, aspect)
+    output_nr = names.output_nr(node, place)
+    found = why(names.timeline, moment, node, aspect, output_nr)
+    if len(names.timeline.info(node).created.outputs) > 1 and not place.startswith("#"):
+        found = replace(found, text=f"{shown(place)} of {found.text}") if place else found
     same = names.called(place, n) if place else []
     return replace(found, text=f"{found.text} ({_which(same, node, place)})") if len(same) > 1 else found
 

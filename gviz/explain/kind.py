@@ -25,7 +25,7 @@ Topic = Literal["unborn", "sent", "value", "bad value", "gradient", "bad gradien
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A node at a moment: `state` is its state then, `topic` what there is to be explained."""
+    """An output of a node at a moment: `state` is the node's then, `topic` what there is to be explained."""
 
     timeline: Timeline
     moment: Moment
@@ -33,12 +33,13 @@ class Question:
     topic: Topic
     info: NodeInfo
     state: NodeState | None
+    output_nr: int = 0
 
     @property
     def output(self) -> OutputState:
-        """The first output of the node, which is there for every topic but ``unborn``."""
+        """The output that is asked about, which is there for every topic but ``unborn``."""
         assert self.state is not None
-        return self.state.outputs[0]
+        return self.state.outputs[self.output_nr]
 
     def at(self, n: int) -> Question:
         """The same question about another moment."""
@@ -63,19 +64,23 @@ class Kind:
     find: Callable[[Survey], Iterable[Finding]] | None = None
 
 
-def question(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None) -> Question:
-    """What to explain of a node; without `aspect` whatever is most in need of it.
+def question(
+    timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0
+) -> Question:
+    """What to explain of an output of a node; without `aspect` whatever is most in need of it.
 
     That is a nan or inf, else the gradient once a backward pass has come to it, else the value; after the pass
     the value of a result, as it keeps no gradient.
     """
     state = moment.state(node)
-    topic = "unborn" if state is None or not state.outputs else _topic(timeline, moment, state, aspect)
-    return Question(timeline, moment, node, topic, timeline.info(node), state)
+    topic: Topic = "unborn"
+    if state is not None and output_nr < len(state.outputs):
+        topic = _topic(timeline, moment, state, state.outputs[output_nr], aspect)
+    return Question(timeline, moment, node, topic, timeline.info(node), state, output_nr)
 
 
-def _topic(timeline: Timeline, moment: Moment, state: NodeState, aspect: Aspect | None) -> Topic:
-    event, output = moment.event, state.outputs[0]
+def _topic(timeline: Timeline, moment: Moment, state: NodeState, output: OutputState, aspect: Aspect | None) -> Topic:
+    event = moment.event
     if aspect is None and isinstance(event, GradFlowed) and event.source == state.node:
         return "sent"
     bad = bool(bad_text(output.value))

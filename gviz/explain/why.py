@@ -18,15 +18,15 @@ from gviz.where.place import Aspect
 from gviz.words.names import NamedNodes
 
 
-def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None) -> Finding:
-    """Explain a node's value or gradient; without `aspect` whatever is most in need of it.
+def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0) -> Finding:
+    """Explain the value or gradient of an output of a node; without `aspect` whatever is most in need of it.
 
     That is the error of this moment if it is about the node, else what `question` says.
     """
     trouble = trouble_at(timeline, moment.n) if aspect is None else None
     if trouble is not None and trouble.node == node:
         return why_failed(trouble)
-    asked = question(timeline, moment, node, aspect)
+    asked = question(timeline, moment, node, aspect, output_nr)
     for kind in KINDS:
         if asked.topic in kind.topics and kind.answer is not None and (found := kind.answer(asked)) is not None:
             return found

@@ -138,10 +138,14 @@ class KnownSoFar(dict[str, Any]):
 
     def _value(self) -> Any:
         match self._event:
+            case e.NodeCreated(outputs=(_, _, *_)):
+                raise Unknown  # which of them is meant
             case e.NodeCreated(outputs=outputs):
                 return _numbers(outputs[0].value if outputs else None)
             case e.StorageWritten() | e.GradFlowed() | e.GradSet() | e.GradRetained():
                 raise Unknown
+        if self._node in self._facts.more_storages:
+            raise Unknown
         try:
             return _numbers(self._facts.value(self._node))
         except KeyError:
@@ -151,7 +155,7 @@ class KnownSoFar(dict[str, Any]):
         match self._event:
             case e.NodeCreated():
                 raise Absent
-            case e.StepStarted(grads=(grad, *_)) if grad is not None:
+            case e.StepStarted(grads=(grad,)) if grad is not None:
                 return _numbers(grad)
             case e.GradAccumulated(part=part, value=value):
                 return _numbers(part if value is None else value)

@@ -24,13 +24,17 @@ class NotStored(Exception):
 
 
 class Situation(dict[str, Any]):
-    """The moment after event `n`, which is about `node`, as a dictionary of `where.NAMES`."""
+    """The moment after event `n`, which is about `node`, as a dictionary of `where.NAMES`.
 
-    def __init__(self, timeline: Timeline, n: int, node: int, event: Event | None = None) -> None:
+    The output `output_nr` of the node is meant where the event itself is not of one of them.
+    """
+
+    def __init__(self, timeline: Timeline, n: int, node: int, event: Event | None = None, output_nr: int = 0) -> None:
         super().__init__()
         self._timeline = timeline
         self._n = n
         self._node = node
+        self._asked_nr = output_nr
         self._event = timeline.event(n) if event is None else event
 
     def __missing__(self, name: str) -> Any:
@@ -62,7 +66,8 @@ class Situation(dict[str, Any]):
     def _held(self) -> Value | None:
         """The value, from the event itself where that says it."""
         if isinstance(self._event, e.NodeCreated):
-            return self._event.outputs[0].value if self._event.outputs else None
+            made = self._event.outputs[self._asked_nr :]
+            return made[0].value if made else None
         return self._timeline.held(self._node, self._output_nr(), self._n)
 
     def _arrived(self) -> Value | None:
@@ -71,7 +76,7 @@ class Situation(dict[str, Any]):
             case e.NodeCreated():
                 return None
             case e.StepStarted(grads=grads):
-                return grads[0] if grads else None
+                return grads[self._asked_nr] if self._asked_nr < len(grads) else None
         return grad_left(self._event) or self._of_state()
 
     def _of_state(self) -> Value | None:
@@ -83,7 +88,8 @@ class Situation(dict[str, Any]):
 
     def _output_nr(self) -> int:
         event = self._event
-        return getattr(event, "output_nr", 0) if "incoming" in event.changes or "grad" in event.changes else 0
+        says = "incoming" in event.changes or "grad" in event.changes
+        return getattr(event, "output_nr", 0) if says else self._asked_nr
 
     def _numbers(self, value: Value | None, what: str) -> Any:
         if value is None:

@@ -138,11 +138,19 @@ class Hits:
         if self._stop.condition is None:
             return Hit(n)
         try:
-            return Hit(n) if self._stop.condition.holds(Situation(self._timeline, n, node, event)) else None
+            situation = Situation(self._timeline, n, node, event, self._output_nr(node))
+            return Hit(n) if self._stop.condition.holds(situation) else None
         except Absent:
             return None
         except Exception as trouble:  # whatever the user's expression raises is shown where it happened
             return Hit(n, f"{self._stop.condition.text}: {clipped(told(trouble), 120)}")
+
+    def _output_nr(self, node: int) -> int:
+        """Which output the stop's place means of a node that it means."""
+        place = self._stop.place
+        if place is None or node not in self._timeline.nodes.parts:
+            return 0
+        return self._timeline.info(node).output_called(place.word)
 
 
 def is_of(word: str, event: Event) -> bool:

@@ -216,7 +216,7 @@ class Pass:
 
 ACTIONS = (
     "leaf", "op", "op", "op", "slice", "write", "backward", "backward", "requires_grad", "set_grad", "free", "speak",
-    "name", "step", "scope",
+    "name", "give", "step", "scope",
 )  # fmt: skip
 
 _numbers = st.integers(0, 40)

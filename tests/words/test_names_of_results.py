@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 from gviz import emit
+from gviz import events as e
 from gviz.errors import GvizError
+from gviz.explain.asked import asked
+from gviz.live.chances import Chance
+from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.trace.log import MemoryLog
+from gviz.trace.phases import Chapters
 from gviz.trace.recording.program_text import read_source
+from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
+from gviz.where.stop import stop
 from gviz.words.expressions import evaluated
 from gviz.words.names import NamedNodes
 
@@ -87,6 +94,7 @@ class Recorded:
             events = []
             with emit.listening(emit.Channel(events.append, read_source=read_source)):
                 exec(code, self.scope)
+        self.events = events
         self.timeline = Timeline(MemoryLog(events))
         self.names = NamedNodes(self.timeline)
 
@@ -156,3 +164,33 @@ def test_an_update_in_place_leaves_the_name_with_the_leaf(recorded, framework):
 def test_a_write_into_a_part_leaves_the_name_with_the_whole(recorded, framework):
     told = recorded(framework, "b = torch.zeros(2, 3)\nb[0] = 5.\nb[1] = x.detach()[0]")
     np.testing.assert_array_equal(told.told("b"), [[5, 5, 5], [1, 5, 2]])
+
+
+def test_a_question_about_one_result_is_answered_with_its_numbers(recorded):
+    told = recorded("gviz.engine", "a, b, c = x.split(1)\n(a * 2 + b * 3 + c * 4).sum().backward()")
+    end = len(told.timeline)
+    assert "= [[7 2 9]]" in asked(told.names, "b", end).text
+    assert "[[3 3 3]]" in asked(told.names, "b.grad", end).parts[0].text
+    parts = recorded("gviz.engine", "parts = x.split(1)")
+    assert "= [[4 4 3]]" in asked(parts.names, "parts[2]", len(parts.timeline)).text
+    with pytest.raises(GvizError, match="parts is several tensors"):
+        asked(parts.names, "parts", len(parts.timeline))
+
+
+@pytest.mark.parametrize(("condition", "is_met"), [("value.max() > 8", True), ("value.max() < 8", False)])
+def test_a_condition_on_one_result_is_about_its_numbers(recorded, condition, is_met):
+    told = recorded("gviz.engine", "a, b, c = x.split(1)")
+    made = told.timeline.nodes.born(told.names.last("b", len(told.timeline)))
+    assert [hit.n for hit in Hits(told.timeline, stop(f"b if {condition}")).after(0)] == [made] * is_met
+
+
+def test_while_it_runs_a_condition_on_one_of_several_results_is_left_to_the_debugger(recorded):
+    told = recorded("gviz.engine", "a, b, c = x.split(1)")
+    facts = Facts()
+    chance = Chance("b if value.max() > 8", facts, Chapters())
+    answers = []
+    for event in told.events:
+        if type(event) in LEARNED_FROM:
+            facts.learn(event)
+        answers += [chance.may_stop(event)] if isinstance(event, e.NodeCreated) else []
+    assert answers[-1]

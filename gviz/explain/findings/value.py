@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gviz.explain.computation import computation
 from gviz.explain.contributions import contributions
@@ -23,7 +24,8 @@ def unborn(asked: Question) -> Finding:
 def computed(asked: Question) -> Finding:
     """The formula with its numbers, and the last write in place."""
     timeline, info, output = asked.timeline, asked.info, asked.output
-    how = computation(timeline, asked.node).text or f"{info.created.kind} {short(info.created.outputs[0].value)}"
+    made = info.created.outputs[asked.output_nr].value
+    how = replace(computation(timeline, asked.node), result=made).text or f"{info.created.kind} {short(made)}"
     text, at = f"{label_at(timeline, asked.node)}: {how}", innermost(info)
     if not output.written_by:
         return Finding("computed", text, info.born, asked.node, tuple(_gradient(asked)), at=at)
