@@ -95,10 +95,14 @@ class Names:
         name = claim.name() if claim is not None else ""
         if claim is None or not name or self._origins.stack.item(place) in self._giving_several:
             return ""
-        if not self._is_last_of_its_call(place, claim) or self._is_of_a_part(place, claim):
+        if not self._is_last_of_its_call(place, claim):
             return ""
         made = self._created(node)
-        if made.during[0] or (made.kind == "parameter" and "parameter" not in claim.called):
+        if (
+            made.during[0]
+            or (made.untracked and self._is_of_a_part(place, claim))
+            or (made.kind == "parameter" and "parameter" not in claim.called)
+        ):
             return ""  # it belongs to a pass, or what is assigned is the module that has it
         settled = claim.exact and not claim.depth  # what is returned may be taken over by what called it
         return name if settled or not self._is_claimed_later(place, claim) else ""
