@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+KEEP_ALL = "record with --values all"
+"""What helps where numbers are missing in a recording."""
+
 
 class GvizError(Exception):
     """What happened, why, and what to try: shown as ``gviz: error: WHAT`` without a traceback, else at its end.
@@ -29,6 +32,13 @@ class GvizError(Exception):
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return lines
+
+
+class NotStored(GvizError):
+    """Numbers that the recording does not hold, ``the value of #4``: what is asked of them cannot be told."""
+
+    def __init__(self, of: str) -> None:
+        super().__init__(f"{of} was not stored: {KEEP_ALL}", exit_code=2)
 
 
 def did_you_mean(given: str, known: Iterable[str], otherwise: str, alike: float = 0.6) -> str:

@@ -23,6 +23,7 @@ from gviz.where.condition import Condition
 from gviz.where.guarded import BUILTINS, Numbers
 from gviz.where.place import Place
 from gviz.where.stop import AT_A_NODE, Stop, stop
+from gviz.where.summarized import summarized
 
 Test = Callable[[e.Event], bool]
 
@@ -198,7 +199,7 @@ def _numbers(value: Value | None) -> Any:
         raise Absent
     array = value.array()
     if array is None:
-        raise Unknown
+        return summarized("the value", value)
     return array.view(Numbers) if array.ndim else array[()]
 
 

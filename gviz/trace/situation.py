@@ -13,14 +13,11 @@ from gviz.trace.timeline import Timeline
 from gviz.values import Value
 from gviz.where.guarded import BUILTINS, Numbers
 from gviz.where.stop import EVENTS
+from gviz.where.summarized import summarized
 
 
 class Absent(Exception):
     """A condition asked for a value or gradient that there is not at its moment: it does not hold."""
-
-
-class NotStored(Exception):
-    """A condition asked for numbers that the trace does not hold: whether it holds cannot be told."""
 
 
 class Situation(dict[str, Any]):
@@ -96,7 +93,7 @@ class Situation(dict[str, Any]):
             raise Absent
         array = self._timeline.array(value)
         if array is None:
-            raise NotStored(f"the {what} of #{self._node} was not stored; record with --values BYTES")
+            return summarized(f"the {what} of #{self._node}", value)
         return array.view(Numbers) if array.ndim else array[()]
 
 

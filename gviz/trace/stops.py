@@ -67,6 +67,17 @@ class Hits:
         for stretch in stretches(self._timeline, n, backward=True):
             yield from (hit for hit in reversed(self.within(stretch)) if hit.n < n)
 
+    def untold(self, n: float = inf) -> int:
+        """At how many moments by `n` it could not be told whether the stop fits, of those that were looked at."""
+        return 0
+
+    def missing(self) -> str:
+        """What was not stored and is needed to tell it, as `NotStored` says it; judged by the first moment it could be.
+
+        Empty where all is there.
+        """
+        return ""
+
     def can_hit(self) -> bool:
         """Whether there is any node that the stop's place means; True where it has none."""
         return self._meant is None or self._meant.any()

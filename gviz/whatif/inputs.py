@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, NotStored
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
@@ -26,10 +26,10 @@ def stored(timeline: Timeline, node: int, what: str, value: Value) -> Array:
     """The elements of a value of a node, fractions in float64. GvizError if they were not stored, or are complex."""
     array = timeline.array(value)
     if array is None:
-        within = value.stats is None  # then nobody has ever seen it
-        hint = "" if within else "record with --values BYTES to keep larger arrays"
-        why = "its framework made it inside of another operation" if within else ""
-        raise GvizError(f"the {what} of #{node} was not stored", why=why, hint=hint, exit_code=2)
+        if value.stats is not None:
+            raise NotStored(f"the {what} of #{node}")
+        why = "its framework made it inside of another operation"  # nobody has ever seen it
+        raise GvizError(f"the {what} of #{node} was not stored", why=why, exit_code=2)
     if array.dtype.kind == "c":
         raise GvizError("complex numbers are not checked", exit_code=2)
     return array.astype(np.float64) if array.dtype.kind == "f" else array

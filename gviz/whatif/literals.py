@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, NotStored
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 
@@ -49,8 +49,7 @@ class Literals:
         """The elements of a value and its dtype, which numpy may not have."""
         array = None if value is None else self._timeline.array(value)
         if value is None or array is None:
-            hint = "record with --values BYTES to keep larger arrays"
-            raise GvizError(f"the numbers of {of_what} were not stored", hint=hint, exit_code=2)
+            raise NotStored(f"the value of {of_what}")
         if array.dtype.kind == "c":
             raise GvizError(f"no script is written of complex numbers, as {of_what} holds them", exit_code=2)
         return array, value.dtype

@@ -20,7 +20,7 @@ from gviz.engine.nn.parameter import Parameter
 from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.wrapped_number import WrappedNumber
-from gviz.errors import GvizError
+from gviz.errors import KEEP_ALL, GvizError
 from gviz.plain_text import clipped
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
@@ -33,7 +33,7 @@ from gviz.whatif.older import Older
 from gviz.whatif.passes import Passes
 from gviz.whatif.retelling import Retelling
 
-NOT_STORED = "its value was not stored; record with --values BYTES to keep larger ones"
+NOT_STORED = f"its value was not stored: {KEEP_ALL}"
 
 
 def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> Branch:

@@ -32,9 +32,9 @@ class Refused(Exception):
 def _over(function: Callable[[Any], Any]) -> Callable[..., Any]:
     """A function of numpy that also takes several numbers, or an iterator, as Python's own does."""
 
-    def reduced(first: Any, *others: Any) -> Any:
+    def reduced(first: Any, *others: Any, **named: Any) -> Any:
         given = [first, *others] if others else list(first) if isinstance(first, Iterator) else first
-        return measured.called(function, given)
+        return measured.called(function, given, **named)
 
     return reduced
 
@@ -55,8 +55,8 @@ class Numbers(np.ndarray[Any, Any]):
 
 def _zeros(numbers: Any) -> float:
     """The share of elements that are zero."""
-    array = np.asarray(numbers)
-    return 1 - np.count_nonzero(array) / array.size if array.size else 0.0
+    size = np.size(numbers)
+    return 1 - np.count_nonzero(numbers) / size if size else 0.0
 
 
 FUNCTIONS: dict[str, Any] = {
@@ -65,6 +65,9 @@ FUNCTIONS: dict[str, Any] = {
     "abs": np.abs, "len": len, "zeros": _zeros, "round": _rounded, "float": float, "int": int, "bool": bool, "str": str,
 }  # fmt: skip
 """What an expression may use besides tensors, in the place of Python's builtins."""
+for _name, _function in FUNCTIONS.items():
+    if getattr(_function, "__module__", "") == __name__:
+        _function.__qualname__ = _name  # as Python calls it where it is called wrongly
 
 _OF_NUMPY = """
 abs absolute all allclose any arccos arcsin arctan arctan2 argmax argmin argsort around array array_equal

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from math import inf
 
 import numpy as np
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, NotStored
 from gviz.plain_text import clipped
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
@@ -36,6 +37,23 @@ class Changes(Hits):
         stops = [Stop(stop.head, place(name), "", aspect) for name, aspect in _named(stop.expression)]
         self._parts = [Hits(timeline, one) for one in stops]
 
+    def _forget(self) -> None:
+        super()._forget()
+        self._untold: set[int] = set()
+
+    def untold(self, n: float = inf) -> int:
+        """At how many moments by `n`, of those that were looked at, numbers were needed that were not stored."""
+        return sum(1 for moment in self._untold if moment <= n)
+
+    def missing(self) -> str:
+        """What it needs and was not stored, where all that it names is there for the first time."""
+        there = max(next(part.after(0), Hit(0)).n for part in self._parts)
+        try:
+            self._value(there)
+        except NotStored as error:
+            return error.what
+        return ""
+
     def can_hit(self) -> bool:
         """Whether there is any node that one of its names means."""
         return any(part.can_hit() for part in self._parts)
@@ -54,15 +72,21 @@ class Changes(Hits):
                     yield hit
 
     def _is_met(self, n: int) -> bool:
-        if not self._stop.holds:
-            return not _same(self._value(n - 1), self._value(n))
-        told = self._value(n)
+        try:
+            if not self._stop.holds:
+                return not _same(self._value(n - 1), self._value(n))
+            told = self._value(n)
+        except NotStored:
+            self._untold.add(n)
+            return False
         return told is not None and holds(told)
 
     def _value(self, n: int) -> Array | None:
-        """What the expression is at a moment; None where it cannot be told."""
+        """What the expression is at a moment; None where it is nothing there, NotStored where it cannot be told."""
         try:
             return np.asarray(evaluated(self._timeline, self._names, n, self._stop.expression))
+        except NotStored:
+            raise
         except GvizError:
             return None
 

@@ -18,6 +18,7 @@ from gviz.where.guarded import FUNCTIONS, OF_NUMPY, Numbers, bound_names
 from gviz.where.place import split_aspect
 from gviz.where.spelling import as_python, as_written, node_of
 from gviz.where.stop import CHANGES
+from gviz.where.summarized import Summarized, summarized
 from gviz.words.names import NamedNodes
 
 _NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
@@ -26,14 +27,15 @@ _NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
 def evaluated(timeline: Timeline, names: NamedNodes, n: int, text: str) -> Any:
     """What an expression that the user typed is at moment `n`: tensors are arrays, scalars numbers.
 
-    Raises GvizError for a name there is not, numbers that were not stored, and whatever the expression raises.
+    Raises GvizError for a name there is not, and whatever the expression raises; NotStored for numbers that were not.
     """
     moment = timeline.at(n)
     tree = parsed(text)
     found: dict[str, Any] = {}
     try:
         resolved = _Resolver(timeline, names, moment, found, bound_names(tree)).visit(tree)
-        return guarded.evaluate(guarded.compiled(resolved), found)
+        result = guarded.evaluate(guarded.compiled(resolved), found)
+        return result.refuse() if isinstance(result, Summarized) else result
     except GvizError:
         raise
     except Exception as error:  # whatever the expression raises is shown
@@ -168,6 +170,5 @@ def _numbers(timeline: Timeline, moment: Moment, tensor: Edge, aspect: str) -> A
         raise GvizError(f"#{node} has no {aspect} at event {moment.n}", exit_code=2)
     array = timeline.array(value)
     if array is None:
-        hint = "record with --values BYTES to keep larger arrays"
-        raise GvizError(f"the {aspect} of #{node} was not stored", hint=hint, exit_code=2)
+        return summarized(f"the {aspect} of #{node}", value)
     return array.view(Numbers) if array.ndim else array[()]

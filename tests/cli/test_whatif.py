@@ -92,7 +92,7 @@ def test_what_could_not_be_run_again_is_said_once_and_nothing_is_made_up(tmp_pat
     code, out, _ = gviz_here("whatif", "large.gviz", "y = 5", cwd=tmp_path)
     lines = out.splitlines()
     assert code == 0
-    assert "more: its value was not stored; record with --values BYTES" in lines[0]
+    assert "more: its value was not stored: record with --values all" in lines[0]
     assert [line.split()[1] for line in lines if line.startswith("#")] == ["y"]
     _, out, _ = gviz_here("whatif", "large.gviz", "y = 5", "--show", "z", cwd=tmp_path)
     assert out.splitlines()[-1].split() == ["z", "3002", "not", "known"]

@@ -18,6 +18,8 @@ from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
 from gviz.tui.cursor import Cursor
+from gviz.tui.drawing.stops import break_rows
+from gviz.tui.glyphs import glyphs
 from gviz.tui.language.parsing import parse
 from gviz.tui.plain import debug
 from gviz.tui.screens.sheet import SheetScreen
@@ -360,3 +362,39 @@ def test_a_condition_is_asked_again_at_the_same_moment(forgetful):
     assert said.count("[1 time in this recording, and here]") == 1
     assert said.count("[1 time in this recording]") == 1
     assert "False" in said
+
+
+@pytest.fixture(scope="module")
+def too_large():
+    """Two steps of a weight of which only statistics are kept."""
+
+    def program():
+        w = torch.zeros(1000, requires_grad=True)
+        for _ in range(2):
+            (w * 2).sum().backward()
+            with torch.no_grad():
+                w -= 500 * w.grad
+
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def test_statistics_answer_what_is_asked_of_a_tensor_that_was_not_stored(too_large):
+    said = transcript(too_large, "break norm(#1) > 50000", "info break", "break max(abs(#1)) > 2000", "watch min(#1)")
+    assert "[1 time in this recording]" in said
+    assert "does not stop" not in said
+    assert "watching min(#1) = 0 " in said
+
+
+@pytest.mark.parametrize("asked", ["sum(#1) < 0", "change #1 * 2"])
+def test_where_elements_are_needed_that_were_not_stored_it_says_so(too_large, asked):
+    said = transcript(too_large, f"break {asked}", "continue", "info break", "watch #1[0]", "print #1[0]")
+    assert "it does not stop where the value of #1 was not stored: record with --values all" in said
+    new_values = len(list(Breakpoints(too_large).add(stop("change #1")).after(0)))
+    assert f"[0 times in this recording; not known at {new_values} moments: record with --values all]" in said
+    assert "watching #1[0] = the value of #1 was not stored: record with --values all" in said
+
+
+def test_the_panel_counts_what_is_not_known_by_now(too_large):
+    breakpoints = cursor(too_large, "sum(#1) < 0").breakpoints
+    ((row, _),) = break_rows(breakpoints, len(too_large), glyphs(ascii=True), 100)
+    assert "0 hits, 4 not known" in "".join(text for text, _ in row)

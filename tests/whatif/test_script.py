@@ -155,7 +155,7 @@ def test_numbers_that_were_not_stored_are_missed():
         x.sum().backward()
 
     timeline = recorded(large)
-    with pytest.raises(GvizError, match="were not stored"):
+    with pytest.raises(GvizError, match="was not stored"):
         script(timeline, len(timeline), 1)
 
 

@@ -161,3 +161,10 @@ def test_a_loop_may_be_long_but_not_longer(monkeypatch):
 
 def test_names_of_a_loop_are_its_own():
     assert guarded.bound_names(ast.parse("[v for v in value]")) == {"v"}
+
+
+def test_functions_take_an_axis_and_are_called_what_they_are_called_here():
+    array = np.array([[0, 1], [0, 0]])
+    assert told("any(x, axis=1)", x=array).tolist() == [True, False]
+    with pytest.raises(TypeError, match=r"^zeros\(\) got an unexpected keyword argument 'axis'"):
+        told("zeros(x, axis=1)", x=array)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, NotStored
 from gviz.explain.names import label, label_at
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.its_iteration import in_its_iteration
@@ -63,8 +63,7 @@ def _numbers(session: Session, what: str) -> Any:
         raise GvizError(f"{which} has no {what} at event {session.cursor.position}", exit_code=2)
     array = session.timeline.array(value)
     if array is None:
-        hint = "record with --values BYTES to keep larger arrays"
-        raise GvizError(f"the {what} of #{node} was not stored", hint=hint, exit_code=2)
+        raise NotStored(f"the {what} of #{node}")
     return array
 
 

@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import PurePath
 from string import Formatter
 
-from gviz.errors import GvizError
+from gviz.errors import KEEP_ALL, GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.situation import Situation
@@ -82,6 +82,8 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
     text = text or (f"#{selected}" if selected else "")
     made = breakpoints.add(stop(text), once=once)
     yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(breakpoints, made)}"
+    if missing := made.hits.missing():
+        yield f"it does not stop where {missing}"
     if made.stop.head in EVENTS:
         yield f"that is what is called {made.stop.head}; break on {made.stop.head} stops at the event"
     if made.stop.finding is not None and breakpoints.growing:
@@ -171,7 +173,13 @@ def _times(one: Breakpoint, here: int) -> str:
     times = sum(1 for _ in islice(one.after(0), MOST_COUNTED + 1))
     many = f"more than {MOST_COUNTED} times" if times > MOST_COUNTED else f"{times} time{'' if times == 1 else 's'}"
     now = ", and here" if here and one.stops_at(here) else ""
-    return f"[{many} in this recording{now}]"
+    return f"[{many} in this recording{now}{_untold(one)}]"
+
+
+def _untold(one: Breakpoint) -> str:
+    """At how many of the moments that were counted nobody knows, and what helps."""
+    moments = one.hits.untold()
+    return f"; not known at {moments} moment{'s' * (moments != 1)}: {KEEP_ALL}" if moments else ""
 
 
 def _check_message(message: str) -> None:

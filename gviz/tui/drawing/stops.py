@@ -30,7 +30,8 @@ def _row(one: Breakpoint, n: int, glyphs: Glyphs, width: int) -> Line:
     if n > COUNTED:
         return what
     hits = sum(1 for _ in takewhile(lambda hit: hit.n <= n, one.after(0)))
-    times = f"  {hits} hit{'' if hits == 1 else 's'}"
+    untold = one.hits.untold(n)
+    times = f"  {hits} hit{'' if hits == 1 else 's'}" + (f", {untold} not known" if untold else "")
     if cells(what) + len(times) + len(SO_FAR) <= width:
         return (*what, (times + SO_FAR, "muted"))
     return columns(what, line((times.strip(), "muted")), width, glyphs.cut)

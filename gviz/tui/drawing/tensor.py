@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gviz.errors import KEEP_ALL
 from gviz.numbers import number
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, heat
 from gviz.trace.its_iteration import in_its_iteration
@@ -33,7 +34,7 @@ def tensor_lines(
     array = timeline.array(value) if value is not None else None
     if array is None:
         if value is not None:
-            yield from wrapped(line(("  its elements were not stored: record with --values BYTES", "muted")), width)
+            yield from wrapped(line((f"  its elements were not stored: {KEEP_ALL}", "muted")), width)
         return
     if array.size > 1 and array.dtype.kind in "fiuc":
         yield from _histogram(array, style, width, glyphs)

@@ -1,0 +1,137 @@
+"""Tensors of which a recording holds statistics alone: what those tell is told, anything else is known of nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import nan, sqrt
+from typing import Any, Never
+
+import numpy as np
+
+from gviz.errors import NotStored
+from gviz.values import NUMPY_DTYPES, Stats, Value
+
+
+class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
+    """Stands for the elements of a tensor in an expression; `of` is what it is, for the `NotStored` it raises.
+
+    The smallest, the largest, the mean and the L2 norm are None where the statistics do not tell them.
+    """
+
+    def __init__(self, of: str, dtype: np.dtype[Any], shape: tuple[int, ...], stats: Stats) -> None:
+        self.of, self.dtype, self.shape = of, dtype, shape
+        self.ndim, self.size = len(shape), int(np.prod(shape))
+        self.itemsize, self.nbytes = dtype.itemsize, dtype.itemsize * self.size
+        self._stats = stats
+        self._low, self._high, self._mean = _bounds(stats, dtype)
+        self._norm = nan if stats.nan else np.inf if stats.inf else stats.rms * sqrt(self.size)
+
+    def refuse(self, *_: object, **__: object) -> Never:
+        """Raise NotStored: the elements are needed."""
+        raise NotStored(self.of)
+
+    __array__ = __getitem__ = __iter__ = __contains__ = __bool__ = __float__ = __int__ = refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.refuse
+
+    def __len__(self) -> int:
+        return self.shape[0] if self.shape else self.refuse()
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        told = _TOLD.get(function)
+        return told(self) if told is not None and len(args) == 1 and not named else self.refuse()
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *args: Any, **named: Any) -> Any:
+        told = _ELEMENTWISE.get(function)
+        return told(self) if told is not None and method == "__call__" and not named else self.refuse()
+
+    def min(self) -> Any:
+        """The smallest element."""
+        return self._known(self._low)
+
+    def max(self) -> Any:
+        """The largest element."""
+        return self._known(self._high)
+
+    def mean(self) -> float:
+        """The mean of all elements."""
+        return self.refuse() if self._mean is None else self._mean
+
+    def norm(self) -> float:
+        """The L2 norm of all elements."""
+        return self._norm
+
+    def any(self) -> bool:
+        """Whether an element is not zero."""
+        return self._nonzero() > 0
+
+    def all(self) -> bool:
+        """Whether no element is zero."""
+        return self._nonzero() == self.size
+
+    def _nonzero(self) -> int:
+        return self.size - self._stats.zero
+
+    def _known(self, extreme: float | None) -> Any:
+        return self.refuse() if extreme is None or not self.size else self.dtype.type(extreme)
+
+    def _absolute(self) -> Summarized:
+        made = Summarized(self.of, self.dtype, self.shape, self._stats)
+        made._low, made._high, made._mean = _bounds_of_magnitudes(self._stats, self.dtype)
+        return made
+
+    def _flags(self, count: int) -> Summarized:
+        """As many elements that are true."""
+        low, high, share = float(count == self.size), float(count > 0), count / max(self.size, 1)
+        stats = Stats(low, high, share, sqrt(share), 0, 0, self.size - count)
+        return Summarized(self.of, np.dtype(bool), self.shape, stats)
+
+
+def summarized(of: str, value: Value) -> Summarized:
+    """What stands for a value whose elements were not stored; NotStored where its statistics were not, either."""
+    stats = value.statistics()
+    if stats is None:
+        raise NotStored(of)
+    return Summarized(of, np.dtype(NUMPY_DTYPES.get(value.dtype, "<f4")), value.shape, stats)
+
+
+_Bounds = tuple[float | None, float | None, float | None]
+
+
+def _bounds(stats: Stats, dtype: np.dtype[Any]) -> _Bounds:
+    """Smallest, largest and mean: complex numbers have none in their statistics, and an infinity has no sign there."""
+    if dtype.kind == "c" or (stats.inf and not stats.nan):
+        return None, None, None
+    return (nan, nan, nan) if stats.nan else (stats.min, stats.max, stats.mean)
+
+
+def _bounds_of_magnitudes(stats: Stats, dtype: np.dtype[Any]) -> _Bounds:
+    if stats.nan:
+        return nan, nan, nan
+    if stats.inf:
+        return None, np.inf, np.inf
+    if stats.min >= 0 or dtype.kind == "c":
+        return stats.min, stats.max, stats.mean
+    if stats.max <= 0:
+        return -stats.max, -stats.min, -stats.mean
+    return 0.0 if stats.zero else None, max(-stats.min, stats.max), None
+
+
+_TOLD: dict[Any, Callable[[Summarized], Any]] = {
+    np.min: Summarized.min, np.max: Summarized.max, np.amin: Summarized.min, np.amax: Summarized.max,
+    np.mean: Summarized.mean, np.linalg.norm: Summarized.norm, np.any: Summarized.any, np.all: Summarized.all,
+    np.count_nonzero: Summarized._nonzero, np.size: lambda one: one.size, np.shape: lambda one: one.shape,
+    np.ndim: lambda one: one.ndim,
+}  # fmt: skip
+"""The functions of numpy whose answer is in the statistics, if they are given nothing but the tensor."""
+
+_ELEMENTWISE: dict[np.ufunc, Callable[[Summarized], Summarized]] = {
+    np.absolute: Summarized._absolute,
+    np.fabs: Summarized._absolute,
+    np.isnan: lambda one: one._flags(one._stats.nan),
+    np.isinf: lambda one: one._flags(one._stats.inf),
+    np.isfinite: lambda one: one._flags(one.size - one._stats.nan - one._stats.inf),
+}

@@ -1,0 +1,64 @@
+"""What statistics tell of a tensor in an expression, judged by numpy with all of its elements."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from gviz.errors import NotStored
+from gviz.values import capture, shape_of
+from gviz.where import guarded
+from gviz.where.guarded import Numbers
+from gviz.where.summarized import Summarized, summarized
+
+ALWAYS = ("norm(t)", "t.norm()", "np.linalg.norm(t)", "zeros(t)", "any(isnan(t))", "any(np.isinf(t))", "any(t)",
+          "all(t)", "np.all(np.isfinite(t))", "len(t)", "t.shape[0]", "t.size", "zeros(isnan(t))")  # fmt: skip
+WHERE_FINITE = ("max(t)", "t.max()", "np.min(t)", "t.min()", "mean(t)", "max(t) - min(t) > 3", "max(abs(t))")
+NEVER = ("t + 1", "t > 3", "t[0]", "sum(t)", "max(t, axis=0)", "[v for v in t]", "t.sum()", "float(t)",
+         "max(t, t)", "np.sqrt(t)", "t if t else 1", "mean(abs(t - 1))")  # fmt: skip
+
+NUMBERS = st.one_of(st.floats(-100, 100, width=32), st.sampled_from([0.0, np.nan, np.inf, -np.inf]))
+
+
+def told(text, array):
+    return guarded.evaluate(guarded.compiled(guarded.parsed(text)), {"t": array})
+
+
+def of_statistics(array):
+    return summarized("the value of #4", capture(array, limit=-1))
+
+
+@pytest.mark.parametrize("text", [*ALWAYS, *WHERE_FINITE])
+@given(array=arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 3)), elements=NUMBERS))
+def test_statistics_tell_what_numpy_says_or_nothing(text, array):
+    try:
+        known = told(text, of_statistics(array))
+    except NotStored:
+        assert text in WHERE_FINITE
+        assert np.isinf(array).any()
+    else:
+        np.testing.assert_allclose(known, told(text, array.view(Numbers)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("array", [np.array([[3, -4]]), np.array([[3 + 4j, 0]]), np.array([[True, False]])])
+@pytest.mark.parametrize("text", ["norm(t)", "max(abs(t))", "zeros(t)", "any(isnan(t))"])
+def test_other_kinds_of_numbers_are_told_of_too(text, array):
+    assert told(text, of_statistics(array)) == pytest.approx(told(text, array.view(Numbers)))
+
+
+def test_complex_numbers_have_no_largest_in_their_statistics():
+    with pytest.raises(NotStored):
+        told("max(t)", of_statistics(np.array([3 + 4j, 1])))
+
+
+@pytest.mark.parametrize("text", NEVER)
+def test_where_elements_are_needed_it_says_how_they_are_kept(text):
+    with pytest.raises(NotStored, match=r"the value of #4 was not stored: record with --values all"):
+        told(text, of_statistics(np.ones((2, 3), np.float32)))
+
+
+def test_without_statistics_nothing_is_known():
+    with pytest.raises(NotStored):
+        summarized("it", shape_of(np.ones(3)))
+    assert isinstance(of_statistics(np.ones(3)), Summarized)
