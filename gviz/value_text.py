@@ -16,6 +16,8 @@ from gviz.numbers import bytes_text, dtype_text, exact, number, shape_text
 from gviz.values import Array, Stats, Value
 
 NO_VALUE = "·"
+NOT_STORED = "not stored"
+UNKNOWN = "?"
 CUT = "…"
 BAD = "!"
 FEW = 4
@@ -182,6 +184,11 @@ def fitting(forms: Iterable[str], width: int | None) -> str:
     return next((form for form in forms if width is None or len(form) <= width), CUT)
 
 
+def or_unknown(text: str) -> str:
+    """A text about a course of events that was not recorded: what is not stored there is not known."""
+    return UNKNOWN if NOT_STORED in text else text
+
+
 def _forms(value: Value | None, digits: int, few: int) -> Iterator[str]:
     """The ways to write a value, richest first."""
     if value is None:
@@ -220,8 +227,8 @@ def _nested(array: Array, write: Callable[[Any], str]) -> str:
 def _summaries(value: Value, stats: Stats | None) -> Iterator[str]:
     kind, shape = kind_text(value), shape_text(value.shape)
     if stats is None:
-        yield f"{kind} not stored"
-        yield "not stored"
+        yield f"{kind} {NOT_STORED}"
+        yield NOT_STORED
         return
     remarks, bad = " ".join(_remarks(value, stats)), bool(bad_text(value))
     span = _range(value, stats, mean=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isnan, nan
 
 from gviz.consequences.branching import branch_of
@@ -55,17 +56,19 @@ def curves(
 
     `told` hears how many points are done. GvizError for an expression that is more than one number.
     """
+    from gviz.whatif.beside import Beside  # it needs the engine, which a viewer otherwise does not
+
     _refuse_several(timeline, iteration, shows)
+    evaluator, end = Evaluator(timeline), iteration.end
     drawn: dict[str, list[tuple[float, float]]] = {text: [] for text in shows}
     why: list[str] = []
     for done, (x, change) in enumerate(points):
         told(done)
         branch = branch_of(timeline, iteration, [*kept, change])
-        other = Timeline(branch.log)
-        evaluator = Evaluator(other)
+        states = partial(Beside(timeline, iteration, branch, (*kept, change)).states, n=end)
         for text, curve in drawn.items():
             try:
-                y = evaluator.number(branch.expression(text), len(other))
+                y = evaluator.number(text, end, states)
             except GvizError:
                 if not branch.stopped:
                     raise

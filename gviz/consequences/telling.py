@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.cells import set_cell_size
 
 from gviz.consequences.branching import PLACES
+from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.plain_text import clipped, file_line, shown
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.value_text import short
+from gviz.words.evaluator import Evaluator
 
 if TYPE_CHECKING:
+    from gviz.whatif.beside import Beside
     from gviz.whatif.branch import Branch
 
 _NAME, _NUMBER = 20, 24
@@ -64,6 +68,16 @@ def _decisions(timeline: Timeline, branch: Branch) -> Iterator[str]:
         yield f"{now}: a program that decides by it goes another way, and here the recorded way is kept."
     if len(branch.decisions) > PLACES:
         yield f"and so {len(branch.decisions) - PLACES} more."
+
+
+def in_branch(evaluator: Evaluator, beside: Beside, text: str, n: int) -> str:
+    """What an expression about the recording is in its branch at moment `n`; GvizError if it cannot be computed."""
+    try:
+        return evaluator.evaluated(text, n, partial(beside.states, n=n))
+    except GvizError:
+        if not beside.branch.stopped:
+            raise
+        return "not known"
 
 
 def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:

@@ -12,7 +12,7 @@ from gviz import events as e
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import Iteration, NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.whatif.branch import Branch
+from gviz.whatif.branch import Branch, not_known
 
 
 class Beside:
@@ -37,7 +37,10 @@ class Beside:
         return re.sub(r"#(\d+)", lambda found: f"#{self._nodes.get(int(found[1]), '?')}", text)
 
     def states(self, nodes: Sequence[int], n: int) -> list[NodeState | None]:
-        """Nodes of the recording as they are in the branch at event `n`; None for what is not known, or not yet."""
+        """Nodes of the recording as they are in the branch at event `n`; None for what is not there yet.
+
+        Values and gradients that the branch does not know are without numbers.
+        """
         here = self._recorded.at(n).states(nodes)
         known = [node for node in nodes if node in self.branch.numbers]
         there = self.timeline.at(self.moment(n)).states([self.branch.numbers[node] for node in known])
@@ -45,24 +48,38 @@ class Beside:
         return [
             None
             if state is None
-            else self._told(node, states.get(node))
-            if node in states
-            else self._older(node, in_its_iteration(self._recorded, n, state))
+            else self._told(node, known_state, state)
+            if (known_state := states.get(node)) is not None
+            else self._older(node, in_its_iteration(self._recorded, n, state) or state)
             for node, state in zip(nodes, here, strict=True)
         ]
 
-    def _older(self, node: int, state: NodeState | None) -> NodeState | None:
+    def _older(self, node: int, state: NodeState) -> NodeState:
         """A node that the branch has not: as it was if it is older than the iteration, else unknown."""
-        return state if self._recorded.info(node).born < self._iteration.start else None
+        info, outputs = self._recorded.info(node), state.outputs
+        memories = {output.storage for output in info.created.outputs}
+        is_lost = info.born >= self._iteration.start or not self.branch.forgotten.isdisjoint(memories)
+        if is_lost:
+            outputs = tuple(map(_without_value, outputs))
+        if is_lost or node in self.branch.unknown:
+            outputs = tuple([self._without_gradient(output, output) for output in outputs])
+        return replace(state, outputs=outputs)
 
-    def _told(self, node: int, state: NodeState | None) -> NodeState | None:
-        if state is None:
-            return None
-        return replace(state, node=node, outputs=tuple([self._output(node, output) for output in state.outputs]))
+    def _told(self, node: int, state: NodeState, recorded: NodeState) -> NodeState:
+        outputs = zip(state.outputs, recorded.outputs, strict=False)
+        return replace(state, node=node, outputs=tuple([self._output(node, *pair) for pair in outputs]))
 
-    def _output(self, node: int, output: OutputState) -> OutputState:
+    def _without_gradient(self, output: OutputState, recorded: OutputState) -> OutputState:
+        """An output whose gradients are not known: of those that the recording has only that they are there."""
+        incoming = recorded.incoming and not_known(recorded.incoming)
+        grad = output.grad
+        if recorded.grad is not None and recorded.grad_seq >= self._iteration.start:
+            grad = not_known(recorded.grad)
+        return replace(output, incoming=incoming, parts=(), grad=grad)
+
+    def _output(self, node: int, output: OutputState, recorded: OutputState) -> OutputState:
         if node in self.branch.unknown:
-            return replace(output, incoming=None, parts=(), grad=None)
+            return self._without_gradient(output, recorded)
         parts = [replace(part, source=self._nodes.get(part.source, 0)) for part in output.parts]
         return replace(output, parts=parts, written_by=self._nodes.get(output.written_by, 0))
 
@@ -79,6 +96,10 @@ class Beside:
             last = max(last, again.pop()) if again else last
             moments.append(last)
         return moments
+
+
+def _without_value(output: OutputState) -> OutputState:
+    return output if output.value is None else replace(output, value=not_known(output.value))
 
 
 def _what(event: e.Event, nodes: dict[int, int]) -> Hashable:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.written import write
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
 from gviz.whatif.decisions import Decision
 
 
@@ -28,8 +27,9 @@ class Branch:
     """What was run again: its events, and for every node of the recording the branch's node.
 
     `stopped` says where the branch had to stop; what depends on those nodes is not in it. The gradients of the nodes in
-    `unknown` (numbers of the recording) are not to be trusted: something between them and the root was not run. Where
-    the program read one of `decisions`, it would have gone another way; the branch goes the recorded one.
+    `unknown` (numbers of the recording) have no numbers in it: something between them and the root was not run. Nor is
+    known what lies in the memories `forgotten`, which were written to with what is not known. Where the program read
+    one of `decisions`, it would have gone another way; the branch goes the recorded one.
     """
 
     log: MemoryLog
@@ -37,24 +37,16 @@ class Branch:
     stopped: tuple[Stopped, ...]
     unknown: frozenset[int]
     decisions: tuple[Decision, ...] = ()
-
-    def expression(self, text: str) -> str:
-        """An expression about the recording as one about the branch, which numbers its nodes anew.
-
-        GvizError for a node that the branch has not.
-        """
-
-        def number(found: re.Match[str]) -> str:
-            node = self.numbers.get(int(found[1]))
-            if node is None:
-                raise GvizError(f"{found[0]} is not known in the branch", exit_code=2)
-            return f"#{node}"
-
-        return re.sub(r"#(\d+)", number, text)
+    forgotten: frozenset[int] = frozenset()
 
     def write(self, path: Path) -> None:
         """Write its events to a new trace. GvizError if that cannot be."""
         write(self.log, path)
+
+
+def not_known(value: Value) -> Value:
+    """A value of that form of which no number is known."""
+    return Value(value.dtype, value.shape)
 
 
 def beyond(timeline: Timeline, nodes: Iterable[int]) -> set[int]:

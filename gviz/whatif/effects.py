@@ -19,10 +19,13 @@ def set_grad(rerun: Rerun, n: int, event: e.GradSet) -> None:
     tensor = rerun.output(event.node, event.output_nr, n)
     if tensor is None or event.how not in LET_GO:
         return
-    known = event.value is None or not rerun.changed
-    tensor.grad = rerun.grad(event.value) if known else None
-    if not known:
+    recorded = event.value
+    if recorded is None or not rerun.changed:
+        tensor.grad = rerun.grad(recorded)
+    else:
+        tensor.grad = None
         rerun.stop(event.node, "the program assigned to its .grad, and what is not known", itself=True)
+        rerun.told.lose_grad(event.node, event.output_nr, recorded)
 
 
 def switch_grad(rerun: Rerun, n: int, event: e.RequiresGradSet) -> None:

@@ -17,6 +17,8 @@ from gviz.whatif.operations import FAILURES
 if TYPE_CHECKING:
     from gviz.whatif.rerun import Rerun
 
+NOT_FOLLOWED = "the graph that its pass built cannot be followed"
+
 
 class Passes:
     """What the recording says of its passes, and what they gave in the branch."""
@@ -27,16 +29,19 @@ class Passes:
         self.made: list[Tensor] = []
         """The results of ``autograd.grad``."""
         self._rerun = rerun
-        self._results: list[tuple[Value, Tensor]] = []
+        self._results: list[tuple[Value, Tensor | None]] = []
 
-    def captured(self, created: e.NodeCreated) -> Tensor | None:
-        """The result of the last ``autograd.grad`` that a new constant is, by its value; None if it is none of them."""
+    def captured(self, created: e.NodeCreated) -> list[Tensor | None]:
+        """The result of ``autograd.grad`` that a new constant is, by its value: None in it if that is not known.
+
+        Empty if it is none of them.
+        """
         value = created.outputs[0].value
         for place, (recorded, tensor) in enumerate(self._results):
             if recorded == value:
                 del self._results[place]
-                return tensor
-        return None
+                return [tensor]
+        return []
 
     def run(self, n: int, started: e.BackwardStarted) -> None:
         """Run the pass that begins with event `n`."""
@@ -45,21 +50,47 @@ class Passes:
         self.end = n + len(events)
         roots, inputs = self._tensors(started.roots, n), self._tensors(started.inputs, n)
         seeds = [rerun.timeline.array(seed) for seed in started.seeds]
-        if roots is None or inputs is None or any(seed is None for seed in seeds):
-            for node, _ in started.roots:
-                rerun.stop(node, "a pass that began here could not be run again", of_gradient=True)
-            return
         self._prepare(events)
+        if roots is None or inputs is None or any(seed is None for seed in seeds):
+            self._leave_out(started, events, "a pass that began here could not be run again")
+            return
+        if started.create_graph and rerun.unknown():
+            self._leave_out(started, events, NOT_FOLLOWED)
+            return
         given = [new_tensor(np.array(seed)) for seed in seeds]
         made = len(rerun.told.made)
-        with rerun.told.at(started.stack), enable_grad():
+        with rerun.told.at(started.stack), rerun.told.without_numbers(rerun.unknown()), enable_grad():
             try:
                 self._backward(started, events, roots, inputs, given)
             except FAILURES as error:
                 if str(error) != self._error(events):
-                    rerun.stop(started.roots[0][0], f"its pass failed: {error}", of_gradient=True)
+                    self._leave_out(started, events, f"its pass failed: {error}")
+        self._tell_unknown(events)
         if started.create_graph:
-            self._number(started.roots[0][0], [x for x in events if isinstance(x, e.NodeCreated)], made)
+            self._number(started, events, made)
+
+    def _leave_out(self, started: e.BackwardStarted, events: list[e.Event], why: str) -> None:
+        """Nothing that a pass gave is known."""
+        for node, _ in started.roots:
+            self._rerun.stop(node, why, of_gradient=True, itself=True)
+        for event in events:
+            match event:
+                case e.GradCaptured(value=value):
+                    self._results.append((value, None))
+                case e.NodeCreated(node=node, outputs=outputs):
+                    self._rerun.tensors[node] = [None] * len(outputs)
+                    self._rerun.changed.add(node)
+        self._tell_unknown(events)
+
+    def _tell_unknown(self, events: list[e.Event]) -> None:
+        """Every ``.grad`` that the pass gave in the recording, and that is not known here, is one without numbers."""
+        unknown = self._rerun.unknown()
+        for event in events:
+            match event:
+                case e.GradAccumulated(node=node, part=value) if node in unknown:
+                    self._rerun.told.lose_grad(node, 0, value)
+                case e.GradRetained(node=node, output_nr=nr, value=value) if node in unknown:
+                    self._rerun.told.lose_grad(node, nr, value)
 
     def _tensors(self, edges: Sequence[e.Edge], n: int) -> list[Tensor] | None:
         """The tensors at these places at event `n`; None if one of them is not known."""
@@ -83,9 +114,10 @@ class Passes:
         results = autograd.grad(roots, inputs, seeds, retain, create, allow_unused=True)
         self.made += [result for result in results if result is not None]
         recorded = {(event.node, event.output_nr): event.value for event in captures}
+        unknown = self._rerun.unknown()
         for edge, result in zip(started.inputs, results, strict=True):
             if edge in recorded and result is not None:
-                self._results.append((recorded[edge], result))
+                self._results.append((recorded[edge], None if edge[0] in unknown else result))
 
     def _prepare(self, events: list[e.Event]) -> None:
         """Retain what was retained; say which hooks are not run again."""
@@ -98,15 +130,15 @@ class Passes:
                 case e.HookRan(node=node, value=Value()):
                     self._rerun.stop(node, "a hook of the program changed its gradient", of_gradient=True, itself=True)
 
-    def _number(self, root: int, recorded: list[e.NodeCreated], made: int) -> None:
+    def _number(self, started: e.BackwardStarted, events: list[e.Event], made: int) -> None:
         """Number the nodes of the graph that the pass built: they come in the same order again."""
-        told = self._rerun.told
+        told, recorded = self._rerun.told, [event for event in events if isinstance(event, e.NodeCreated)]
         new = told.made[made:]
         names = [self._rerun.timeline.info(old.node).op.name for old in recorded]
         if names == [told.log.ops[node.op].name for node in new]:
             told.numbers.update(zip([old.node for old in recorded], [node.node for node in new], strict=True))
         else:
-            self._rerun.stop(root, "the graph that its pass built cannot be followed", of_gradient=True)
+            self._leave_out(started, events, NOT_FOLLOWED)
 
     def _events(self, n: int, pass_nr: int) -> list[e.Event]:
         """What happened in the pass, up to its end."""

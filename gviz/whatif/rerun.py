@@ -28,7 +28,7 @@ from gviz.values import Array, Value
 from gviz.whatif import effects, operations
 from gviz.whatif.branch import Branch, Stopped, beyond
 from gviz.whatif.change import Change, by_node
-from gviz.whatif.decisions import Decisions
+from gviz.whatif.decisions import Decision, Decisions
 from gviz.whatif.older import Older
 from gviz.whatif.passes import Passes
 from gviz.whatif.retelling import Retelling
@@ -44,8 +44,7 @@ def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]
             rerun.happen(n, timeline.event(n))
     nodes = set(timeline.nodes.of(iteration))
     rerun.refuse_unused(nodes)
-    decisions = tuple(rerun.decisions.unused(timeline, nodes))
-    return Branch(rerun.told.log, dict(rerun.told.numbers), tuple(rerun.stopped), rerun.unknown(), decisions)
+    return rerun.branch(tuple(rerun.decisions.unused(timeline, nodes)))
 
 
 class Rerun:
@@ -63,6 +62,7 @@ class Rerun:
         self._made_so: set[int] = set()
         self._cut: set[int] = set()
         self._lost: set[int] = set()
+        self._forgotten: set[int] = set()
         self.decisions = Decisions()
         self._passes = Passes(self)
         self._older = Older(self)
@@ -110,6 +110,7 @@ class Rerun:
     def stop(self, node: int, why: str, *, of_gradient: bool = False, itself: bool = False) -> None:
         """The branch ends at a node; with `itself` the gradient that arrives there is not known either."""
         self.stopped.append(Stopped(node, why, of_gradient))
+        self.told.stopped(node, why, of_gradient=of_gradient)
         if of_gradient:
             self._cut.add(node)
         if itself:
@@ -144,13 +145,22 @@ class Rerun:
         """The nodes whose gradients went through something that was not run again."""
         return frozenset(beyond(self.timeline, self._cut) - self._cut | self._lost)
 
+    def branch(self, decisions: tuple[Decision, ...]) -> Branch:
+        """What came of it."""
+        told, forgotten = self.told, frozenset(self._forgotten)
+        return Branch(told.log, dict(told.numbers), tuple(self.stopped), self.unknown(), decisions, forgotten)
+
     def _enter(self, created: e.NodeCreated) -> None:
         """Make a leaf or constant again."""
         attrs = dict(created.attrs)
         if attrs.get("grad_of") in self.unknown():
             self.lose(created.node)
             return
-        tensor = self._passes.captured(created) if "grad_of" not in attrs else self._grad_of(attrs["grad_of"])
+        results = [] if "grad_of" in attrs else self._passes.captured(created)
+        if results == [None]:
+            self.lose(created.node)
+            return
+        tensor = results[0] if results else self._grad_of(attrs.get("grad_of", 0))
         if tensor is not None:
             self.compare(created.node, created.outputs[0].value, tensor)
         else:
@@ -182,12 +192,13 @@ class Rerun:
 
     def forget(self, storage: int) -> None:
         """What lies in this memory is not known from here on: it is written to, and with what is not known."""
+        self._forgotten.add(storage)
         for node, outputs in self.tensors.items():
             for nr, made in enumerate(self.timeline.info(node).created.outputs[: len(outputs)]):
                 if made.storage == storage:
                     outputs[nr] = None
                     self.changed.add(node)
-                    self.told.numbers.pop(node, None)
+                    self.told.lose_memory(node, nr)
 
     def made(self, node: int, value: Value | None, kind: str, requires_grad: bool) -> Tensor | None:
         """A leaf or constant of the recorded value, changed where that is asked for; None if it was not stored."""

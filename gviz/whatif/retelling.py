@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
@@ -13,6 +13,8 @@ from gviz.engine import announce
 from gviz.engine.tensor import Tensor
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
+from gviz.whatif.branch import not_known
 
 EVERYTHING = 1 << 62
 """Bytes up to which values are kept whole."""
@@ -31,6 +33,9 @@ class Retelling:
         self._stacks: set[int] = set()
         self._paths: set[str] = set()
         self._place = (0, 0)
+        self._blank: set[int] = set()
+        self._lost: set[int] = set()
+        self._reasons: set[tuple[str, bool]] = set()
 
     def hear(self, event: e.Event) -> None:
         """Listen to the engine."""
@@ -44,7 +49,41 @@ class Retelling:
                 event = msgspec.structs.replace(event, stack=self._place[0])
             case e.GradSet() if event.stack:
                 event = msgspec.structs.replace(event, stack=self._place[0])
-        self.log.append(event)
+        node = getattr(event, "node", 0)
+        if node in self._blank and isinstance(event, e.GradAccumulated | e.GradRetained):
+            self._lost.add(node)
+        self.log.append(_without_numbers(event) if node in self._blank else event)
+
+    @contextmanager
+    def without_numbers(self, nodes: Iterable[int]) -> Iterator[None]:
+        """The gradients that a pass in this block brings these nodes of the recording are not known."""
+        self._blank, self._lost = {self.numbers[node] for node in nodes if node in self.numbers}, set()
+        try:
+            yield
+        finally:
+            self._blank = set()
+
+    def lose_grad(self, node: int, output_nr: int, value: Value) -> None:
+        """What the last pass gave a node of the recording is a ``.grad`` of this form, without numbers."""
+        if node in self.numbers and self.numbers[node] not in self._lost:
+            self.log.append(e.GradSet(self.numbers[node], output_nr, "in place", not_known(value)))
+
+    def lose_memory(self, node: int, output_nr: int) -> None:
+        """What lies in the memory of an output of a node of the recording is not known from here on."""
+        there = self.numbers.pop(node, 0)
+        made = next((created.outputs[output_nr] for created in self.made if created.node == there), None)
+        if made is not None and made.value is not None:
+            size = (self._timeline.info(node).created.outputs[output_nr].value or made.value).size
+            value = Value(made.value.dtype, (size,))
+            self.log.append(e.StorageWritten(made.storage, there, made.version + 1, value))
+
+    def stopped(self, node: int, why: str, *, of_gradient: bool) -> None:
+        """Say once for each reason where the branch could not go on."""
+        if (why, of_gradient) not in self._reasons:
+            self._reasons.add((why, of_gradient))
+            what = "the gradients beyond it" if of_gradient else "what follows from it"
+            where = self._timeline.info(node).title if node in self._timeline.nodes else ""
+            self.log.append(e.Warned(e.NOT_SEEN, f"{what} (run again, it stopped at {where}: {why})", 0))
 
     @contextmanager
     def as_node(self, recorded: e.NodeCreated) -> Iterator[None]:
@@ -99,3 +138,12 @@ class Retelling:
             self._paths.add(path)
             self.log.append(e.SourceSeen(path, self._timeline.source(path)))
         self.log.append(e.StackSeen(stack, frames))
+
+
+def _without_numbers(event: e.Event) -> e.Event:
+    """What happened to a gradient, but for the numbers in it."""
+    values = {name: getattr(event, name) for name in ("part", "total", "value") if hasattr(event, name)}
+    blank = {name: value and not_known(value) for name, value in values.items()}
+    if isinstance(event, e.StepStarted):
+        blank["grads"] = tuple([grad and not_known(grad) for grad in event.grads])
+    return msgspec.structs.replace(event, **blank)

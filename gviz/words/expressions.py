@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from gviz.errors import GvizError
 from gviz.events import Edge
 from gviz.plain_text import clipped, told
 from gviz.trace.moment import Moment
+from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
 from gviz.where import guarded
@@ -21,19 +23,23 @@ from gviz.where.stop import CHANGES
 from gviz.where.summarized import Summarized, summarized
 from gviz.words.names import NamedNodes
 
+States = Callable[[Sequence[int]], Sequence[NodeState | None]]
+"""Nodes at one moment."""
+
 _NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
 
 
-def evaluated(timeline: Timeline, names: NamedNodes, n: int, text: str) -> Any:
+def evaluated(timeline: Timeline, names: NamedNodes, n: int, text: str, states: States | None = None) -> Any:
     """What an expression that the user typed is at moment `n`: tensors are arrays, scalars numbers.
 
+    `states` gives the nodes at that moment in another course of events; None: as they are in the timeline.
     Raises GvizError for a name there is not, and whatever the expression raises; NotStored for numbers that were not.
     """
     moment = timeline.at(n)
     tree = parsed(text)
     found: dict[str, Any] = {}
     try:
-        resolved = _Resolver(timeline, names, moment, found, bound_names(tree)).visit(tree)
+        resolved = _Resolver(timeline, names, moment, found, bound_names(tree), states).visit(tree)
         result = guarded.evaluate(guarded.compiled(resolved), found)
         return result.refuse() if isinstance(result, Summarized) else result
     except GvizError:
@@ -81,10 +87,16 @@ class _Resolver(ast.NodeTransformer):
     """Puts a plain name in the place of each tensor, and its numbers into `found` under that name."""
 
     def __init__(
-        self, timeline: Timeline, names: NamedNodes, moment: Moment, found: dict[str, Any], bound: frozenset[str]
+        self,
+        timeline: Timeline,
+        names: NamedNodes,
+        moment: Moment,
+        found: dict[str, Any],
+        bound: frozenset[str],
+        states: States | None,
     ) -> None:
         self._timeline, self._names, self._moment, self._found = timeline, names, moment, found
-        self._bound = bound
+        self._bound, self._states = bound, states or moment.states
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """``net.fc1.weight.grad``: the longest beginning that names a tensor, then ``.grad`` or ``.value``."""
@@ -134,7 +146,7 @@ class _Resolver(ast.NodeTransformer):
         aspect = rest[0] if rest and rest[0] in CHANGES else ""
         node, nr = tensor
         name = f"node_{node}_{nr}_{aspect or 'value'}"
-        self._found[name] = _numbers(self._timeline, self._moment, tensor, aspect or "value")
+        self._found[name] = _numbers(self._timeline, self._states([node])[0], tensor, aspect or "value", self._moment.n)
         read: ast.expr = ast.Name(name, ast.Load())
         for attribute in rest[1:] if aspect else rest:
             read = ast.Attribute(read, attribute, ast.Load())
@@ -159,15 +171,14 @@ def dotted(node: ast.expr) -> list[str]:
     return [*reversed([*parts, as_written(node.id)])] if isinstance(node, ast.Name) else []
 
 
-def _numbers(timeline: Timeline, moment: Moment, tensor: Edge, aspect: str) -> Any:
+def _numbers(timeline: Timeline, state: NodeState | None, tensor: Edge, aspect: str, n: int) -> Any:
     node, nr = tensor
-    state = moment.state(node)
     output = state.outputs[nr] if state is not None and nr < len(state.outputs) else None
     value = None if output is None else output.value if aspect == "value" else output.grad
     if value is None and output is not None and aspect == "grad":
         return None
     if value is None:
-        raise GvizError(f"#{node} has no {aspect} at event {moment.n}", exit_code=2)
+        raise GvizError(f"#{node} has no {aspect} at event {n}", exit_code=2)
     array = timeline.array(value)
     if array is None:
         return summarized(f"the {aspect} of #{node}", value)

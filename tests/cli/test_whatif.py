@@ -154,3 +154,27 @@ def test_a_test_that_would_go_another_way_is_said(tmp_path):
     assert "instead of True" in out.splitlines()[0]
     _, out, _ = gviz_here("whatif", "deciding.gviz", "y = [2,2,3]", cwd=tmp_path)
     assert "another way" not in out
+
+
+STOPPED = """\
+import gviz.engine as torch
+x = torch.tensor(2.0, requires_grad=True)
+h = x * x
+h.register_hook(lambda g: g * 3)
+y = h * 5
+y.backward()
+"""
+
+
+def test_beyond_a_stop_nothing_is_known_in_table_and_curve(tmp_path):
+    (tmp_path / "hooked.py").write_text(STOPPED)
+    gviz("record", "-o", "hooked.gviz", "hooked.py", cwd=tmp_path)
+    code, out, _ = gviz_here("whatif", "hooked.gviz", "x = 4", "--show", "x.grad,y", cwd=tmp_path)
+    assert (code, [line.split()[1:] for line in out.splitlines()[2:]]) == (0, [["60", "not", "known"], ["20", "80"]])
+    code, out, _ = gviz_here("whatif", "hooked.gviz", "x = 1..4", "--show", "x.grad", "--points", "3", cwd=tmp_path)
+    said = out.splitlines()
+    assert (code, said[0].partition(":")[0], said[1:]) == (
+        0,
+        "stopped at #2 h = Mul",
+        ["x.grad over x", "  no finite value"],
+    )

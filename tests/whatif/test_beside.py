@@ -9,12 +9,15 @@ from whatif.doubled import Doubled
 from whatif.rerun_check import same
 
 import gviz.engine as torch
+from gviz.events import NOT_SEEN, Warned
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
 from gviz.whatif.beside import Beside
 from gviz.whatif.change import parsed
 from gviz.whatif.rerun import branched
 
+NO_NUMBER = Value("float32", ())
 SAMPLES = sorted(path for path in Path(__file__).parents[2].joinpath("samples").glob("0*.py"))
 
 
@@ -102,7 +105,107 @@ def test_what_is_not_known_is_not_told():
     timeline = Timeline(MemoryLog(events_of(program)))
     other = beside(timeline, timeline.iterations[0], "x = 5")
     names = {timeline.info(node).name: node for node in timeline.nodes}
-    assert other.states([names["h"], names["z"]], len(timeline)) == [None, None]
+    for state in other.states([names["h"], names["z"]], len(timeline)):
+        assert [state.outputs[0].value, state.outputs[0].incoming] == [NO_NUMBER, NO_NUMBER]
     (state,) = other.states([names["x"]], len(timeline))
     assert other.timeline.array(state.outputs[0].value) == 5
-    assert (state.outputs[0].incoming, state.outputs[0].grad) == (None, None)
+    assert [state.outputs[0].incoming, state.outputs[0].grad] == [NO_NUMBER, NO_NUMBER]
+    (state,) = other.states([names["x"]], timeline.info(names["z"]).born)
+    assert state.outputs[0].grad is None
+
+
+def tripled(x):
+    h = x * x
+    h.register_hook(lambda grad: grad * 3)
+    return h
+
+
+def squared(x):
+    return Squared.apply(x)
+
+
+class Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2 * ctx.saved_tensors[0]
+
+
+def accumulated(x, through):
+    (through(x) * 5).backward()
+    return x.grad * 1
+
+
+def asked_for(x, through):
+    (g,) = torch.autograd.grad(through(x) * 5, x)
+    return g * 1
+
+
+def asked_for_with_a_graph(x, through):
+    (g,) = torch.autograd.grad(through(x) * 5, x, create_graph=True)
+    return g * 1
+
+
+def stepped(x, through):
+    (through(x) * 5).backward()
+    with torch.no_grad():
+        x -= 0.1 * x.grad
+    return x * 1
+
+
+def retained(x, through):
+    y = x * 1
+    y.retain_grad()
+    (through(y) * 5).backward()
+    return y.grad * 1
+
+
+@pytest.mark.parametrize("use", [accumulated, asked_for, asked_for_with_a_graph, stepped, retained])
+@pytest.mark.parametrize("through", [tripled, squared])
+def test_whatever_is_told_beyond_a_stop_is_what_the_program_gives(use, through):
+    def program(start):
+        x = torch.tensor(start, requires_grad=True)
+        found = use(x, through)
+        return x, found
+
+    timeline = Timeline(MemoryLog(events_of(lambda: program(2.0))))
+    real = Timeline(MemoryLog(events_of(lambda: program(4.0))))
+    branch = branched(timeline, timeline.iterations[0], [parsed("x = 4", lambda _: timeline.nodes[0])])
+    other = Beside(timeline, timeline.iterations[0], branch, ())
+    assert other.branch.stopped
+    nodes = timeline.nodes.of(timeline.iterations[0])
+    there = other.states(nodes, timeline.iterations[0].end)
+    truths = real.at(real.iterations[0].end).states(nodes)
+    for node, told, truth in zip(nodes, there, truths, strict=True):
+        assert [*wrong(real, told, truth)] == [], node
+    assert any(NO_NUMBER in (state.outputs[0].value, state.outputs[0].grad) for state in there)
+    log, known = other.timeline, dict(zip(nodes, truths, strict=True))
+    for node, number in other.branch.numbers.items():
+        assert [*wrong(real, log.at(len(log)).state(number), known[node])] == [], node
+
+
+def wrong(real, told, truth):
+    """The numbers that are told of a node and are not the true ones."""
+    for mine, his in zip(told.outputs, truth.outputs, strict=True):
+        for what in ("value", "incoming", "grad"):
+            one, two = getattr(mine, what), getattr(his, what)
+            if one is None and two is not None and what != "incoming":
+                yield what, "is there"
+            elif one is not None and one.is_known and not same(real, one, real, two):
+                yield what, one, two
+
+
+@pytest.mark.parametrize("through", [tripled, squared])
+def test_a_trace_of_a_branch_says_where_it_stopped(through):
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        accumulated(x, through)
+        return x
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    log = beside(timeline, timeline.iterations[0], "x = 4").timeline
+    assert any(event.category == NOT_SEEN and "stopped at" in event.message for _, event in log.select([Warned]))

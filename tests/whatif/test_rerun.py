@@ -462,7 +462,7 @@ def test_a_gradient_that_was_assigned_is_not_known_in_a_branch():
     _, branch, other = after(program, "loss = 7")
     assert any("assigned to its .grad" in stopped.why for stopped in branch.stopped)
     assert branch.unknown == {1}
-    assert other.at(len(other)).state(branch.numbers[1]).outputs[0].grad is None
+    assert other.at(len(other)).state(branch.numbers[1]).outputs[0].grad.is_known is False
 
 
 def test_a_view_of_an_earlier_iteration_is_used_where_its_memory_is_written_to_no_more():

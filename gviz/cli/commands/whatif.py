@@ -111,27 +111,16 @@ def _refuse_suffix(output: Path, *, is_range: bool) -> None:
 
 
 def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequence[str]) -> Iterator[str]:
+    from gviz.consequences.telling import in_branch
+    from gviz.whatif.beside import Beside
     from gviz.words.evaluator import Evaluator
 
+    evaluator, beside = Evaluator(timeline), Beside(timeline, iteration, branch, ())
     width = max(map(len, shows))
-    before = [Evaluator(timeline).evaluated(text, iteration.end) for text in shows]
+    before = [evaluator.evaluated(text, iteration.end) for text in shows]
     yield f"{'':<{width}}  {'recorded':<{_COLUMN}} what if"
     for text, old in zip(shows, before, strict=True):
-        yield f"{shown(text):<{width}}  {old:<{_COLUMN}} {_in_branch(text, branch)}".rstrip()
-
-
-def _in_branch(text: str, branch: Branch) -> str:
-    """An expression in a branch; if that had to stop somewhere it may not be known."""
-    from gviz.trace.timeline import Timeline
-    from gviz.words.evaluator import Evaluator
-
-    other = Timeline(branch.log)
-    try:
-        return Evaluator(other).evaluated(branch.expression(text), len(other))
-    except GvizError:
-        if not branch.stopped:
-            raise
-        return "not known"
+        yield f"{shown(text):<{width}}  {old:<{_COLUMN}} {in_branch(evaluator, beside, text, iteration.end)}".rstrip()
 
 
 def _sweep(

@@ -8,11 +8,10 @@ from dataclasses import replace
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.rows import Now
-from gviz.value_text import fitting
+from gviz.value_text import fitting, or_unknown
 
 Rows = Callable[[Outline, Now], tuple[Row, ...]]
 
-UNKNOWN = "?"
 _LABEL = 5
 """Characters of a usual label."""
 
@@ -23,20 +22,18 @@ def rows_beside(rows: Rows, place: Outline, now: Now) -> tuple[Row, ...]:
         return rows(place, now)
     calm = replace(now, moment=replace(now.moment, event=None), other=None)  # sums, and not what is added just now
     there = replace(calm, states=now.other)
-    is_unknown = now.states[place.node] is not None and now.other[place.node] is None
     narrow = replace(place, width=(place.width + _LABEL - 2) // 2)
     forms = [(rows(room, calm), rows(room, there)) for room in (place, narrow)]
     return tuple(
-        _row(pairs, place.width, is_unknown=is_unknown)
-        for pairs in zip(*[zip(old, new, strict=False) for old, new in forms], strict=False)
+        _row(pairs, place.width) for pairs in zip(*[zip(old, new, strict=False) for old, new in forms], strict=False)
     )
 
 
-def _row(forms: tuple[tuple[Row, Row], ...], width: int, *, is_unknown: bool) -> Row:
+def _row(forms: tuple[tuple[Row, Row], ...], width: int) -> Row:
     """One row from its forms, the wider first."""
     old, new = forms[0]
     if new.text == old.text:
         return old
-    after = [UNKNOWN if is_unknown else there.text for _, there in forms]
+    after = [or_unknown(there.text) for _, there in forms]
     texts = [*[f"{here.text} → {text}" for (here, _), text in zip(forms, after, strict=True)], f"→ {after[-1]}"]
     return replace(old, text=fitting(texts, width - len(old.label) - 1), style="bad" if new.style == "bad" else "sum")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gviz.consequences.telling import in_branch
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.plain_text import clipped, shown, told
@@ -42,7 +43,7 @@ class Asker(Evaluator):
         if branch is None or not branch.covers(n):
             return here
         try:
-            there = Evaluator(branch.timeline).evaluated(branch.branch.expression(text), branch.moment(n))
+            there = in_branch(self, branch, text, n)
         except GvizError:
             there = "?"
         return here if here == there else f"{here} → {there}"

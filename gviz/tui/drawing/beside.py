@@ -11,7 +11,7 @@ from gviz.plain_text import shown
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import short
+from gviz.value_text import or_unknown, short
 from gviz.values import Value
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def differences(timeline: Timeline, beside: Beside | None, node: int, n: int) ->
     (here,), (there,) = timeline.at(n).states([node]), beside.states([node], n)
     here = in_its_iteration(timeline, n, here)
     if here is None or there is None:
-        return [] if here is None else ["not known: the branch stopped before it"]
+        return []
+    if any(output.value is not None and not output.value.is_known for output in there.outputs):
+        return ["not known: the branch stopped before it"]
     return list(_differences(here, there))
 
 
@@ -66,4 +68,4 @@ def _differences(here: NodeState, there: NodeState) -> Iterator[str]:
 
 
 def _text(value: Value | None) -> str:
-    return "none" if value is None else short(value, _NUMBER)
+    return "none" if value is None else or_unknown(short(value, _NUMBER))

@@ -19,7 +19,7 @@ from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, fitted, line
-from gviz.value_text import added, bad_text, fitting, grad, share, short
+from gviz.value_text import added, bad_text, fitting, grad, or_unknown, share, short
 from gviz.values import Value
 
 
@@ -131,8 +131,8 @@ def _both(
     """What a text says of a state; where it says something else of another, ``9 → 25``, or at least ``→ 25``."""
     if other is None or text(state, width) == text(other, width):
         return text(state, width)
-    pairs = [f"{text(state, each)} → {text(other, each)}" for each in (width, (width - 3) // 2)]
-    return fitting([*[pair for pair in pairs if "…" not in pair], f"→ {text(other, width - 2)}"], width)
+    pairs = [f"{text(state, each)} → {or_unknown(text(other, each))}" for each in (width, (width - 3) // 2)]
+    return fitting([*[pair for pair in pairs if "…" not in pair], f"→ {or_unknown(text(other, width - 2))}"], width)
 
 
 def _value(state: NodeState | None, width: int) -> str:
