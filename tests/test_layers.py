@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
     "arguments", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "value_text", "display",
-    "uncollected",
+    "uncollected", "whole_files",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "plain_text": set(),
     "display": set(),
     "uncollected": set(),
+    "whole_files": {"errors", "plain_text"},
     "values": set(),
     "site": set(),
     "version": set(),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gviz.errors import GvizError
+from gviz.whole_files import naming, write_whole
 
 AS_OPTION = "--force writes over it"
 AS_ARGUMENT = "choose another name, or pass force=True"
@@ -39,39 +39,14 @@ def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool, hint: str = A
     folder = files[0][0].absolute().parent
     made = not folder.exists()
     try:
-        with _naming(folder):
+        with naming(folder):
             folder.mkdir(exist_ok=True)
-        _replace(files)
+        write_whole(files)
     except GvizError:
         if made:
             with suppress(OSError):
                 folder.rmdir()
         raise
-
-
-def _replace(files: Sequence[tuple[Path, bytes]]) -> None:
-    """Write every file beside where it goes, then put all in their places."""
-    from tempfile import TemporaryDirectory
-
-    with ExitStack() as temporary:
-        finished: list[tuple[Path, Path]] = []
-        for path, data in files:
-            with _naming(path):
-                target = path.resolve()
-                beside = temporary.enter_context(TemporaryDirectory(prefix=".gviz-", dir=target.parent))
-                finished.append((Path(beside) / target.name, target))
-                finished[-1][0].write_bytes(data)
-        for (path, _), (written, target) in zip(files, finished, strict=True):
-            with _naming(path):
-                os.replace(written, target)
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise GvizError(f"cannot write {path}", why=error.strerror or str(error)) from error
 
 
 def refuse_trace(path: Path, program: Path, *, force: bool) -> None:

@@ -8,6 +8,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui.title import Title
+from gviz.whole_files import naming, write_whole
 
 TIMEOUT = 10.0
 """Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""
@@ -26,15 +27,13 @@ def export(timeline: Timeline, n: int, path: str) -> str:
 
 
 def write_new(path: str, data: bytes) -> None:
-    """Write a file that does not exist yet; GvizError if it does, or cannot be written."""
-    try:
-        with _target(path).open("xb") as file:
-            file.write(data)
-    except FileExistsError:
-        raise GvizError(f"{shown(path)} already exists", hint="choose another name") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise GvizError(f"cannot write {shown(path)}", why=why) from error
+    """Write a file that does not exist yet, whole; GvizError if it does, or cannot be written."""
+    target = _target(path)
+    with naming(target):
+        there = target.is_symlink() or target.exists()
+    if there:
+        raise GvizError(f"{shown(path)} already exists", hint="choose another name")
+    write_whole([(target, data)])
 
 
 def _target(path: str) -> Path:

@@ -13,6 +13,7 @@ from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.language.command import Asked, Said, Script
 from gviz.tui.session import Session
 from gviz.where.stop import Stop, stop
+from gviz.whole_files import naming, write_whole
 
 LARGEST = 1_000_000
 """Bytes of a file of commands."""
@@ -39,13 +40,11 @@ def save(session: Session, path: str) -> Said:
     """``save [FILE]``: write the session; a file that is no session is left alone."""
     target = _path(path or f"{session.title.file or 'gviz'}.session")
     head = "# gviz session"
-    try:
+    with naming(target):
         if target.exists() and not target.read_text(encoding="utf-8", errors="replace").startswith(head):
             raise GvizError(f"{shown(str(target))} exists and is no session", hint="choose another name")
         lines = [f"{head} of {shown(session.title.whole)}", *session_lines(session)]
-        target.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise GvizError(f"cannot write {shown(str(target))}", why=error.strerror or str(error)) from error
+        write_whole([(target, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))])
     count = len(lines) - 1
     return Said(
         (f"saved {count} line{'s' * (count != 1)} in {shown(str(target))}; load {shown(str(target))} reads them.",)

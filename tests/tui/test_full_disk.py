@@ -1,0 +1,53 @@
+"""What the debugger writes is whole or not there, also where the disk is full."""
+
+import resource
+from contextlib import contextmanager
+
+import pytest
+from driving import transcript
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+
+
+def square():
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        (x * x).backward()
+
+    return Timeline(MemoryLog(events_of(program)))
+
+
+@contextmanager
+def full_disk():
+    """Files of more than a few bytes cannot be written by this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [("save {}", "a.session"), ("export {}", "a.dot"), ("copy script {}", "a.py")]
+)
+def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path, command, name):
+    order = command.format(tmp_path / name)
+    with full_disk():
+        said = transcript(square(), "goto end", "break x", "select #2", order)
+    assert f"cannot write {tmp_path / name}; " in said
+    assert not [*tmp_path.iterdir()]
+    transcript(square(), "goto end", "break x", "select #2", order)
+    assert (tmp_path / name).stat().st_size > 16
+
+
+def test_a_session_of_before_stays(tmp_path):
+    path = tmp_path / "demo.session"
+    transcript(square(), "break x", f"save {path}")
+    before = path.read_text()
+    with full_disk():
+        transcript(square(), "break w", f"save {path}")
+    assert path.read_text() == before
