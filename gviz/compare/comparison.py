@@ -82,7 +82,8 @@ def _forward(a: Side, b: Side, pair: Pair, partners: dict[int, int], allowed: To
     if a.made(x) and b.made(y):
         yield from _made(a, b, pair, events, partners)
     for nr, (mine, other) in enumerate(zip(a.values[x], b.values[y], strict=False)):
-        yield from _values(pair, nr, events, mine, other, (a, b), allowed)
+        made = a.made_value(x, nr), b.made_value(y, nr)
+        yield from _values(pair, nr, made, mine, other, (a, b), allowed)
 
 
 def _made(a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[int, int]) -> Iterator[Difference]:
@@ -122,12 +123,30 @@ def _kept(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Differen
 
 
 def _gradients(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Difference]:
-    """The outputs of a pair whose gradients at the end differ."""
+    """The outputs of a pair whose gradients at the end differ, or of which one was cleared and the other was not.
+
+    That is asked where both programs ended: within a loop the one may clear it where the other has no next turn.
+    """
     left, right = a.states[pair[0]], b.states[pair[1]]
     if left is None or right is None:
         return
+    ended = a.is_at_the_end and b.is_at_the_end
     for nr in range(min(len(left.outputs), len(right.outputs))):
-        yield from _gradient("gradient", pair, nr, (a, b), (gradient(left, nr), gradient(right, nr)), allowed)
+        found = gradient(left, nr), gradient(right, nr)
+        if ended and _is_cleared(a, left, nr) != _is_cleared(b, right, nr):
+            found = _left(left, nr), _left(right, nr)
+        yield from _gradient("gradient", pair, nr, (a, b), found, allowed)
+
+
+def _is_cleared(side: Side, state: NodeState, nr: int) -> bool:
+    """Whether what a pass has brought to a leaf is no longer in its ``.grad``."""
+    output = state.outputs[nr]
+    return output.grad is None and bool(output.parts) and side.infos[state.node].created.kind != "op"
+
+
+def _left(state: NodeState, nr: int) -> tuple[Value | None, int]:
+    output = state.outputs[nr]
+    return output.grad, output.grad_seq
 
 
 def _gradient(

@@ -61,6 +61,11 @@ class Side:
         return dict(zip(self.infos, moment.states(list(self.infos)), strict=True))
 
     @property
+    def is_at_the_end(self) -> bool:
+        """Whether what it is at its end is what the program has left."""
+        return self.number == len(self.timeline.iterations) and not self.at_step
+
+    @property
     def _settled(self) -> int:
         """The event at which gradients are looked at."""
         iteration = self.timeline.iterations[self.number - 1]
@@ -97,12 +102,22 @@ class Side:
 
         A parameter is written to between two iterations, and when it is initialised: its use is what autograd tracks.
         """
-        used = self._first_uses(tracked=False) | self._first_uses(tracked=True)
         values: dict[int, tuple[Value | None, ...]] = {}
         for node, info in self.infos.items():
-            state = self.timeline.at(used[node]).state(node) if node in used else None
-            values[node] = tuple([output.value for output in (state or info.created).outputs])
+            values[node] = tuple([output.value for output in (self._used.get(node) or info.created).outputs])
         return values
+
+    def made_value(self, node: int, nr: int) -> int:
+        """The event that put there what `values` says of an output."""
+        used = self._used.get(node)
+        return used.outputs[nr].value_seq if used is not None else self.infos[node].born
+
+    @cached_property
+    def _used(self) -> dict[int, NodeState]:
+        """What nodes that no operation here made were when they were first used."""
+        used = self._first_uses(tracked=False) | self._first_uses(tracked=True)
+        states = ((node, self.timeline.at(seq).state(node)) for node, seq in used.items())
+        return {node: state for node, state in states if state is not None}
 
     def _first_uses(self, *, tracked: bool) -> dict[int, int]:
         """The event of the first operation here that uses each of the `others`."""

@@ -366,3 +366,35 @@ def test_a_gradient_that_was_not_cleared_is_the_first_cause():
 def test_what_was_made_before_the_iteration_is_not_made_differently():
     timeline = timeline_of(training(True))
     assert compared(Side(timeline, 2), Side(timeline, 3)).same_structure
+
+
+def leaf(*, cleared=False):
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        (x * 2).sum().backward()
+        if cleared:
+            x.grad = None
+        return x
+
+    return program
+
+
+def test_the_events_of_a_value_are_those_that_put_it_there():
+    def other():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        with torch.no_grad():
+            x.mul_(5.0)
+        (x * 2).sum().backward()
+        return x
+
+    first = compared(side_of(leaf()), side_of(other)).first("value")
+    a, b = side_of(leaf()), side_of(other)
+    for side, seq, told in zip((a, b), first.events, first.values, strict=True):
+        held = side.timeline.at(seq).state(first.pair[0]).outputs[0].value
+        np.testing.assert_array_equal(side.timeline.array(held), side.timeline.array(told))
+
+
+def test_a_gradient_that_only_one_program_has_left_is_a_difference():
+    (found,) = compared(side_of(leaf()), side_of(leaf(cleared=True))).differences
+    assert (found.kind, found.values[1]) == ("gradient", None)
+    assert compared(side_of(leaf(cleared=True)), side_of(leaf(cleared=True))).differences == ()
