@@ -38,6 +38,11 @@ _STILL_ITSELF = frozenset((
 ))  # fmt: skip
 """Methods that may give what they are called on, or its very numbers, without any operation."""
 
+_RESHAPING = frozenset((
+    "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "resize_", "resize_as_", "as_strided_",
+))  # fmt: skip
+"""Methods after which a tensor has another shape: what it is from there on has its name."""
+
 _CHOOSING = frozenset(("max", "min", "sorted", "next", "iter", "any", "all", "reversed"))
 """Functions of Python that compute with what they are given, and give back something else."""
 
@@ -97,6 +102,10 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
             yield from _assigned(target, value, node)
         case ast.AugAssign(target=target, op=op):
             yield _range(node), Binding(_name(target), (), (), True, _lines(node), _OPERATORS.get(type(op), ()))
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=name)) as value) if name in _RESHAPING:
+            yield from (
+                (where, Binding(_name(target), (), (), True, _lines(node), _called(value))) for where in _ranges(value)
+            )
         case ast.Return(value=ast.expr() as value) | ast.Lambda(body=value):
             yield from _returned(value, (), node)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from gviz.errors import GvizError
+from gviz.events import Output
 from gviz.plain_text import clipped
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -127,14 +128,27 @@ class NamedNodes:
 def tensor_of(timeline: Timeline, node: int) -> int:
     """The node that a tensor is after `node` was made: what wrote into it, untracked, is none of its own."""
     info = timeline.info(node)
-    while _only_wrote(info):
-        info = timeline.info(info.created.inputs[0][0])
+    while (target := _written(timeline, info)) is not None:
+        info = target
     return info.node
 
 
-def _only_wrote(info: NodeInfo) -> bool:
-    """Whether a node is a write in place that autograd does not track, and no other view of the same memory."""
+def _written(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
+    """What a node has written to in place, untracked; None if it did not, or gave it another shape.
+
+    A leaf stays the leaf that it is even then.
+    """
     made = info.created
     if not (made.untracked and made.inputs and made.inputs[0][0] and info.op.name.endswith("_")):
-        return False
-    return not any(output.view_of for output in made.outputs)
+        return None
+    node, nr = made.inputs[0]
+    target = timeline.info(node)
+    is_leaf = target.created.requires_grad and target.created.kind != "op"
+    same = [_form(output) for output in made.outputs] == [
+        _form(output) for output in target.created.outputs[nr : nr + 1]
+    ]
+    return target if same or is_leaf else None
+
+
+def _form(output: Output) -> object:
+    return output.value and output.value.shape, output.strides, output.offset

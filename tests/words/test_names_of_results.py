@@ -194,3 +194,20 @@ def test_while_it_runs_a_condition_on_one_of_several_results_is_left_to_the_debu
             facts.learn(event)
         answers += [chance.may_stop(event)] if isinstance(event, e.NodeCreated) else []
     assert answers[-1]
+
+
+@BOTH
+def test_a_change_of_shape_in_place_is_told_of_the_tensor_itself(recorded, framework):
+    told = recorded(framework, "a = x.detach()[:2] * 1\nbefore = a * 1\na.t_()\nafter = a * 1\na.unsqueeze_(0)\n"
+                               "y = x[:2] * 2\ny.t_()")  # fmt: skip
+    for name in ("a", "before", "after", "y"):
+        np.testing.assert_array_equal(told.told(name), told.scope[name].detach().numpy())
+    after = told.timeline.info(told.names.last("after", len(told.timeline)))
+    ((node, _), *_) = after.created.inputs
+    assert told.timeline.info(node).created.outputs[0].value.shape == (3, 2)
+
+
+def test_a_resized_tensor_has_its_new_shape(recorded):
+    told = recorded("torch", "e = torch.ones(3)\nf = e * 1\ne.resize_(2)\ng = e * 1")
+    for name in ("e", "f", "g"):
+        np.testing.assert_array_equal(told.told(name), told.scope[name].numpy())

@@ -36,7 +36,15 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     if any(tensor.requires_grad for tensor in tensors):
         why = "no_grad"
     mark = untracked(session, call, (target,), why)
+    if not target.requires_grad and call.name.rstrip("_") in _RESHAPING:  # a leaf stays the leaf that it is
+        session.marks.remember(target, mark)
     say_written(session, target, mark.node)
+
+
+_RESHAPING = {
+    "t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "resize", "resize_as", "as_strided",
+}  # fmt: skip
+"""What gives a tensor another shape, in place."""
 
 
 def _is_known(session: Session, tensor: torch.Tensor) -> bool:
