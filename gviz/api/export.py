@@ -84,7 +84,7 @@ def export(
         moments=span(found.timeline, moments),
     )
     options = replace(options, note=note or options.note, progress=progress or options.progress)
-    if at is None:
+    if at is None and n == found.n and not found.node:
         _say_which(found.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
         options.note(ignored)
@@ -108,9 +108,9 @@ def _moment(found: drawable.Drawn, at: int | str | None, exporter: Exporter | No
 
 
 def _say_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:
-    """Of which iteration a picture is that nobody asked for by its moment, if it is neither the first nor the last."""
+    """Of which iteration a picture is that nobody asked for by its moment, if it is not the last."""
     drawn, count = timeline.iteration_at(n).index + 1, len(timeline.iterations)
-    if 1 < drawn < count:
+    if drawn < count:
         note(f"drawn is iteration {drawn} of {count}, the last one that autograd follows; --at end draws the last")
 
 

@@ -66,7 +66,11 @@ def _full_screen(path: Path, at: int | None, keyboard: int) -> None:
 def _wait_for(viewer: subprocess.Popen[bytes]) -> None:
     """Wait for its end; where Ctrl-Z stops it this process, for which the shell waits, stops as well."""
     while True:
-        _, status = os.waitpid(viewer.pid, os.WUNTRACED)
+        try:
+            _, status = os.waitpid(viewer.pid, os.WUNTRACED)
+        except ChildProcessError:  # a program that ignores SIGCHLD hears of its end alone
+            viewer.returncode = 0
+            return
         if not os.WIFSTOPPED(status):
             viewer.returncode = os.waitstatus_to_exitcode(status)
             return

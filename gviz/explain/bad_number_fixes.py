@@ -54,7 +54,8 @@ def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) ->
         return _OF_ONE
     at_zero = op in _AT_ZERO or (op == "pow" and any(map(_has_zero, operands)))
     is_nan = made is None or "nan" in bad_text(made)
-    if made is None or at_zero or op == "exp" or (is_nan and not any(map(_is_huge, operands))):
+    too_large = op not in _FIXES and any(map(_is_huge, operands))
+    if made is None or at_zero or op == "exp" or (is_nan and not too_large):
         return _FIXES.get(op, _OTHER)
     smaller = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
     return f"its result is too large for {made.dtype}: {smaller}"

@@ -76,9 +76,14 @@ def namesake(timeline: Timeline, text: str) -> str:
 
 
 def _through(timeline: Timeline, word: str, n: int) -> int:
-    """The end of the last phase that a word means in the iteration of moment `n`, else in the whole recording."""
-    kind = PASSES[word]
+    """The end of the last phase that a word means in the iteration of moment `n`, else in the whole recording.
+
+    To who stands in a thread that has any, it is one of that thread.
+    """
+    kind, thread_at = PASSES[word], timeline.contexts.thread_at
     phases = [phase for phase in timeline.phases if phase.kind == kind]
+    if n < len(timeline):
+        phases = [phase for phase in phases if thread_at(phase.start) == thread_at(n)] or phases
     iteration = timeline.iteration_at(n)
     here = [phase.end for phase in phases if iteration.start <= phase.start <= iteration.end]
     return (here or [phase.end for phase in phases] or [0])[-1] or _without(timeline, word, f"{kind} pass")

@@ -60,6 +60,8 @@ class NamedNodes:
         """
         self._grow()
         module, _, name = text.partition(".")
+        if not module.isidentifier():  # a module of a sequence, which is no variable
+            return 0
         known = {node: self.timeline.info(node) for node in self._known.get(name, ())}
         fitting = [node for node, info in known.items() if info.name == name and info.created.kind == "parameter"]
         if len(fitting) > 1:

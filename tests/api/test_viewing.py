@@ -1,11 +1,14 @@
 """A recording shown where its program calls for it: with a terminal of any kind, and without one."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
 from cli.programs import ROOT
 from tmux import Tmux, needs_tmux
+
+from gviz.api import viewing
 
 IN_A_THREAD = """\
 import os, sys, threading, time
@@ -145,3 +148,13 @@ def test_a_graph_that_lies_in_no_file_goes_line_by_line_in_a_coroutine(tmp_path)
         session.until("exit=0")
     finally:
         session.close()
+
+
+def test_a_program_that_ignores_the_ends_of_its_children_goes_on():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        viewer = subprocess.Popen([sys.executable, "-c", ""])
+        viewing._wait_for(viewer)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert viewer.returncode == 0

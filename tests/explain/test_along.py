@@ -114,7 +114,7 @@ def test_an_answer_about_a_way_of_thousands_looks_at_its_end():
         y = w
         for _ in range(3000):
             y = y * 1.0
-        (y * 1e-9 + 1.0).backward()
+        (y * 1e-9 * 1.0).backward()
         return w
 
     timeline = Timeline(MemoryLog(events_of(program)))
@@ -148,6 +148,18 @@ def test_a_bias_that_a_normalization_makes_idle_has_not_lost_its_gradient_on_the
 
 def test_an_idle_bias_does_not_hide_a_gradient_that_dies_out():
     assert "vanishing" in found(idle_bias(6))
+
+
+def test_a_net_whose_output_dies_out_has_not_learned():
+    def program():
+        ws = [torch.full((1,), 1e-5, requires_grad=True) for _ in range(4)]
+        x = torch.ones(1)
+        for w in ws:
+            x = x * w
+        x.sum().backward()
+        return ws
+
+    assert "vanishing" in found(Timeline(MemoryLog(events_of(program))))
 
 
 def test_the_gradient_of_what_is_learned_has_not_vanished():

@@ -81,6 +81,8 @@ def test_a_value_that_a_step_has_changed_names_the_optimizer():
     [
         (lambda x: x**2, [1e20, 2.0], "its result is too large for float32"),
         (lambda x: x**-1.0, [0.0, 2.0], "keep its base above 0"),
+        (lambda x: torch.fmod(x, 0.0), [1.0, 2.0], "keep them away from where it is not defined"),
+        (lambda x: x**0.5, [-4e19, 2.0], "keep its base above 0"),
         (lambda x: x * x, [1e30, 2.0], "its result is too large for float32"),
         (lambda x: x @ (x * torch.tensor([1.0, -1.0])), [1e30, 1e30], "its result is too large for float32"),
         (lambda x: 1 / x, [0.0, 2.0], "keep what is divided by away from 0"),

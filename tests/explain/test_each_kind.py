@@ -162,8 +162,8 @@ def loss_made_anew():
 
 def backward_outside_of_the_loop():
     w = torch.ones(2, requires_grad=True)
-    for _ in range(4):
-        loss = (w * w).sum()
+    for _ in range(10):
+        loss = F.cross_entropy(w.reshape(1, 2), torch.tensor([0]))
     loss.backward()
     return w
 
@@ -202,7 +202,7 @@ def bad_seed():
         (cleared_early, "cleared-early", "error", "has nothing to go by: the .grad of #"),
         (cleared_early_to_zero, "cleared-early", "error", "zero_grad() before backward(), or after step()"),
         (loss_made_anew, "not-reached", "warning", "is new data without a history"),
-        (backward_outside_of_the_loop, "unused-losses", "suspicion", "goes through 1 of 4 losses"),
+        (backward_outside_of_the_loop, "unused-losses", "suspicion", "goes through 1 of 10 losses"),
         (zero_weights, "masked", "warning", "start it with small random numbers"),
         (bad_seed, "nan-seed", "error", "backward started with"),
     ],
@@ -231,10 +231,35 @@ def test_losses_that_are_added_up_are_used():
     def program():
         w = torch.ones(2, requires_grad=True)
         total = torch.zeros(())
-        for _ in range(4):
+        for _ in range(10):
             loss = (w * w).sum()
             total = total + loss
         total.backward()
+        return w
+
+    assert "unused-losses" not in found(program)
+
+
+def test_a_choice_among_losses_of_one_forward_is_no_loop_without_backward():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        h, losses = w * 2, []
+        for power in range(1, 12):
+            losses.append((h**power).sum())  # noqa: PERF401  # a comprehension has a frame of its own
+        losses[2].backward()
+        return w
+
+    assert "unused-losses" not in found(program)
+
+
+def test_a_choice_among_losses_in_each_step_is_no_loop_without_backward():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(3):
+            losses = []
+            for power in range(1, 6):
+                losses.append((w**power).sum())  # noqa: PERF401  # a comprehension has a frame of its own
+            losses[2].backward()
         return w
 
     assert "unused-losses" not in found(program)

@@ -31,6 +31,11 @@ def test_a_parameter_is_printed_by_its_path(recorded, name):
     assert "back to event" in said
 
 
+def test_a_module_without_the_parameter_has_not_that_of_another(recorded):
+    timeline, _ = recorded
+    assert "there is no 1.0.weight here" in transcript(timeline, "print 1.0.weight", at=len(timeline))
+
+
 def test_a_breakpoint_may_be_about_one(recorded):
     timeline, _ = recorded
     said = transcript(timeline, "break norm(0.weight) > -1", "break change 2.bias.grad", "info break", at=1)

@@ -1,5 +1,7 @@
 """One vocabulary of moments: the same words in every option and command, and all of them said where one is unknown."""
 
+import threading
+
 import pytest
 from click.testing import CliRunner
 from driving import transcript
@@ -182,3 +184,29 @@ def test_what_never_happens_is_no_moment():
         event_at(demo(), "on receive nosuch")
     with pytest.raises(GvizError, match="there is no event"):
         event_at(demo(), "on nosuch")
+
+
+def test_a_pass_is_one_of_the_thread_in_which_one_stands():
+    together = threading.Barrier(2)
+
+    def work(first):
+        y = torch.ones(2, requires_grad=True) * 2
+        together.wait()
+        if first:
+            y.sum().backward()
+        together.wait()
+        if not first:
+            y.sum().backward()
+
+    def program():
+        threads = [threading.Thread(target=work, args=(first,)) for first in (True, False)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    one, other = [phase for phase in timeline.phases if phase.kind == "backward"]
+    assert event_at(timeline, "backward", one.start) == one.end
+    assert event_at(timeline, "backward", other.start) == other.end
+    assert event_at(timeline, "backward") == other.end

@@ -31,8 +31,11 @@ FEWEST, SQUASHED, DIED = 4, 1e-2, 1e-3
 CANCELLED = 1e-4
 """A last factor that is smaller than this is left of a sum that is zero but for rounding."""
 
-LEARNED = 1e-6
-"""A loss below this has nothing left to teach, and its gradient is as small as it should be."""
+_OF_LOSSES = {
+    "mean", "sum", "neg", "pow", "square", "abs", "log_softmax", "nll_loss", "nll_loss2d", "cross_entropy", "mse_loss",
+    "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
+}  # fmt: skip
+"""Operations that losses end with: what they let through is small where there is little left to learn."""
 
 MOST_WALKED = 2000
 """Nodes back to which an answer about one gradient looks."""
@@ -114,8 +117,9 @@ def way_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys
 
 def died_out(timeline: Timeline, way: list[Step]) -> Finding | None:
     """That nearly all was lost on a way; as a suspicion that a row of squashing functions let through too little."""
+    way = way[_length_of_loss(timeline, way) :]
     lost = way[way.index(max(way, key=lambda step: step.size)) :]
-    if cancels(way) or _has_learned(timeline, way):
+    if cancels(way):
         return None
     if lost[-1].size < VANISHED * lost[0].size:
         return _finding(timeline, lost, "vanishing")
@@ -123,11 +127,10 @@ def died_out(timeline: Timeline, way: list[Step]) -> Finding | None:
     return replace(_finding(timeline, lost, "vanishing"), suspected=True) if lost else None
 
 
-def _has_learned(timeline: Timeline, way: list[Step]) -> bool:
-    """Whether what the pass started from, its loss, was as good as zero."""
-    loss = timeline.held(way[0].node, 0, way[-1].seq)
-    size = norm(loss) if loss is not None else None
-    return size is not None and size < LEARNED
+def _length_of_loss(timeline: Timeline, way: list[Step]) -> int:
+    """How many steps of a way are through the loss itself, but for the last of them."""
+    ops = [timeline.info(step.node).op.name.rstrip("_") for step in way]
+    return max(next((at for at, op in enumerate(ops) if op not in _OF_LOSSES), len(way) - 1) - 1, 0)
 
 
 def _squashed(timeline: Timeline, way: list[Step]) -> list[Step]:

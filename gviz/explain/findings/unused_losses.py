@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind
@@ -11,28 +11,45 @@ from gviz.explain.names import innermost, label, made_at
 from gviz.explain.survey import Made, Survey
 from gviz.explain.ways import ancestors
 
-_FEWEST = 3
-"""So many losses of one line are made in a loop; fewer may be looked at only."""
+_FEWEST = 8
+"""So many losses of one line are made in a loop; fewer may be tried, as in a line search."""
+
+_TIMES = 10
+"""A program that calls backward now and then may choose among so many losses each time."""
+
+_LOOKED_AT = 4
+"""Of so many it is asked what they were made of."""
 
 
 def found(survey: Survey) -> Iterator[Finding]:
     """Lines whose losses are started from, most of which no pass has started from or gone through."""
-    roots = {node for _, event in survey.passes for node, _ in event.roots if node in survey.nodes}
-    if survey.timeline.failures:  # backward may be what the program did not come to
+    if survey.timeline.cut_off:  # backward may be what it was to come to
         return
-    by_line: defaultdict[int, list[Made]] = defaultdict(list)
+    roots = {node for _, event in survey.passes for node, _ in event.roots if node in survey.nodes}
+    lines = [losses for losses in _by_line(survey, roots) if len(losses) > _FEWEST]
+    gone_through = {*ancestors(survey.timeline, *roots), *roots} if lines else set()
+    for losses in lines:
+        used = [made for made in losses if made.node in gone_through]
+        unused = [made for made in losses if made.node not in gone_through]
+        fewest = max(_FEWEST, _TIMES * (len(used) - 1))
+        if len(unused) >= fewest and not _are_choices(survey, unused, gone_through):
+            yield _finding(survey, unused, used)
+
+
+def _by_line(survey: Survey, roots: set[int]) -> Iterable[list[Made]]:
+    """The scalars that were made where the root of a pass was."""
+    found: defaultdict[int, list[Made]] = defaultdict(list)
     stacks = {survey.nodes[root].created.stack for root in roots} - {0}
     for made in survey.nodes.values():
-        if made.created.stack in stacks and made.node not in roots and _may_be_a_loss(made):
-            by_line[made.created.stack].append(made)
-    if not any(len(losses) >= _FEWEST for losses in by_line.values()):
-        return
-    gone_through = set(ancestors(survey.timeline, *roots))
-    for stack, losses in by_line.items():
-        unused = [made for made in losses if made.node not in gone_through]
-        used = [survey.nodes[root] for root in roots if survey.nodes[root].created.stack == stack]
-        if len(unused) >= _FEWEST and len(unused) > len(used):
-            yield _finding(survey, unused, used)
+        if made.created.stack in stacks and _may_be_a_loss(made):
+            found[made.created.stack].append(made)
+    return found.values()
+
+
+def _are_choices(survey: Survey, unused: list[Made], gone_through: set[int]) -> bool:
+    """Whether the losses share operations with one that was used: the program has chosen among them."""
+    shared = (node for made in unused[-_LOOKED_AT:] for node in ancestors(survey.timeline, made.node))
+    return any(node in gone_through and survey.nodes[node].created.kind == "op" for node in shared)
 
 
 def _may_be_a_loss(made: Made) -> bool:
