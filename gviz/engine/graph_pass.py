@@ -249,13 +249,17 @@ class Pass:
         return conformed(part, node, slot, edge) if goes_on else None
 
     def _accumulate(self, node: AccumulateGrad, grads: list[Grad | None]) -> None:
-        """Add to a leaf's ``.grad`` and run the hooks that wait for it; nothing if no gradient came."""
+        """Add to a leaf's ``.grad``, unless it was frozen since, and run the hooks that wait for it.
+
+        Nothing if no gradient came.
+        """
         leaf, report = node.variable, self.report
         if grads[0] is not None:
-            first = leaf._grad is None
-            accumulate(leaf, grads, self.written.get(node, 0), self.create_graph)
-            if report is not None:
-                report.accumulated(node, leaf, grads[0], first=first)
+            if leaf._requires_grad:
+                first = leaf._grad is None
+                accumulate(leaf, grads, self.written.get(node, 0), self.create_graph)
+                if report is not None:
+                    report.accumulated(node, leaf, grads[0], first=first)
             if leaf._accumulated_hooks:
                 run_accumulated_hooks(node, report)
         if node.extras is not None and node.extras.after:

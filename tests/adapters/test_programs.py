@@ -23,6 +23,7 @@ from gviz.events import (
     NodeFreed,
     OptimizerStarted,
     OptimizerStepped,
+    RequiresGradSet,
     ScopeEntered,
     ScopeLeft,
     StepStarted,
@@ -583,3 +584,34 @@ def test_after_a_recording_steps_are_as_they_were():
     before = torch.autograd.profiler.record_function.__exit__
     events_of(lambda: None)
     assert torch.autograd.profiler.record_function.__exit__ is before
+
+
+@pytest.mark.parametrize("freeze", [lambda x: x.requires_grad_(False), lambda x: x.detach_()])
+def test_a_leaf_that_is_frozen_before_the_pass_gets_nothing(freeze):
+    def program():
+        x, w = (torch.tensor([start, 2.0], requires_grad=True) for start in (1.0, 3.0))
+        y = (x * w).sum()
+        freeze(x)
+        y.backward()
+        assert x.grad is None
+        return x, w
+
+    log = events_of(program)
+    (frozen,) = of_kind(log, RequiresGradSet)
+    (added,) = of_kind(log, GradAccumulated)
+    assert not frozen.requires_grad
+    assert (added.part.array().tolist(), added.node != frozen.node) == ([1.0, 2.0], True)
+
+
+def test_a_pass_that_begins_at_a_leaf_which_nothing_uses():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(2):
+            x.backward(torch.tensor([3.0, 4.0]))
+        return x
+
+    added = of_kind(events_of(program), GradAccumulated)
+    assert [(event.part.array().tolist(), event.value and event.value.array().tolist()) for event in added] == [
+        ([3.0, 4.0], None),
+        ([3.0, 4.0], [6.0, 8.0]),
+    ]

@@ -421,3 +421,40 @@ def test_rows_that_an_embedding_shortens_are_shown_short():
     weight = next(event for event in of_kind(log, NodeCreated) if event.kind == "parameter")
     written = [event for event in of_kind(log, StorageWritten) if event.storage == weight.outputs[0].storage]
     assert written[-1].value.array().tolist() == table.weight.flatten().tolist()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: torch.einsum("ij,jk->ik", a, a),
+        lambda a: torch.tensordot(a, a, 1),
+        lambda a: torch.linalg.multi_dot([a, a, a]),
+    ],
+)
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_a_result_that_is_a_view_of_what_was_not_seen_is_written_to(make, with_gradient):
+    def program():
+        a = torch.ones(2, 2, requires_grad=with_gradient)
+        with torch.no_grad():
+            m = make(a)
+            m.add_(1)
+            m[0] = 7
+            return a, m, m * 1
+
+    log = events_of(program)
+    assert np.reshape(written(log)[-1], (2, 2)).tolist() == program()[1].tolist()
+
+
+def test_the_kept_gradient_of_a_result_is_written_to():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        h = x * 2
+        h.retain_grad()
+        (h * h).sum().backward()
+        h.grad.mul_(3)
+        h.grad[0] = 7.0
+        h.grad.zero_()
+        return x, h
+
+    said = [(event.how, event.value.array().tolist()) for event in of_kind(events_of(program), GradSet)]
+    assert said == [("in place", [12.0, 24.0]), ("in place", [7.0, 24.0]), ("zero", [0.0, 0.0])]

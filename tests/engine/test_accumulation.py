@@ -155,3 +155,25 @@ def test_a_second_pass_writes_the_memory_and_says_so():
     heard = Heard(program)
     assert [number(w.value) for w in heard.all(e.StorageWritten)] == [[4.0, 4.0]]
     assert [number(a.value) for a in heard.all(e.GradAccumulated)] == [None, [4.0, 4.0]]
+
+
+@pytest.mark.parametrize("freeze", ["x.requires_grad_(False)", "x.detach_()"])
+def test_a_leaf_that_is_frozen_after_the_forward_gets_nothing(freeze):
+    compare(f"""
+import torch
+x, w = (torch.tensor([start, 2.0], requires_grad=True) for start in (1.0, 3.0))
+y = (x * w).sum()
+(x * 3).sum().backward()
+ran = []
+x.register_hook(lambda g: ran.append("tensor"))
+x.register_post_accumulate_grad_hook(lambda leaf: ran.append("after"))
+{freeze}
+y.backward(retain_graph=True)
+see(x.grad, x.grad._version, w.grad, ran)
+x.grad = None
+y.backward(retain_graph=True)
+see(x.grad, w.grad)
+x.requires_grad_()
+y.backward()
+see(x.grad, w.grad, ran)
+""")

@@ -14,7 +14,7 @@ from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, is_leaf, version_of
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, version_of
 from gviz.adapters.pytorch.watch import say_added
 from gviz.events import GradSet, HookRan, RequiresGradSet
 
@@ -23,7 +23,7 @@ def get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     """A ``.grad`` is looked at: from now on writes to it are known to be that."""
     grad = function(*args)
     with without_overrides():
-        if grad is not None and is_leaf(args[0]):
+        if grad is not None:
             session.marks.own(grad, args[0])
     return grad
 
@@ -53,15 +53,19 @@ def set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kw
     with without_overrides():
         before = args[0].requires_grad
     result = function(*args, **kwargs)
-    known = session.marks.of_tensor(args[0])
     with without_overrides():
-        if args[0].requires_grad == before:
-            return result
-        if known is not None:
-            session.channel.say(RequiresGradSet(known.node, not before, session.channel.stack()))
-        elif before:
-            session.marks.freeze(args[0], session.channel.stack())
+        _say_switched(session, args[0], before=before)
     return result
+
+
+def _say_switched(session: Session, tensor: torch.Tensor, *, before: bool) -> None:
+    known = session.marks.of_tensor(tensor)
+    if tensor.requires_grad == before:
+        return
+    if known is not None:
+        session.channel.say(RequiresGradSet(known.node, not before, session.channel.stack()))
+    elif before:
+        session.marks.freeze(tensor, session.channel.stack())
 
 
 def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -76,9 +80,10 @@ def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: 
 
 
 def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A tensor is cut from what made it, and is from now on the result of that."""
+    """A tensor is cut from what made it, and is from now on the result of that; a leaf is frozen."""
     tensor = args[0]
     with without_overrides():
+        before = tensor.requires_grad
         if tracked := grad_fn_of(tensor) is not None:
             session.marks.remember(tensor, mark_of(session, tensor))
     result = function(*args)
@@ -86,6 +91,8 @@ def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
         if tracked:
             cut = untracked(session, Call("detach_", (tensor,), in_place=True), (tensor,), "detach")
             session.marks.remember(tensor, cut)
+        else:
+            _say_switched(session, tensor, before=before)
     return result
 
 

@@ -150,6 +150,14 @@ def _made(
     return mark
 
 
+def entered_end(session: Session, leaf: torch.Tensor) -> Any:
+    """The accumulator of a leaf, announced now if no graph ends there; it must be kept for as long as it is to tell."""
+    node = torch.autograd.graph.get_gradient_edge(leaf).node
+    if session.marks.of_node(node) is None:
+        _enter_accumulator(session, node)
+    return node
+
+
 def _enter_accumulator(session: Session, node: Any) -> None:
     """A graph ends at a leaf: its accumulator, which lives as long as the graph, is the leaf's node."""
     leaf = node.variable

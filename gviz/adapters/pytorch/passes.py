@@ -10,10 +10,11 @@ import torch
 
 from gviz.adapters.pytorch.calls import Listening
 from gviz.adapters.pytorch.created import NO_CALL
-from gviz.adapters.pytorch.graph import border, edge_of, visit
+from gviz.adapters.pytorch.graph import border, edge_of, entered_end, visit
 from gviz.adapters.pytorch.outputs import is_accumulator
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, clock
+from gviz.adapters.pytorch.tensor_facts import is_leaf
 from gviz.adapters.pytorch.values import unseen
 from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
@@ -29,6 +30,7 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
     captures = bool(inputs) and not options.get("accumulate_grad", args[5] if len(args) > 5 else False)
     began = clock()
     with without_overrides():
+        ends = _ends(session, roots)
         current, wanted = _start(session, roots, seeds, bool(retain_graph), bool(create_graph), inputs or ())
     session.spent += clock() - began
     thread = session.thread
@@ -53,8 +55,15 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         thread.passes.pop()
         thread.during, thread.steps = before
         session.forget(current)
+        del ends
         if session.is_heard:
             session.channel.say(BackwardFinished(current.number, *error))
+
+
+def _ends(session: Session, roots: Sequence[Any]) -> list[Any]:
+    """The accumulators of the roots that are leaves, which nothing else may hold."""
+    tensors = [root for root in roots if isinstance(root, torch.Tensor) and root.requires_grad and is_leaf(root)]
+    return [] if session.is_partial else [entered_end(session, leaf) for leaf in tensors]
 
 
 def _listening(session: Session) -> AbstractContextManager[object]:

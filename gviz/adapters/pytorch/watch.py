@@ -103,6 +103,8 @@ class LeafWatch:
         if grad is None or (current := session.current_pass()) is None:
             return
         with without_overrides():
+            if not self._leaf.requires_grad:  # it was frozen since: PyTorch adds nothing
+                return
             here = address(grad)
             part = _arrived(session, current, (self._mark.node, 0), grad, here)
             session.thread.adding = partial(self._say, current, self._leaf.grad is None), part, here

@@ -25,11 +25,12 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     if node is not None and session.marks.of_node(node) is None:
         _tracked_write(session, target, call)
         return
-    origin = private.base_of(target) if private.is_view(target) else target
-    if origin is None or (grad_fn_of(origin) is None and not _is_known(session, origin)):
+    base = private.base_of(target) if private.is_view(target) else None
+    origins = [it for it in (base, target) if it is not None and (grad_fn_of(it) is not None or _is_known(session, it))]
+    if not origins:
         return  # it was not shown yet, and will be as it is then
     if silent or not call.name:
-        say_written(session, target, edge_of(session, origin)[0])
+        say_written(session, target, edge_of(session, origins[0])[0])
         return
     why = "inputs"
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]

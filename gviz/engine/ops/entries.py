@@ -153,7 +153,13 @@ def _check_not_empty(self: Tensor, index: Tensor) -> None:
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepared:
     """`source` written to the entries of `dim` that `index` names."""
     (axis,) = normal_dims(dim, self.ndim)
-    _check_vector("index_copy_", index)
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if source.ndim != self.ndim and source.ndim and self.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+            f"Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
+        )
     if index.dtype.name != "int64":
         raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.dtype.tensor_type}")
     if source.dtype is not self.dtype:
@@ -161,7 +167,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepare
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
             f"{self.dtype.tensor_type} and (source) {source.dtype.tensor_type}"
         )
-    if source.ndim and _other_sizes(self, axis) != _other_sizes(source, axis):
+    if _other_sizes(self, axis) != _other_sizes(source, axis):
         raise RuntimeError(
             "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
             f"{' '.join(map(str, _other_sizes(self, axis)))} at dimension {axis} and source slice shape: "
