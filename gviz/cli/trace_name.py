@@ -1,4 +1,4 @@
-"""What ``-o`` names: a file, or one trace for each rank of a training run."""
+"""What names a trace: an argument, or ``-o``, which is a file, or one for each rank of a training run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,26 @@ from typing import Any
 import click
 
 from gviz.errors import GvizError
+from gviz.plain_text import clipped, shown
 
 RANK = "{rank}"
 _PATTERN = f"rank{RANK}.gviz"
+
+
+class GivenTrace(click.Path):
+    """The path of a trace that is to be read, or of a folder; GvizError for what can be the name of no file."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        try:
+            os.lstat(value)
+        except FileNotFoundError:  # whoever opens it says so; here only what names nothing at all
+            if not value:
+                hint = "without a name, gviz open opens the newest in the cache folder"
+                raise GvizError("the name of a trace is empty", hint=hint, exit_code=3) from None
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise GvizError(f"cannot read {clipped(shown(str(value)), 60)}", why=why, exit_code=3) from None
+        return Path(value)
 
 
 class TraceName(click.ParamType["Path"]):

@@ -118,7 +118,7 @@ def _formula(info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tu
     return text, shapes_in(" ".join(values), values)
 
 
-_LEFT_OUT = {"dim": "all dims", "correction": "1"}
+_LEFT_OUT = {"dim": "all dims", "correction": "1", "weight": "1", "bias": "0"}
 """What these arguments stand for where the program gave none, and None was recorded."""
 
 

@@ -5,7 +5,7 @@ from stories import demo, value
 
 from gviz import engine as torch
 from gviz.events import GradFlowed, NodeCreated, OpSeen, Output, StepStarted
-from gviz.explain.computation import computation
+from gviz.explain.computation import attribute_words, computation
 from gviz.explain.shares import shares
 from gviz.explain.substitute import with_numbers
 from gviz.trace.log import MemoryLog
@@ -146,3 +146,9 @@ def test_what_was_left_out_reads_as_what_it_stands_for(function, text, freedom):
     assert computation(timeline, node).text == text
     (share,) = shares(timeline, timeline.at(len(timeline)), node)
     assert freedom in share.numbers
+
+
+def test_weights_that_were_not_given_are_one():
+    words = attribute_words((("weight", "None"), ("bias", "None"), ("dim", "1")))
+    assert words == {"weight": "1", "bias": "0", "dim": "dim 1"}
+    assert with_numbers("-g * weight / total", {"g": "2", **words}) == "-2 * 1 / total"

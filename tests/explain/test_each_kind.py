@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.events import ScopeEntered
+from gviz.events import Failed, ScopeEntered
 from gviz.explain.check import check
 from gviz.explain.finding import lines
 from gviz.explain.why import why
@@ -572,3 +572,14 @@ def test_clipping_before_backward_is_found_also_where_the_update_is_written_by_h
 
     assert "clipped-early" in found(lambda: program(early=True))
     assert "clipped-early" not in found(lambda: program(early=False))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3,), (2, 3, 4)])
+def test_a_label_that_is_no_class_is_told_how_many_there_are(shape):
+    def program():
+        return torch.zeros(shape, requires_grad=True) * 2
+
+    events = [*events_of(program), Failed("IndexError", "Target 3 is out of bounds.", 0, 0, "")]
+    (failure,) = [one.finding for one in check(Timeline(MemoryLog(events))) if one.finding.kind == "failed"]
+    assert failure.fix.startswith("labels lie from 0 to 2: the scores, #3 ")
+    assert failure.fix.endswith(", have 3 columns")

@@ -11,14 +11,15 @@ from gviz.cli.debugger import debug
 from gviz.cli.moment import at_option
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
+from gviz.cli.trace_name import GivenTrace
 from gviz.errors import GvizError
 from gviz.trace.file import places
 from gviz.tui.title import Title
 
 
 @click.command("open")
-@click.argument("trace", type=click.Path(path_type=Path), required=False)
-@click.argument("other", type=click.Path(path_type=Path), required=False)
+@click.argument("trace", type=GivenTrace(), required=False)
+@click.argument("other", type=GivenTrace(), required=False)
 @at_option("Where to open", "its failure or its first event")
 @takes_opening
 @display_options

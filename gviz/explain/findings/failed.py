@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
+
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
-from gviz.explain.names import label_at
+from gviz.explain.names import label, label_at
 from gviz.explain.trouble import Trouble
 from gviz.plain_text import clipped, shown
+from gviz.trace.state import NodeInfo
 
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
@@ -27,9 +31,13 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 )
 
 
+_LOOKED_AT = 1000
+"""Nodes before the failure, at most, among which the scores are looked for."""
+
+
 def explain(trouble: Trouble) -> Finding:
     """The error in its own words, with cause and remedy where they are known."""
-    cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if trouble.says(words)), ("", ""))
+    cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if trouble.says(words)), ("", _for_labels(trouble)))
     first = clipped(shown(trouble.message), 120)
     text = cause or f"{trouble.ended} with {shown(trouble.error)}: {first}"
     node = trouble.node
@@ -37,6 +45,30 @@ def explain(trouble: Trouble) -> Finding:
         (Finding("at", f"in the backward of {label_at(trouble.timeline, node)}", trouble.seq, node),) if node else ()
     )
     return Finding("failed", text, trouble.seq, node, parts, fix, trouble.at)
+
+
+def _for_labels(trouble: Trouble) -> str:
+    """What to try where a class label is none of the classes that there are scores for; empty for any other error."""
+    asked = re.match(r"Target (-?\d+) is out of bounds", trouble.message)
+    if asked is None:
+        return ""
+    timeline, names = trouble.timeline, trouble.names_on_its_line()
+    made = [timeline.info(node) for node in islice(reversed(timeline.nodes), _LOOKED_AT)]
+    given = [one for one in made if one.name in names and trouble.at not in one.frames]
+    for info in (*given, *made):
+        classes = _classes(info)
+        if classes and not 0 <= int(asked[1]) < classes:
+            scores = label(timeline, info.node)
+            return f"labels lie from 0 to {classes - 1}: the scores, {scores}, have {classes} columns"
+    return "labels lie from 0 to C - 1, where the scores have C columns"
+
+
+def _classes(info: NodeInfo) -> int:
+    """How many classes a tensor can be the scores of, 0 for what is none."""
+    value = info.created.outputs[0].value if info.created.outputs else None
+    if value is None or not value.dtype.startswith(("float", "bfloat")) or not value.shape:
+        return 0
+    return value.shape[min(1, len(value.shape) - 1)]
 
 
 FAILED = Kind("failed", "error", "the program or a backward pass ended with any other error", explain=explain)
