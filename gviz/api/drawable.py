@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gviz import arguments, frameworks
-from gviz.render.request import last_moment
+from gviz.render.request import end_of, last_moment
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog
@@ -88,8 +88,7 @@ def _from_recording(thing: object, named: Named) -> Drawn | None:
     timeline = Timeline(log)
     if node not in timeline.nodes:  # only the last part of the run was kept
         return None
-    own, end = timeline.iterations[timeline.info(node).iteration], last_moment(timeline)
-    n = end if own.start <= end <= own.end else own.end
+    n = end_of(timeline, timeline.iterations[timeline.info(node).iteration])
     names = {latest.node_of(tensor): name for name, tensor in named}
     known = {node: name for node, name in names.items() if node in timeline.nodes}
     new = {node: name for node, name in known.items() if timeline.info(node).name != name}

@@ -179,21 +179,27 @@ def first_moment(timeline: Timeline) -> int:
     return min(1, len(timeline))
 
 
+def last_moment(timeline: Timeline) -> int:
+    """The moment worth a picture if none is asked for: the end, or that of what a program did before it evaluates.
+
+    An evaluation is what autograd does not follow, at the end of a program of which it has followed something.
+    """
+    return end_of(timeline, timeline.iterations[-1] if timeline.failures else _last_followed(timeline))
+
+
+def end_of(timeline: Timeline, iteration: Iteration) -> int:
+    """The end of an iteration, before the program took its graph down."""
+    n = iteration.end
+    while n > max(iteration.start, 1) and isinstance(timeline.event(n), e.NodeFreed | e.Printed | e.ScopeLeft):
+        n -= 1
+    return n
+
+
 def _last_followed(timeline: Timeline) -> Iteration:
-    """The last iteration in which a result was made that requires a gradient; the last one if there is none."""
-    for iteration in reversed(timeline.iterations):
+    """The last iteration with a result that requires a gradient; the last one if there is none or no pass at all."""
+    passes = any(phase.kind == "backward" for phase in timeline.phases)
+    for iteration in reversed(timeline.iterations) if passes else ():
         made = timeline.nodes.all_created(timeline.nodes.of(iteration))
         if any(created.kind == "op" and created.requires_grad for _, created in made):
             return iteration
     return timeline.iterations[-1]
-
-
-def last_moment(timeline: Timeline) -> int:
-    """The moment worth a picture if none is asked for: the end, before the program took its graph down.
-
-    Of a program that ends with what autograd does not follow, as an evaluation, it is the end of what it last did.
-    """
-    n = len(timeline) if timeline.failures else _last_followed(timeline).end
-    while n > 1 and isinstance(timeline.event(n), e.NodeFreed | e.Printed | e.ScopeLeft):
-        n -= 1
-    return n

@@ -66,7 +66,7 @@ def _met(timeline: Timeline, text: str, n: int) -> int:
     hits = Changes(timeline, asked) if asked.expression else Hits(timeline, asked)
     found = next(hits.before(n + 1), None) or next(hits.after(n), None)
     if found is None:
-        raise GvizError(f"there is no moment {clipped(text, 40)}", hint=f"a moment is {A_MOMENT}", exit_code=2)
+        raise GvizError(f"there is no moment {clipped(text, 40)}: it never happens in this recording", exit_code=2)
     return found.n
 
 

@@ -11,6 +11,7 @@ from render.logs import LOGS, Script, recurrent, two_shares
 from render.pictures import groups, words
 from rich.cells import set_cell_size
 
+import gviz
 import gviz.engine as torch
 from gviz import events as e
 from gviz.cli.commands.export import command as export_command
@@ -217,14 +218,29 @@ def test_a_new_exporter_is_listed_by_every_front_end(monkeypatch):
     assert ".tikz" in CliRunner().invoke(export_command, ["--help"]).output
 
 
-def test_a_picture_shows_the_training_and_not_the_evaluation_after_it():
-    def program():
-        w = torch.ones(2, requires_grad=True)
-        for _ in range(2):
-            (torch.ones(2) * w).sum().backward()
-        with torch.no_grad():
-            return (torch.ones(2) * w).sum()
+def trained_and_evaluated():
+    w = torch.ones(2, requires_grad=True)
+    for _ in range(2):
+        (torch.ones(2) * w).sum().backward()
+    with torch.no_grad():
+        return (torch.ones(2) * w).sum()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+
+def test_a_picture_shows_the_training_and_not_the_evaluation_after_it():
+    timeline = Timeline(MemoryLog(events_of(trained_and_evaluated)))
     assert len(timeline.iterations) == 3
     assert timeline.iteration_at(last_moment(timeline)).index == 1
+
+
+def test_a_picture_shows_the_evaluation_that_failed():
+    events = [*events_of(trained_and_evaluated), e.Failed("ValueError", "no", 0, 0, "")]
+    timeline = Timeline(MemoryLog(events))
+    assert last_moment(timeline) == len(timeline)
+
+
+def test_a_result_of_the_evaluation_is_drawn_before_it_is_taken_down(tmp_path):
+    with gviz.record(tmp_path / "run.gviz"):
+        kept = trained_and_evaluated()
+        gviz.export(kept, tmp_path / "kept.txt")
+    assert "Sum" in (tmp_path / "kept.txt").read_text()
+    assert "gone" not in (tmp_path / "kept.txt").read_text()
