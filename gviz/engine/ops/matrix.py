@@ -8,7 +8,7 @@ import numpy as np
 
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.axes import adjoint, t, transpose
+from gviz.engine.ops.axes import adjoint, t, t_front, transpose
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.kernels import refuse_unless
 from gviz.engine.ops.matrix_checks import refuse_bools, size_text
@@ -237,7 +237,7 @@ def _batched(self: Tensor, other: Tensor) -> Tensor:
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input` @ `weight`.T + `bias`, as ``torch.nn.functional.linear`` computes it."""
-    turned: Tensor = apply(t, (weight,))
+    turned: Tensor = t_front(weight)
     if bias is None:
         return matmul(input, turned)
     if input.ndim == 2 and weight.ndim == 2:
