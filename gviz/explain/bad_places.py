@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeVar
 
 from gviz.trace.moment import Moment
@@ -13,14 +13,16 @@ from gviz.values import Value
 
 T = TypeVar("T")
 
-Place = tuple[Literal["value", "grad"], int, int]
+Aspect = Literal["value", "grad"]
+
+Place = tuple[Aspect, int, int]
 """Something bad that came from elsewhere: the value or gradient of a node, at a moment."""
 
 
 def bad_at(timeline: Timeline, place: Place) -> Value | None:
     """What is bad at a place."""
     aspect, node, n = place
-    output = output_at(timeline.at(n), node)
+    output = output_at(timeline.at(n), node, aspect)
     if output is None or aspect == "value":
         return output.value if output is not None else None
     part = bad_part(output)
@@ -38,7 +40,18 @@ def worst(held: Iterable[tuple[T, Value | None]]) -> T | None:
     return next((one for one, text in bad if "nan" in text), bad[0][0] if bad else None)
 
 
-def output_at(moment: Moment, node: int) -> OutputState | None:
-    """The first output of a node at a moment, None if it has none."""
+def output_at(moment: Moment, node: int, aspect: Aspect) -> OutputState | None:
+    """The output of a node whose value or gradient is bad at a moment, else its first; None if it has none."""
     state = moment.state(node)
-    return state.outputs[0] if state is not None and state.outputs else None
+    outputs = state.outputs if state is not None else ()
+    bad = worst((output, value) for output in outputs for value in _held(output, aspect))
+    return bad or next(iter(outputs), None)
+
+
+def _held(output: OutputState, aspect: Aspect) -> Iterator[Value | None]:
+    """What an output holds as its value, or as its gradient."""
+    if aspect == "value":
+        yield output.value
+    else:
+        yield from (part.value for part in output.parts)
+        yield output.grad

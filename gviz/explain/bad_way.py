@@ -39,7 +39,7 @@ def _became(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
 def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int, int]:
     """What made one bad thing of the one before it, in words; the node, and the event."""
     aspect, node, n = place
-    part = bad_part(output_at(timeline.at(n), node)) if aspect == "grad" else None
+    part = bad_part(output_at(timeline.at(n), node, aspect)) if aspect == "grad" else None
     if part is not None and part.source:
         where = f"the backward rule of {label_at(timeline, part.source)}{ran(timeline, part)}"
         return where, part.source, part.seq

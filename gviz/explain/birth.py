@@ -52,7 +52,7 @@ def _made(timeline: Timeline, node: int, besides: int = 0) -> Finding | Place:
 
 def _written(timeline: Timeline, node: int, n: int) -> Finding | Place:
     """A bad value that was written in place over another."""
-    output = output_at(timeline.at(n), node)
+    output = output_at(timeline.at(n), node, "value")
     if output is None or output.value_seq <= timeline.info(node).born:
         since = f"{label(timeline, node)} holds it, and it is not known since when"
         return Finding("nan-born", since, timeline.info(node).born, node)
@@ -67,7 +67,7 @@ def _written(timeline: Timeline, node: int, n: int) -> Finding | Place:
 
 def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
     """What was bad before an update: the ``.grad``, or the value itself; if only one holds a nan, that one."""
-    output = output_at(timeline.at(seq - 1), node)
+    output = output_at(timeline.at(seq - 1), node, "value")
     known = {"value": bad_text(output.value), "grad": bad_text(output.grad)} if output is not None else {}
     bad: list[Literal["value", "grad"]] = [aspect for aspect in ("value", "grad") if known.get(aspect)]
     aspect = next((aspect for aspect in bad if "nan" in known[aspect]), bad[0] if bad else None)
@@ -76,7 +76,7 @@ def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
 
 def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Finding:
     """An update that has made a bad value of good ones."""
-    step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node)
+    step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node, "value")
     frames = timeline.stack(step.stack) if step is not None else ()
     by = f"by {shown(step.kind)}{made_at(frames)}" if step is not None else "in place"
     text = f"{_what(value)} born when {label(timeline, node)} was updated {by}"
@@ -93,7 +93,7 @@ def _before(node: int, output: OutputState) -> tuple[Finding, ...]:
 
 
 def _gradient(timeline: Timeline, node: int, n: int) -> Finding | Place:
-    output = output_at(timeline.at(n), node)
+    output = output_at(timeline.at(n), node, "grad")
     part = None if _is_overwritten(timeline, output) else bad_part(output)
     if part is None:
         return _held_before(timeline, node, n, output.grad_seq if output is not None else 0)
@@ -122,7 +122,7 @@ def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | P
     """A bad ``.grad`` that the pass of this moment has not brought: an earlier one has, or the program."""
     if 0 < seq < n:
         return "grad", node, seq
-    before = output_at(timeline.at(n - 1), node) if seq else None
+    before = output_at(timeline.at(n - 1), node, "grad") if seq else None
     if before is not None and bad_text(before.grad) and isinstance(timeline.event(seq), GradAccumulated):
         return "grad", node, n - 1
     source = went_in(timeline, seq) if seq else None

@@ -78,7 +78,7 @@ def _is_second_half(timeline: Timeline, previous: GradSet | None, write: GradSet
 
 def write_at(timeline: Timeline, seq: int) -> Write | None:
     """The write that an event is; None if it is none, or has changed no number."""
-    event = timeline.event(seq)
+    event = timeline.event(seq) if seq else None
     writes = writes_since_pass(timeline, event.node, seq)[1] if isinstance(event, GradSet) else []
     return writes[-1] if writes and writes[-1].seq == seq else None
 

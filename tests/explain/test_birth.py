@@ -6,6 +6,7 @@ from explain.programs import HERE, line_of, recorded
 import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
+from gviz.events import GradFlowed
 from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.finding import whole
@@ -143,3 +144,19 @@ def test_a_nan_that_is_older_than_what_was_kept_is_called_so(tmp_path):
             (w * 2).sum().backward()
     (found,) = answers(load(tmp_path / "run.gviz"), "w.grad")
     assert "held it already where this recording begins" in str(found)
+
+
+def test_a_nan_that_arrives_at_a_later_output_is_followed(tmp_path):
+    with gviz.record(tmp_path / "run.gviz"):
+        x = torch.tensor([4.0, 0.0], requires_grad=True)
+        first, second = (x * 1).split(1)
+        (first + torch.sqrt(second * 0)).sum().backward()
+    timeline = load(tmp_path / "run.gviz")
+    (sent,) = [
+        (n, event.source)
+        for n, event in timeline.select([GradFlowed])
+        if timeline.info(event.node).op.name == "split" and bad_text(event.part)
+    ]
+    found = why(timeline, timeline.at(sent[0]), sent[1])
+    assert found.kind == "nan-born-backward"
+    assert timeline.info(found.node).op.name == "sqrt"
