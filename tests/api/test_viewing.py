@@ -55,6 +55,7 @@ def test_a_thread_has_the_screen_for_itself_and_the_program_its_input(tmp_path):
 def python(tmp_path, program, *flags, **options):
     (tmp_path / "test_program.py").write_text(program)
     environment = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # where gviz is installed, its plug-in would be there twice
     return subprocess.run(
         [sys.executable, *flags, "test_program.py"], cwd=tmp_path, capture_output=True, text=True, env=environment,
         timeout=120, check=False, **options,

@@ -124,7 +124,9 @@ class World:
 
     def give(self, a, b, c):
         if self.created:
-            self.say(e.Returned(self.pick(a), b % 2, 1 + c % 2, ((b % 2, 2, "values" * (c % 2)),)))
+            node = self.pick(a)
+            output_nr = b % len(self.created[node].outputs)
+            self.say(e.Returned(node, output_nr, 1 + c % 2, ((b % 2, 2, "values" * (c % 2)),)))
 
     def step(self, a, b, c):
         """The start of a step, its end, or both in any order: a step may raise, and older recordings say no start."""

@@ -15,6 +15,7 @@ from gviz.where import stop as stops
 NODE = SimpleNamespace(
     node=4,
     name="loss",
+    variables=(),
     op=OpSeen(1, "mul", "MulBackward0", (), (), ()),
     scope="net.fc1",
     frames=(Frame("/home/me/layers.py", "forward", 7, 9, 0, 1), Frame("/home/me/demo.py", "<module>", 30, 30, 0, 1)),
