@@ -34,7 +34,7 @@ class Prompt(Horizontal):
         Binding("escape", "close", show=False),
         Binding("up", "earlier(1)", show=False),
         Binding("down", "earlier(-1)", show=False),
-        Binding("tab", "complete", show=False, priority=True),
+        Binding("tab", "complete", show=False),  # with no priority: it waits for the letters before it
     ]
 
     def __init__(self) -> None:
