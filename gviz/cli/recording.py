@@ -5,15 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 from gviz.cli import streams
+from gviz.cli.progress import Progress
 from gviz.program.order import Order, command
-from gviz.trace.file.places import trace_size
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -71,19 +70,12 @@ def _wait(process: subprocess.Popen[bytes], trace: Path) -> int:
     # On a terminal that also shows the program's own output, a line that renews itself would garble it.
     if sys.stdout.isatty() or not sys.stderr.isatty():
         return process.wait()
-    started = time.monotonic()
+    progress = Progress(trace)
     while True:
         try:
             code = process.wait(timeout=0.2)
         except subprocess.TimeoutExpired:
-            _progress(time.monotonic() - started, trace)
+            progress.renew()
         else:
-            streams.say_raw("\r\x1b[K")
+            progress.clear()
             return code
-
-
-def _progress(seconds: float, trace: Path) -> None:
-    from gviz.numbers import bytes_text, seconds_text
-
-    size = bytes_text(trace_size(trace))
-    streams.say_raw(f"\rrecording: {seconds_text(seconds)}, {size}\x1b[K")

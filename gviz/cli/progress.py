@@ -1,0 +1,54 @@
+"""The line on stderr that says how far a recording is: how long, how much, how fast."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gviz.cli import streams
+from gviz.errors import GvizError
+
+_COUNTED_EVERY_SECONDS = 1.0
+
+
+class Progress:
+    """Renews one line whenever it is asked to, while a trace is written by another process.
+
+    The events are counted once a second, each time with the file opened for that only: a reader that keeps it open
+    would keep the program from leaving one file behind.
+    """
+
+    def __init__(self, trace: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._trace, self._clock = trace, clock
+        self._started = self._counted = clock()
+        self._events, self._rate = 0, 0.0
+
+    def renew(self) -> None:
+        """Write the line over the last one."""
+        from gviz.numbers import bytes_text, count_text, seconds_text
+        from gviz.trace.file.places import trace_size
+
+        now = self._clock()
+        if now - self._counted >= _COUNTED_EVERY_SECONDS:
+            self._count(now)
+        said = [seconds_text(now - self._started), bytes_text(trace_size(self._trace))]
+        said += [f"{self._events:,} events"] if self._events else []
+        said += [f"{count_text(round(self._rate))} a second"] if self._rate else []  # else it waits, or is being closed
+        streams.say_raw(f"\rrecording: {', '.join(said)}\x1b[K")
+
+    def clear(self) -> None:
+        """Leave an empty line to what comes next."""
+        streams.say_raw("\r\x1b[K")
+
+    def _count(self, now: float) -> None:
+        from gviz.trace.file.reader import open_trace
+
+        try:
+            with open_trace(self._trace) as log:
+                dropped = log.dropped
+                events = len(log) - dropped.again + dropped.events
+        except GvizError:  # not begun yet, or the program has done something to it: told when it has ended
+            return
+        self._rate = (events - self._events) / (now - self._counted)
+        self._events, self._counted = events, now
