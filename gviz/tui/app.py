@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
+from textual.command import CommandPalette, Provider
 from textual.driver import Driver
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
@@ -45,7 +46,8 @@ class ScreenApp(App[None]):
     TITLE = "gviz"
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = App.COMMANDS | {Palette}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Palette}
+    """Not Textual's own: its Quit would not ask about a program, its Keys and Maximize leave no way back in sight."""
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES}
     """The styles of text, kept once for all panels: each would else have all of them worked out for itself."""
 
@@ -113,6 +115,14 @@ class ScreenApp(App[None]):
     def pop_screen(self) -> AwaitComplete:
         """Leave the uppermost screen; nothing is left of the palette for the second of two clicks that close it."""
         return super().pop_screen() if len(self.screen_stack) > 1 else AwaitComplete()
+
+    def action_command_palette(self) -> None:
+        """Search what can be done; a page over the panels leaves, as at any key, so that what is done can be seen."""
+        if isinstance(self.screen, CommandPalette) or self._start.panels.too_small:
+            return
+        if self.screen is not self._start:
+            self.screen.dismiss(None)
+        self.push_screen(CommandPalette(placeholder="what to do; Esc leaves", id="--command-palette"))
 
     def action_help_quit(self) -> None:
         """Keep Textual's notice away that would cover the panels: ctrl+c does nothing over a page, as any key does."""

@@ -398,3 +398,8 @@ def test_the_panel_counts_what_is_not_known_by_now(too_large):
     breakpoints = cursor(too_large, "sum(#1) < 0").breakpoints
     ((row, _),) = break_rows(breakpoints, len(too_large), glyphs(ascii=True), 100)
     assert "0 hits, 4 not known" in "".join(text for text, _ in row)
+
+
+@pytest.mark.parametrize("command", ["enable", "disable", "delete"])
+def test_where_there_is_no_breakpoint_that_is_said(command):
+    assert transcript(demo(), command, "quit").count("there are no breakpoints") == 1

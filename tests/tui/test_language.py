@@ -321,7 +321,7 @@ async def test_the_menu_of_a_node_by_key_and_by_the_right_button():
         await pilot.press("M")
         await pilot.pause()
         assert isinstance(app.screen, MenuScreen)
-        await pilot.press(*["down"] * 6, "enter")
+        await pilot.press("j", *["down"] * 6, "k", "enter")
         await pilot.pause()
         assert app.screen.cursor.asker.watched == ["#5"]
         await pilot.click("#node", button=3)

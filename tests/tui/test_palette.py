@@ -1,16 +1,18 @@
 """What can be found by typing a part of it: the palette, and the completion of the prompt."""
 
+import re
+
 import pytest
 from driving import app_of
 from stories import demo
 from textual.command import CommandPalette
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from gviz.tui.commands.table import SPECS
-from gviz.tui.keymaps import keys_of
+from gviz.tui.keymaps import ACTS, keys_of
 from gviz.tui.language.completing import completions
 from gviz.tui.language.parsing import parse
-from gviz.tui.screens.palette import entries
+from gviz.tui.screens.palette import entries, key_acts
 
 
 @pytest.mark.parametrize(
@@ -92,3 +94,57 @@ async def test_a_search_is_not_completed():
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("/", *"con", "tab")
         assert app.screen.query_one(Input).value == "con"
+
+
+async def chosen(pilot, typed):
+    """Open the palette, type into it, and take what comes first."""
+    await pilot.press("ctrl+p", *typed)
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    while isinstance(pilot.app.screen, CommandPalette) and pilot.app.screen.query_one(OptionList).option_count:
+        await pilot.press("enter")
+        await pilot.pause()
+
+
+def test_the_palette_knows_what_every_key_does():
+    keys = keys_of("default")
+    lines, actions = ({text.strip() for _, text, _ in found} for found in (entries(keys), key_acts(keys)))
+    for act in ACTS:
+        word, _, arguments = act.action.partition("(")
+        line = " ".join(re.findall(r"'(\S+)'", arguments))
+        assert line in lines if word in ("travel", "do") else act.action in actions, act.id
+
+
+async def test_the_palette_does_what_a_key_does():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await chosen(pilot, "this panel only")
+        assert app.screen.query_one("#graph").display
+        assert not app.screen.query_one("#node").display
+
+
+async def test_the_palette_offers_nothing_that_the_debugger_does_not_know():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await chosen(pilot, "maximize")
+        assert isinstance(app.screen, CommandPalette)  # nothing fits
+
+
+@pytest.mark.parametrize("page", ["question_mark", "enter", "M", "P"])
+async def test_a_page_leaves_where_the_palette_comes(page):
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(page)
+        await chosen(pilot, "go to end")
+        assert (app.screen, app.screen.cursor.position) == (app._start, 33)
+
+
+async def test_the_palette_keeps_to_ascii():
+    app = app_of(demo(), ascii=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p", *"go to")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        rows = ["".join(part.text for part in strip) for strip in app.screen._compositor.render_strips()]
+        assert any("Go to event..." in row for row in rows)
+        assert all(row.isascii() for row in rows)

@@ -149,6 +149,8 @@ def disable(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]
 
 
 def _switch(breakpoints: Breakpoints, text: str, *, on: bool) -> Iterator[str]:
+    if not breakpoints.listed:
+        yield "there are no breakpoints"
     for one in breakpoints.numbered(text):
         one.enabled = on
         yield described(one)

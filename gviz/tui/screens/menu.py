@@ -34,7 +34,11 @@ ENTRIES = (
 class MenuScreen(ModalScreen[str | None]):
     """A list over the panels; gives the line that was chosen, None if nothing was."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,M", "leave", "Leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,M", "leave", "Leave", show=False),
+        Binding("j", "move(1)", show=False),
+        Binding("k", "move(-1)", show=False),
+    ]
 
     def __init__(self, node: int, title: str, glyphs: Glyphs) -> None:
         super().__init__()
@@ -45,6 +49,11 @@ class MenuScreen(ModalScreen[str | None]):
         made = OptionList(*(Option(text, id=str(at)) for at, (text, _) in enumerate(ENTRIES)), id="menu", markup=False)
         made.border_title = Content(self._glyphs.text(self._title))
         yield made
+
+    def action_move(self, steps: int) -> None:
+        """As the arrows do."""
+        entries = self.query_one(OptionList)
+        entries.action_cursor_down() if steps > 0 else entries.action_cursor_up()
 
     def action_leave(self) -> None:
         """Close without a line."""

@@ -1,8 +1,8 @@
-"""The command palette: every command of the table, and the wishes that take more than one word, found by typing."""
+"""The command palette, found by typing: every command of the table, wishes of more than one word, and what keys do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ _WISHES: tuple[Entry, ...] = (
     ("Copy value", "copy value", "of the selected node, as Python writes it"),
     ("Copy gradient", "copy grad", "of the selected node, as Python writes it"),
     ("Copy node", "copy node", "its number, name, line, value and gradient"),
+    ("Copy script", "copy script", "PyTorch that makes the selected node again, and its gradients"),
     ("Copy expression…", "copy ", "such as x.grad * 2"),
     ("Compare with event…", "diff @", "which values and gradients differ"),
     ("Compare iterations or recordings…", "compare ", "two iterations as 1,2, or another trace file"),
@@ -67,21 +68,36 @@ def entries(keys: Keys) -> Iterator[Entry]:
         yield f"{spec.name} {spec.takes}".rstrip() + key, f"{spec.name} " if needs else spec.name, spec.told()
 
 
+def key_acts(keys: Keys) -> Iterator[Entry]:
+    """What only a key does, no command: what is found, the action of the screen, and the id that keymaps name."""
+    for act in ACTS:
+        if not act.action.startswith(("travel(", "do(")):
+            key = first(keys, act.id)
+            yield act.says[0].upper() + act.says[1:] + (f"  ({key})" if key else ""), act.action, act.id
+
+
 class Palette(Provider):
-    """Searches `entries`, and carries out what is chosen."""
+    """Searches `entries` and `key_acts`, and carries out what is chosen."""
 
     async def discover(self) -> Hits:
         """What is shown before anything is typed."""
-        for title, text, help in entries(self._debugger.session.keys):
-            yield DiscoveryHit(title, partial(self._carry_out, text), help=help)
+        for title, help, carry_out in self._all():
+            yield DiscoveryHit(title, carry_out, help=help)
 
     async def search(self, query: str) -> Hits:
         """What fits."""
         matcher = self.matcher(query)
-        for title, text, help in entries(self._debugger.session.keys):
+        for title, help, carry_out in self._all():
             score = max(matcher.match(title), matcher.match(help) * 0.5)
             if score > 0:
-                yield Hit(score, matcher.highlight(title), partial(self._carry_out, text), help=help)
+                yield Hit(score, matcher.highlight(title), carry_out, help=help)
+
+    def _all(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[None] | None]]]:
+        debugger, text_of = self._debugger, self._debugger.glyphs.text
+        for title, text, help in entries(debugger.session.keys):
+            yield text_of(title), text_of(help), partial(self._carry_out, text)
+        for title, action, help in key_acts(debugger.session.keys):
+            yield title, help, partial(debugger.run_action, action)
 
     @property
     def _debugger(self) -> DebuggerScreen:
