@@ -40,6 +40,8 @@ def test_every_gradient_that_flowed_has_a_line(log):
             drawn = scene(structure(timeline, timeline.iteration_at(n)), timeline, timeline.at(n))
             now = [edge for edge in drawn.edges if "now" in edge.states]
             nodes = {box.node for box in drawn.boxes}
-            # A pass that was asked for other nodes does not cover this one, whatever an odd log says.
+            drawable = {event.node, event.source} <= nodes
+            # A pass that was asked for other nodes does not cover this one, whatever an odd log says; the one within
+            # whose rule it runs may.
             covered = timeline.at(n).state(event.node).pass_nr == event.pass_nr
-            assert len(now) == (covered and {event.node, event.source} <= nodes), (event, drawn.edges)
+            assert drawable * covered <= len(now) <= drawable, (event, drawn.edges)
