@@ -55,7 +55,7 @@ def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
     return f"event {n}{phase}{who}: {happening(timeline, moment, told).rstrip('.')}."
 
 
-_STARTING = "the program starts and imports what it needs (PyTorch takes seconds): no tensor is made yet"
+_STARTING = "no tensor is made yet: the program starts and imports (PyTorch takes seconds)"
 
 
 def happening(timeline: Timeline, moment: Moment, told: int = 0) -> str:

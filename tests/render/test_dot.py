@@ -1,5 +1,7 @@
 """DOT, the reference of all pictures: its golden files, and what Graphviz reads in it."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from recording import events_of
@@ -160,6 +162,29 @@ def test_a_part_alone_or_in_one_line_is_no_grid():
     assert sum(bool(edge.grid) for edge in whole.edges) == 2
     assert {edge.text for edge in whole.edges if edge.kind == "gradient" and not edge.grid} >= {"+= |g| 2.45"}
     assert not any(edge.grid for edge in moment_scene(timeline, n, Options(tensors="line")).edges)
+
+
+def points_on(line):
+    """Points all along a curve that Graphviz has laid: every piece of it is bent by four points."""
+    bends = np.array([point.split(",") for point in line["pos"].split() if point[1] != ","], float)
+    t = np.linspace(0, 1, 50)[:, None]
+    weights = np.hstack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3])
+    return np.vstack([weights @ bends[at : at + 4] for at in range(0, len(bends) - 1, 3)])
+
+
+def test_lines_with_both_ends_in_common_keep_apart():
+    """In ``x * x`` two lines of data and two of gradients."""
+
+    def program():
+        x = torch.tensor(4.0, requires_grad=True)
+        (x * x).backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    _, lines = read(dot(moment_scene(timeline, len(timeline), Options())))
+    ways = [points_on(line) for _, _, line in lines]
+    assert len(ways) == 4
+    apart = [np.hypot(*(a[:, None] - b).T).min() for a, b in combinations(ways, 2)]
+    assert min(apart) > 5
 
 
 def test_a_placing_gives_every_box_a_position_and_every_data_line_a_way():

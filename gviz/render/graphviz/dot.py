@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from gviz.plain_text import shown
@@ -26,6 +26,9 @@ EASY_NODES = 150
 
 STRAIGHT = "8"
 """The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
+
+_BLANK = "  "
+"""A label that nobody sees, but room is left for it."""
 
 LEGEND_WIDTH, LEGEND_LINES = 110, 6
 """Characters of one line of the legend, and the lines it has at least."""
@@ -105,7 +108,7 @@ def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing:
     boxes = theme.form.card == "box"
     labelled = boxes and len(scene.edges) <= LABELLED_EDGES
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
-    straight = spine(scene)
+    straight, apart = spine(scene), _repeated(scene.edges) if labelled else set()
     for number, edge in enumerate(scene.edges):
         way = placing.lines.get(f"e{number}") if placing else {}
         if way is None or (edge.kind == "gradient" and not boxes):
@@ -116,7 +119,24 @@ def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing:
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
             attributes |= {"tailport": "e"}
-        graph.edge(tail, head, _edge_label(edge, theme) if labelled else "", **attributes)
+        label = _BLANK if number in apart else _edge_label(edge, theme) if labelled else ""
+        graph.edge(tail, head, label, **attributes)
+
+
+def _repeated(edges: Sequence[Edge]) -> set[int]:
+    """Which lines of data have both ends in common with one before and with gradients.
+
+    Graphviz gives a line with a label a lane of its own, and one without the straight way, across the others.
+    """
+    gradients = {_ends(edge) for edge in edges if edge.kind == "gradient"}
+    seen: set[tuple[str, str]] = set()
+    repeated: set[int] = set()
+    for number, edge in enumerate(edges):
+        if edge.kind == "forward" and not edge.label and (ends := _ends(edge)) in gradients:
+            if ends in seen:
+                repeated.add(number)
+            seen.add(ends)
+    return repeated
 
 
 def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direction) -> dict[str, str]:
