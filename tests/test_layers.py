@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
     "arguments", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "value_text", "display",
-    "uncollected", "whole_files",
+    "uncollected", "whole_files", "syntax",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "site": set(),
     "version": set(),
     "numbers": set(),
+    "syntax": set(),
     "value_text": {"numbers", "values"},
     "events": BOTTOM,
     "emit": BOTTOM | {"events"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from textwrap import dedent
 
+from gviz import syntax
 from gviz.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
@@ -20,7 +21,7 @@ def expression(timeline: Timeline, at: Frame | None) -> ast.AST | None:
         rows[0] = rows[0][at.column :]
     running = b"\n".join(rows).decode(errors="replace")
     try:
-        return ast.parse(f"({running})" if at.column >= 0 else dedent(running))
+        return syntax.program(f"({running})" if at.column >= 0 else dedent(running))
     except (SyntaxError, ValueError):  # the file is another by now, or these lines are a part of a statement
         return None
 

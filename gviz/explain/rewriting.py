@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from gviz import syntax
+
 
 def update_in_place(text: str, name: str) -> str:
     """``w -= lr * w.grad`` for a line ``w = w - lr * w.grad``; empty for any other."""
     try:
-        (statement,) = ast.parse(text.strip()).body
+        (statement,) = syntax.program(text.strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     match statement:

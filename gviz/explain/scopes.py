@@ -7,6 +7,8 @@ import symtable
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from gviz import syntax
+
 MODULE = "<module>"
 
 Variable = tuple[str, str]
@@ -26,7 +28,9 @@ _NAMELESS = {
 def owners(text: str) -> Mapping[Variable, str]:
     """By a name and the function that uses it, whose variable it is; empty for a text that is no Python."""
     try:
-        return dict(_owned(symtable.symtable(text, MODULE, "exec"), MODULE, ()))
+        with syntax.unwarned():
+            table = symtable.symtable(text, MODULE, "exec")
+        return dict(_owned(table, MODULE, ()))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
 
@@ -34,7 +38,7 @@ def owners(text: str) -> Mapping[Variable, str]:
 def variables_read(text: str, attribute: str) -> set[Variable]:
     """The variables of a program that an attribute is read of."""
     try:
-        return set(_read(ast.parse(text), attribute, (MODULE,), owners(text)))
+        return set(_read(syntax.program(text), attribute, (MODULE,), owners(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gviz import syntax
 from gviz.events import Event, NodeCreated, Warned
 from gviz.graphify.advice import Advice
 from gviz.graphify.construct import Construct, Kind, construct
@@ -61,7 +62,7 @@ def _within(frames: tuple[Frame, ...], function: str) -> bool:
 def _parsed(source: str | None) -> ast.Module | None:
     """The program as a tree; it is read, never run."""
     try:
-        return None if source is None else ast.parse(source)
+        return None if source is None else syntax.program(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -19,7 +19,7 @@ from gviz.trace.phases import Chapters
 from gviz.trace.situation import Absent, word_of
 from gviz.trace.stops import is_of
 from gviz.values import NUMPY_DTYPES, Value
-from gviz.where.condition import Condition
+from gviz.where.condition import Condition, OpWord
 from gviz.where.guarded import BUILTINS, Numbers
 from gviz.where.place import Place
 from gviz.where.stop import AT_A_NODE, Stop, stop
@@ -170,7 +170,7 @@ class KnownSoFar(dict[str, Any]):
         number = self._facts.number_of(self._node)
         if not number:
             raise Unknown
-        return self._facts.possible(self._facts.kinds[number]).op.name
+        return OpWord.of(self._facts.possible(self._facts.kinds[number]).op)
 
 
 _READERS: dict[str, Callable[[KnownSoFar], Any]] = {

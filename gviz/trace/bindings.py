@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gviz import syntax
 from gviz.events import Step
 from gviz.site import Frame
 
@@ -79,7 +80,7 @@ def bindings(text: str) -> dict[Range, Binding]:
         return {}
     try:
         found: dict[Range, Binding] = {}
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(syntax.program(text)):
             for where, binding in _of_node(node):
                 found.setdefault(where, binding)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -11,6 +11,7 @@ from gviz.trace.passes import grad_left
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
+from gviz.where.condition import OpWord
 from gviz.where.guarded import BUILTINS, Numbers
 from gviz.where.stop import EVENTS
 from gviz.where.summarized import summarized
@@ -56,9 +57,9 @@ class Situation(dict[str, Any]):
 
     def _op(self) -> str:
         if isinstance(self._event, e.NodeCreated):
-            return self._timeline.op(self._event.op).name
+            return OpWord.of(self._timeline.op(self._event.op))
         info = self._info()
-        return info.op.name if info is not None else ""
+        return OpWord.of(info.op) if info is not None else ""
 
     def _held(self) -> Value | None:
         """The value, from the event itself where that says it."""

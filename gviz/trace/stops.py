@@ -78,9 +78,13 @@ class Hits:
         """
         return ""
 
+    def nowhere(self) -> str:
+        """What the stop names and no node is, as it is written; empty where there is one, or it names nothing."""
+        return "" if self._meant is None or self._stop.place is None or self._meant.any() else self._stop.place.text
+
     def can_hit(self) -> bool:
-        """Whether there is any node that the stop's place means; True where it has none."""
-        return self._meant is None or self._meant.any()
+        """Whether there is what the stop names; True where it names nothing."""
+        return not self.nowhere()
 
     def means(self, node: int) -> bool:
         """Whether the stop's place means this node."""

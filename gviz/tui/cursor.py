@@ -220,9 +220,11 @@ class Cursor:
         """Forward to the next event at a PLACE, as ``break`` takes it, or a stop before it; without one ``finish``."""
         if not text:
             return self.travel(navigation.finish, "until")
-        met = stopping.met(self.timeline, self.breakpoints, self.position, hits_of(self.timeline, stop(text)))
+        asked = stop(text)
+        met = stopping.met(self.timeline, self.breakpoints, self.position, hits_of(self.timeline, asked))
         if met is None:
-            hint = f"goto {text} is for a moment" if text in MOMENT_WORDS else ""
+            of_every = asked.of_every_node and f"until {asked.of_every_node} asks every node"
+            hint = f"goto {text} is for a moment" if text in MOMENT_WORDS else of_every
             raise GvizError(f"nothing later is at {clipped(text, 40)}", hint=hint, exit_code=2)
         return self._ran(self.position, *met)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import EllipsisType
 
 import numpy as np
 
+from gviz import syntax
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.values import Array
@@ -116,8 +116,7 @@ def _index(text: str) -> tuple[Part, ...]:
 def _tree(text: str) -> ast.expr:
     """A text as a Python expression, which is read and never evaluated. ValueError if it is none."""
     try:
-        with warnings.catch_warnings(action="ignore"):
-            return ast.parse(text, mode="eval").body
+        return syntax.expression(text).body
     except (SyntaxError, MemoryError, RecursionError):
         raise ValueError(text) from None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 
+from gviz import syntax
+
 _METHODS = frozenset({"argmax", "argmin", "argsort", "item", "numpy", "tolist"})
 _FUNCTIONS = frozenset({"asarray", "bool", "float", "index", "int"})
 
@@ -15,7 +17,7 @@ def reads_tensors(source: str, names: Container[str]) -> bool:
     What it decides by a comparison is an operation, and needs no guess. True for what cannot be read.
     """
     try:
-        tree = ast.parse(source)
+        tree = syntax.program(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     return any(_takes_out(node) or _is_read(node, names) for node in ast.walk(tree))

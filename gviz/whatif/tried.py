@@ -14,7 +14,7 @@ from math import inf, isfinite, nan
 from typing import Any
 
 import gviz.engine as torch
-from gviz import emit
+from gviz import emit, syntax
 from gviz.engine.modes import enable_grad
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
@@ -123,7 +123,7 @@ def _require_arithmetic(text: str) -> None:
 
     Numbers alone are not calculated with: of whole ones Python gives as many digits as it takes.
     """
-    for part in ast.walk(ast.parse(text)):
+    for part in ast.walk(syntax.program(text)):
         hidden = isinstance(part, ast.Attribute) and part.attr.startswith("_")
         without_tensors = isinstance(part, ast.BinOp) and _is_number(part.left) and _is_number(part.right)
         if hidden or without_tensors or not isinstance(part, _ARITHMETIC):

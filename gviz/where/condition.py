@@ -10,11 +10,33 @@ from typing import Any
 import numpy as np
 
 from gviz.errors import GvizError
+from gviz.events import OpSeen
 from gviz.plain_text import clipped
 from gviz.where import guarded
 
 NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
 """What a condition may ask about the moment it is tested at."""
+
+
+class OpWord(str):
+    """The name of an operation in a condition: as in a place any case will do, and its grad_fn means it too."""
+
+    grad_fn = ""
+
+    @classmethod
+    def of(cls, op: OpSeen) -> OpWord:
+        """That of an operation."""
+        word = cls(op.name)
+        word.grad_fn = op.grad_fn
+        return word
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and other.lower() in (self.lower(), self.grad_fn.lower() or self.lower())
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
 
 
 def holds(told: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz import syntax
 from gviz.where import measured
 from gviz.where.measured import MOST_BITS, TooMuch
 
@@ -116,7 +117,7 @@ def parsed(text: str) -> ast.Expression:
     if len(text) > LONGEST:
         raise Refused(f"it is longer than {LONGEST} characters")
     try:
-        return ast.parse(text, "<expression>", "eval")
+        return syntax.expression(text)
     except SyntaxError as error:
         raise Refused(error.msg) from None
     except (ValueError, RecursionError, MemoryError):
@@ -134,7 +135,8 @@ def compiled(tree: ast.Expression) -> CodeType:
     """Code for `evaluate`; raises `Refused` where the expression leaves the language."""
     try:
         guarded = _Guard().visit(tree)
-        return compile(ast.fix_missing_locations(guarded), "<expression>", "eval")
+        with syntax.unwarned():  # what is warned of, such as 1[0], fails and says so
+            return compile(ast.fix_missing_locations(guarded), "<expression>", "eval")
     except RecursionError:
         raise Refused("it is nested too deeply") from None
 

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from gviz import events as e
+from gviz import syntax
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.where.condition import Condition, condition
@@ -64,7 +65,17 @@ class Stop:
     @property
     def text(self) -> str:
         """As it is written."""
-        return self.head + (f" if {self.condition.text}" if self.condition is not None else "")
+        return f"{self.head} if {self.condition.text}".strip() if self.condition is not None else self.head
+
+    @property
+    def of_every_node(self) -> str:
+        """``if value.max() > 3``, where a comparison knows the words of conditions alone; empty for any other stop."""
+        test = self.condition
+        text = self.expression if test is None else f"({self.expression}) and ({test.text})"
+        try:
+            return f"if {condition(text).text}" if self.holds else ""
+        except GvizError:
+            return ""
 
     @property
     def kinds(self) -> tuple[type[e.Event], ...]:
@@ -130,7 +141,7 @@ def is_comparison(text: str) -> bool:
 
 def _computed(text: str) -> ast.expr | None:
     try:
-        return ast.parse(as_python(text.strip()), mode="eval").body
+        return syntax.expression(as_python(text.strip())).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -54,9 +54,9 @@ class Changes(Hits):
             return error.what
         return ""
 
-    def can_hit(self) -> bool:
-        """Whether there is any node that one of its names means."""
-        return any(part.can_hit() for part in self._parts)
+    def nowhere(self) -> str:
+        """The first of its names that no node has: then it is nothing anywhere."""
+        return next(filter(None, (part.nowhere() for part in self._parts)), "")
 
     def means(self, node: int) -> bool:
         """No node: an expression has no place."""

@@ -16,6 +16,7 @@ from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
 from gviz.where import guarded
+from gviz.where.condition import NAMES
 from gviz.where.guarded import FUNCTIONS, OF_NUMPY, Numbers, bound_names
 from gviz.where.place import split_aspect
 from gviz.where.spelling import as_python, as_written, node_of
@@ -138,8 +139,10 @@ class _Resolver(ast.NodeTransformer):
         if later:
             made = f"#{later} is made by event {self._timeline.nodes.born(later)}"
             raise GvizError(f"there is no {clipped(name, 40)} yet", why=made, hint=f"goto #{later}", exit_code=2)
-        near = self._names.near(name, n)
-        hint = f"did you mean {near}?" if near else "only tensors are recorded, the tape lists them"
+        near, word = self._names.near(name, n), name.partition(".")[0]
+        of_every = f"conditions ask for {word}, as break if value.max() > 3: here it is of x, x.grad or #4"
+        listed = of_every if word in NAMES else "only tensors are recorded, the tape lists them"
+        hint = f"did you mean {near}?" if near else listed
         return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 
     def _read(self, tensor: Edge, rest: list[str]) -> ast.expr:

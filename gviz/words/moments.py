@@ -12,7 +12,7 @@ from gviz.trace.state import PhaseKind
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.where.place import split_aspect
-from gviz.where.stop import stop
+from gviz.where.stop import is_comparison, stop
 from gviz.words.changing import Changes
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import event_number, node_at
@@ -55,7 +55,7 @@ def event_at(
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
         return event_number(timeline, text.removeprefix("@"))
-    if text.startswith(("on ", "change ")):
+    if text.startswith(("on ", "change ", "if ")) or is_comparison(text):
         return _met(timeline, text, here)
     return _of_node(timeline, text, here, node)
 
@@ -66,7 +66,9 @@ def _met(timeline: Timeline, text: str, n: int) -> int:
     hits = Changes(timeline, asked) if asked.expression else Hits(timeline, asked)
     found = next(hits.before(n + 1), None) or next(hits.after(n), None)
     if found is None:
-        raise GvizError(f"there is no moment {clipped(text, 40)}: it never happens in this recording", exit_code=2)
+        never = f"there is no moment {clipped(text, 40)}: it never happens in this recording"
+        hint = asked.of_every_node and f"{asked.of_every_node} asks every node"
+        raise GvizError(never, hint=hint, exit_code=2)
     return found.n
 
 

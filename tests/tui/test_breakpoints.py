@@ -1,6 +1,7 @@
 """Breakpoints through both front ends."""
 
 import io
+import warnings
 
 import numpy as np
 import pytest
@@ -136,6 +137,46 @@ def test_what_can_never_stop_says_so():
     assert f"(demo.py has {lines} lines, so it never stops)" in transcript(demo(), "break demo.py:99")
     assert "demo.py has" not in transcript(demo(), f"break demo.py:{lines}")
     assert "line 3 is :3" in transcript(demo(), "break 3")
+
+
+@pytest.mark.parametrize("test", ["value.max() > 3", "abs(grad) > 1", "op == 'Mul' and step >= 0"])
+def test_a_comparison_of_what_conditions_ask_for_says_how_that_is_written(test):
+    said = transcript(demo(), f"break {test}", f"tbreak {test}", f"until {test}", f"goto {test}", at=1)
+    assert said.count(f"; break if {test} asks every node)") == 2
+    assert f"hint: until if {test} asks every node." in said
+    assert f"hint: if {test} asks every node." in said
+
+
+def test_what_conditions_ask_for_is_of_no_single_tensor():
+    said = transcript(demo(), "break value > 3 if step > 2", "break grad", "break x > grad", "print value.max()")
+    assert "(nothing is called value; break if (value > 3) and (step > 2) asks every node)" in said
+    assert said.count("(nothing is called grad; break if … asks grad of every node, x.grad > 1 asks one)") == 2
+    assert "conditions ask for value, as break if value.max() > 3: here it is of x, x.grad or #4" in said
+
+
+def test_a_name_that_is_nothing_keeps_a_comparison_from_holding():
+    assert "never stops" in transcript(demo(), "break x > nosuch")
+
+
+def test_a_moment_is_where_a_comparison_holds():
+    said = transcript(demo(), "goto norm(x.grad) > 0", "goto if op == 'mul'", at=1)
+    assert ".grad was None, is now" in said
+    assert "Mul:" in said
+
+
+@pytest.mark.parametrize("word", ["mul", "Mul", "MulBackward0"])
+def test_an_operation_is_called_in_a_condition_as_in_a_place(word):
+    said = transcript(demo(), f"break if op == '{word}'", f"break if op != '{word}'", "info break")
+    assert "[0 times" not in said
+    assert f"1  break if op == '{word}'" in said
+
+
+@pytest.mark.parametrize("text", [r"'\d' == name", "1[0] == 1", "1if value is 1 else 2"])
+def test_python_warns_of_nothing_that_is_typed(text):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        transcript(demo(), f"break if {text}", f"break x > 0 if {text}", f"print {text}", f"break {text}")
+    assert not said
 
 
 def test_trouble_with_a_condition_stops_and_says_why():

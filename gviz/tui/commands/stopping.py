@@ -112,9 +112,21 @@ def _never(breakpoints: Breakpoints, made: Breakpoint) -> str:
         return ""
     if made.stop.finding is not None:
         return " (nothing of that kind is found yet)" if breakpoints.growing else " (nothing of that kind is found)"
+    if meant := _of_every_node(made):
+        return f" (nothing is called {made.hits.nowhere()}{' yet' * breakpoints.growing}; {meant})"
     if made.stop.place is not None and made.stop.place.word.isdigit() and made.stop.place.kind == "word":
         return f" (nothing is called {made.stop.place.word}; line {made.stop.place.word} is :{made.stop.place.word})"
     return _behind_its_file(breakpoints.timeline, made) or (_NOT_YET if breakpoints.growing else _NEVER)
+
+
+def _of_every_node(made: Breakpoint) -> str:
+    """What to say of a stop that takes a word of conditions for a tensor: ``value.max() > 3``."""
+    word = made.hits.nowhere().partition(".")[0]
+    if word not in NAMES:
+        return ""
+    if asked := made.stop.of_every_node:
+        return f"break {asked} asks every node"
+    return f"break if … asks {word} of every node, x.grad > 1 asks one"
 
 
 def _behind_its_file(timeline: Timeline, made: Breakpoint) -> str:

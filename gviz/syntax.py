@@ -1,0 +1,23 @@
+"""Python's text as a tree: read, never run, and without the warnings that Python has for whoever runs it."""
+
+from __future__ import annotations
+
+import ast
+from warnings import catch_warnings
+
+
+def unwarned() -> catch_warnings[None]:
+    """A context in which nothing is warned of."""
+    return catch_warnings(action="ignore")
+
+
+def program(text: str) -> ast.Module:
+    """The statements of a text; raises what `ast.parse` raises for what is none."""
+    with unwarned():
+        return ast.parse(text)
+
+
+def expression(text: str) -> ast.Expression:
+    """The one expression that a text is; raises what `ast.parse` raises for what is none."""
+    with unwarned():
+        return ast.parse(text, mode="eval")
