@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from gviz.plain_text import shown
 from gviz.render.boxes.lines import ADDED
 from gviz.render.graphviz.cards import SPLIT, card
-from gviz.render.graphviz.flow import flow, spine
+from gviz.render.graphviz.flow import BLANK, ends, flow, repeated, spine
 from gviz.render.graphviz.frames import add_frames
 from gviz.render.graphviz.graph import Digraph
 from gviz.render.graphviz.labels import CHARACTER, SMALL, box_label, coloured, inner, table
@@ -26,9 +26,6 @@ EASY_NODES = 150
 
 STRAIGHT = "8"
 """The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
-
-_BLANK = "  "
-"""A label that nobody sees, but room is left for it."""
 
 LEGEND_WIDTH, LEGEND_LINES = 110, 6
 """Characters of one line of the legend, and the lines it has at least."""
@@ -108,35 +105,19 @@ def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing:
     boxes = theme.form.card == "box"
     labelled = boxes and len(scene.edges) <= LABELLED_EDGES
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
-    straight, apart = spine(scene), _repeated(scene.edges) if labelled else set()
+    straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
     for number, edge in enumerate(scene.edges):
         way = placing.lines.get(f"e{number}") if placing else {}
         if way is None or (edge.kind == "gradient" and not boxes):
             continue
         weight = STRAIGHT if number in straight else "1"
         attributes = _edge_attributes(edge, theme) | {"id": f"{prefix}-e{number}", "weight": weight} | way
-        tail, head = _ends(edge)
+        tail, head = ends(edge)
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
             attributes |= {"tailport": "e"}
-        label = _BLANK if number in apart else _edge_label(edge, theme) if labelled else ""
+        label = BLANK if number in apart else _edge_label(edge, theme) if labelled else ""
         graph.edge(tail, head, label, **attributes)
-
-
-def _repeated(edges: Sequence[Edge]) -> set[int]:
-    """Which lines of data have both ends in common with one before and with gradients.
-
-    Graphviz gives a line with a label a lane of its own, and one without the straight way, across the others.
-    """
-    gradients = {_ends(edge) for edge in edges if edge.kind == "gradient"}
-    seen: set[tuple[str, str]] = set()
-    repeated: set[int] = set()
-    for number, edge in enumerate(edges):
-        if edge.kind == "forward" and not edge.label and (ends := _ends(edge)) in gradients:
-            if ends in seen:
-                repeated.add(number)
-            seen.add(ends)
-    return repeated
 
 
 def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direction) -> dict[str, str]:
@@ -222,11 +203,6 @@ def _pen(box: Box) -> str:
     if box.role == "chip":
         return "0.75"
     return "2" if box.role == "parameter" or {"nan", "inplace"} & set(box.states) else "1"
-
-
-def _ends(edge: Edge) -> tuple[str, str]:
-    """From maker to user. A gradient runs backwards in the same direction, so that it is laid beside the data."""
-    return (edge.target, edge.source) if edge.kind == "gradient" else (edge.source, edge.target)
 
 
 def _edge_label(edge: Edge, theme: Theme) -> str:

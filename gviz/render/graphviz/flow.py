@@ -1,11 +1,11 @@
-"""Which way a graph flows, so that it is shaped like the screen or slide that it is shown on, and what is straight."""
+"""Which way a graph and each of its lines flows: shaped like the screen or slide that it is shown on, and readable."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from gviz.render.graphviz.labels import CHARACTER
-from gviz.render.scene import Scene
+from gviz.render.scene import Edge, Scene
 from gviz.render.theme import Direction
 
 OPS = ("op", "root", "module")
@@ -15,6 +15,9 @@ GAP = 60
 """Points between two levels that stand side by side."""
 WIDE = 1600
 """Points; a graph that is wider from left to right flows from top to bottom, or its text were too small to read."""
+
+BLANK = "  "
+"""A label that nobody sees, but room is left for it."""
 
 
 def flow(scene: Scene, *asked: Direction) -> Literal["LR", "TB"]:
@@ -44,3 +47,24 @@ def spine(scene: Scene) -> frozenset[int]:
             depths[box.key] = depths.get(source, 0) + 1
             straight.add(number)
     return frozenset(straight)
+
+
+def ends(edge: Edge) -> tuple[str, str]:
+    """From maker to user. A gradient runs backwards in the same direction, so that it is laid beside the data."""
+    return (edge.target, edge.source) if edge.kind == "gradient" else (edge.source, edge.target)
+
+
+def repeated(scene: Scene) -> frozenset[int]:
+    """The numbers of lines of data, without a label, that have both ends in common with one before and with gradients.
+
+    Graphviz gives a line with a label a lane of its own, and one without the straight way, across the others.
+    """
+    gradients = {ends(edge) for edge in scene.edges if edge.kind == "gradient"}
+    seen: set[tuple[str, str]] = set()
+    again = set()
+    for number, edge in enumerate(scene.edges):
+        if edge.kind == "forward" and not edge.label and ends(edge) in gradients:
+            if ends(edge) in seen:
+                again.add(number)
+            seen.add(ends(edge))
+    return frozenset(again)

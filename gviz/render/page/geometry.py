@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from gviz.render.graphviz.dot import EASY_NODES, LABELLED_EDGES, STRAIGHT
 from gviz.render.graphviz.drawing import draw
-from gviz.render.graphviz.flow import flow, spine
+from gviz.render.graphviz.flow import BLANK, ends, flow, repeated, spine
 from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.graphviz.picture import laid_out_or_simple
 from gviz.render.graphviz.placing import INCH, placing
@@ -75,7 +75,7 @@ def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
 def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     """The boxes as empty rectangles; nothing a program said is in it."""
     labelled = len(scene.edges) <= LABELLED_EDGES
-    straight = spine(scene)
+    straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
     easy = " nslimit=1 nslimit1=1 mclimit=0.1" if len(scene.boxes) > EASY_NODES else ""
     lines = [
         f"digraph {{ rankdir={flow(scene, direction)} nodesep=0.3 ranksep=0.55{easy}",
@@ -85,7 +85,7 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     lines += _dot_frames(scene.boxes)
     for number, edge in enumerate(scene.edges):
         word = words.get(number, ()) if labelled else ()
-        lines.append(_dot_line(number, edge, word, straight=number in straight))
+        lines.append(_dot_line(number, edge, word, straight=number in straight, apart=number in apart))
     return "\n".join([*lines, "}"])
 
 
@@ -107,8 +107,8 @@ def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
         yield "}"
 
 
-def _dot_line(number: int, edge: Edge, word: Sequence[str], *, straight: bool) -> str:
-    ends = (edge.target, edge.source) if edge.kind == "gradient" else (edge.source, edge.target)
+def _dot_line(number: int, edge: Edge, word: Sequence[str], *, straight: bool, apart: bool) -> str:
+    tail, head = ends(edge)
     more = f" weight={STRAIGHT}" if straight else ""
     if edge.kind == "gradient":
         more += " dir=back"
@@ -118,7 +118,9 @@ def _dot_line(number: int, edge: Edge, word: Sequence[str], *, straight: bool) -
         width = max(map(cell_len, word)) * LETTER + LETTER
         cell = f'<td fixedsize="true" width="{width}" height="{len(word) * LINE}"></td>'
         more += f' label=<<table border="0" cellborder="0" cellspacing="0"><tr>{cell}</tr></table>>'
-    return f'"{ends[0]}" -> "{ends[1]}" [id="{number}"{more}]'
+    elif apart:
+        more += f' label="{BLANK}"'
+    return f'"{tail}" -> "{head}" [id="{number}"{more}]'
 
 
 def _size(box: Box) -> tuple[int, int]:
