@@ -20,7 +20,7 @@ _MOST_BYTES = 4096
 
 
 class ForgivingDriver(LinuxDriver):
-    """Reads keys, and ignores what a Latin-1 keyboard, an old mouse or a binary paste sends in between."""
+    """Reads keys, and ignores what a Latin-1 keyboard, an old mouse, a binary paste or kitty's longer reports say."""
 
     def run_input_thread(self) -> None:
         """Read until the application leaves."""
@@ -31,7 +31,10 @@ class ForgivingDriver(LinuxDriver):
             while not self.exit_event.is_set():
                 if selector.select(_SECONDS_BETWEEN_LOOKS):
                     text = decode(os.read(self.fileno, _MOST_BYTES))
-                    self._take(parser.feed(text) if text else ())  # nothing at all would end the parser
+                    try:
+                        self._take(parser.feed(text) if text else ())  # nothing at all would end the parser
+                    except ValueError:  # a report of keys that nobody asked for; the parser is at its end
+                        parser = XTermParser(self._debug)
                 self._take(parser.tick())
 
     def _take(self, messages: Iterable[Message]) -> None:

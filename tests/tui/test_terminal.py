@@ -153,7 +153,9 @@ def test_the_bytes_of_kitty_are_its_keys(terminal):
 
 
 @pytest.mark.parametrize(
-    "no_text", [b"\xff", b"\xe9 ", b"\x1b[M \xff0"], ids=["one byte", "a key in Latin-1", "a mouse beyond column 95"]
+    "no_text",
+    [b"\xff", b"\xe9 ", b"\x1b[M \xff0", b"\x1b[109:77;2;77u"],
+    ids=["one byte", "a key in Latin-1", "a mouse beyond column 95", "a key with others beside it"],
 )
 def test_bytes_that_are_no_text_are_ignored(terminal, no_text):
     session = terminal("TERM=xterm-256color LC_ALL=C.UTF-8")
