@@ -21,6 +21,7 @@ from gviz.tui.config import Config
 from gviz.tui.echo import with_echo
 from gviz.tui.glyphs import glyphs
 from gviz.tui.lines import STYLES
+from gviz.tui.screens.bindings import APP_BINDINGS
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.screens.palette import Palette
 from gviz.tui.terminal import is_there
@@ -44,8 +45,8 @@ class ScreenApp(App[None]):
 
     CSS_PATH = "app.tcss"
     TITLE = "gviz"
-    BINDINGS: ClassVar[list[BindingType]] = []
-    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
+    ENABLE_COMMAND_PALETTE = False  # by a key of its own, whatever the keymap says
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Palette}
     """Not Textual's own: its Quit would not ask about a program, its Keys and Maximize leave no way back in sight."""
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES}

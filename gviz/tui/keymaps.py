@@ -78,6 +78,7 @@ ACTS: tuple[Act, ...] = (
     Act("break.toggle", "b,f9", "look('break')", "breakpoint at the selected node, on or off"),
     Act("break.edit", "B", "ask('break')", "breakpoint with a condition, or the condition of the one here"),
     Act("act.command", "colon", "ask('command')", "command line"),
+    Act("act.palette", "ctrl+p", "app.command_palette", "find what can be done"),
     Act("act.menu", "M", "open('menu')", "what can be done with the selected node"),
     Act("act.copy", "y", "do('copy', 'value')", "copy the value of the node"),
     Act(

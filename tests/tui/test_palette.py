@@ -9,6 +9,7 @@ from textual.command import CommandPalette
 from textual.widgets import Input, OptionList
 
 from gviz.tui.commands.table import SPECS
+from gviz.tui.config import Config
 from gviz.tui.keymaps import ACTS, keys_of
 from gviz.tui.language.completing import completions
 from gviz.tui.language.parsing import parse
@@ -112,7 +113,7 @@ def test_the_palette_knows_what_every_key_does():
     for act in ACTS:
         word, _, arguments = act.action.partition("(")
         line = " ".join(re.findall(r"'(\S+)'", arguments))
-        assert line in lines if word in ("travel", "do") else act.action in actions, act.id
+        assert line in lines if word in ("travel", "do") else act.action in actions or act.id == "act.palette", act.id
 
 
 async def test_the_palette_does_what_a_key_does():
@@ -148,3 +149,13 @@ async def test_the_palette_keeps_to_ascii():
         rows = ["".join(part.text for part in strip) for strip in app.screen._compositor.render_strips()]
         assert any("Go to event..." in row for row in rows)
         assert all(row.isascii() for row in rows)
+
+
+async def test_the_palette_has_the_key_that_the_keymap_gives_it():
+    app = app_of(demo(), config=Config(keys={"act.palette": "ctrl+k", "time.step": "ctrl+p"}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        at = app.screen.cursor.position
+        await pilot.press("ctrl+p")
+        assert app.screen.cursor.position == at + 1
+        await pilot.press("question_mark", "ctrl+k")
+        assert isinstance(app.screen, CommandPalette)

@@ -83,7 +83,7 @@ _LEFT = (
     ("look.first  look.last", "first, last node of the tape"),
     ("find.ask find.next find.previous", "find, next and previous match"),
     ("break.toggle  break.edit", "breakpoint here, or with a condition"),
-    ("act.command", "command line (:help lists all)"),
+    ("act.command", "command line (:help, <act.palette> list all)"),
 )
 _RIGHT = (
     ("look.next look.previous", "next, previous node"),

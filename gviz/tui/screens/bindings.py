@@ -1,4 +1,4 @@
-"""Every key of the debugger as bindings of the screen, by the ids that keymaps name."""
+"""Every key of the debugger as bindings of the screen and the application, by the ids that keymaps name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from gviz.tui.drawing.keys import offered
-from gviz.tui.keymaps import ACTS, Keys, first, keys_of
+from gviz.tui.keymaps import ACTS, Act, Keys, first, keys_of
 from gviz.tui.widgets.rows import HappeningRow, KeysRow
 
-BINDINGS: list[BindingType] = [
-    Binding(",".join(keys_of("default")[act.id]), act.action, act.says, show=False, id=act.id) for act in ACTS
-]
+
+def _binding(act: Act, *, everywhere: bool) -> Binding:
+    keys = ",".join(keys_of("default")[act.id])
+    return Binding(keys, act.action, act.says, show=False, id=act.id, priority=everywhere)
+
+
+BINDINGS: list[BindingType] = [_binding(act, everywhere=False) for act in ACTS if not act.action.startswith("app.")]
+APP_BINDINGS: list[BindingType] = [_binding(act, everywhere=True) for act in ACTS if act.action.startswith("app.")]
+"""Keys that act over a page, too."""
 
 
 def keymap(keys: Keys) -> dict[str, str]:

@@ -71,7 +71,7 @@ def entries(keys: Keys) -> Iterator[Entry]:
 def key_acts(keys: Keys) -> Iterator[Entry]:
     """What only a key does, no command: what is found, the action of the screen, and the id that keymaps name."""
     for act in ACTS:
-        if not act.action.startswith(("travel(", "do(")):
+        if not act.action.startswith(("travel(", "do(", "app.")):
             key = first(keys, act.id)
             yield act.says[0].upper() + act.says[1:] + (f"  ({key})" if key else ""), act.action, act.id
 
