@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -10,6 +9,7 @@ from itertools import count, islice
 from gviz.errors import GvizError
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrival import Reason
 from gviz.where.condition import condition
 from gviz.where.stop import Stop
 from gviz.words.changing import Changes
@@ -63,7 +63,7 @@ class Met:
     """A breakpoint that stops the way through time."""
 
     n: int
-    reason: str
+    reason: Reason
 
 
 @dataclass(slots=True)
@@ -154,10 +154,9 @@ class Breakpoints:
         latest = max((hit.n for hit, _ in found), default=0)
         return self._first([(hit, one) for hit, one in found if hit.n == latest])
 
-    def commands_of(self, reason: str) -> tuple[str, ...]:
-        """The commands of the breakpoint that a reason of a stop names."""
-        found = re.match(r"breakpoint (\d+)", reason)
-        return next((one.commands for one in self.listed if found and one.number == int(found.group(1))), ())
+    def commands_of(self, number: int) -> tuple[str, ...]:
+        """The commands of the breakpoint of a number; none where there is none of it."""
+        return next((one.commands for one in self.listed if one.number == number), ())
 
     def arrived(self, n: int) -> None:
         """Time stopped here: those that were to stop once are gone."""
@@ -178,7 +177,8 @@ class Breakpoints:
         if not found:
             return None
         hit, one = min(found, key=lambda pair: (pair[0].n, pair[1].number))
-        return Met(hit.n, f"breakpoint {one.number}" + (f": {hit.note}" if hit.note else ""))
+        text = f"breakpoint {one.number}" + (f": {hit.note}" if hit.note else "")
+        return Met(hit.n, Reason("breakpoint", text, one.number))
 
 
 def _until(hits: Iterator[Hit], end: int) -> Iterator[Hit]:

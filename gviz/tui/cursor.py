@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gviz.errors import GvizError
@@ -11,6 +11,7 @@ from gviz.events import Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, remark
 from gviz.tui.breakpoints import Breakpoints, hits_of
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
@@ -25,37 +26,9 @@ Move = Callable[[Timeline, int], int]
 HISTORY = 1000
 SEARCHED = 100
 """Events without a node that are passed over to find one to look at."""
-HELD = ("breakpoint", "paused", "post_mortem", "show()", "the program is")
-"""How reasons begin that are worth more than what the event is: a stop that was asked for, a program that is held."""
-LIVE_END = "live end"
-FIRST_BAD = "first nan or inf"
-ENDS = {
-    "end of recording": "nothing comes after this event",
-    "start of recording": "nothing was before it (Caps Lock? small letters go on)",
-    LIVE_END: "s n f c let the program run on",
-}
-"""What there is to say where a way through time has come to an end."""
-_FAR = frozenset({"continue", "finish", "phase", "until"})
-"""Moves that the end of what is recorded cuts short, while the program has not come further."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """Where a command ended and why: the words of a debugger's stop reasons. `start` is where it began.
-
-    `said` is what log points had to say on the way, `then` are the commands of the breakpoint that stopped it.
-    """
-
-    position: int
-    start: int
-    reason: str
-    said: tuple[str, ...] = ()
-    then: tuple[str, ...] = ()
-
-    @property
-    def backward(self) -> bool:
-        """Whether time ran backwards."""
-        return self.position < self.start
+_GOTO = by_command("goto")
+_FAR = ("continue", "finish", "phase", "until")
+"""Commands that the end of what is recorded cuts short, while the program has not come further."""
 
 
 def start_of(timeline: Timeline) -> int:
@@ -78,19 +51,19 @@ class Cursor:
         self._jumped: list[int] = []
         self._matches: nodes.Matches | None = None
 
-    def travel(self, move: Move, reason: str, count: int = 1, *, backward: bool = False) -> Arrival:
-        """Move `count` times, or until an end is reached."""
+    def travel(self, move: Move, command: str, count: int = 1, *, backward: bool = False) -> Arrival:
+        """Move `count` times by a command of this name, or until an end is reached."""
         position = self.position
         for _ in range(count):
             moved = move(self.timeline, position)
             if moved == position:
                 break
             position = moved
-        return self._arrive(position, reason, ran_backward=backward)
+        return self._arrive(position, by_command(command), ran_backward=backward)
 
     def run_on(self, count: int = 1, *, backward: bool = False) -> Arrival:
         """To the next stop, or the one before, `count` times."""
-        start, position, reason = self.position, self.position, "continue"
+        start, position, reason = self.position, self.position, CONTINUE
         for _ in range(count):
             moved, reason = stopping.next_stop(self.timeline, self.breakpoints, position, backward=backward)
             if moved == position:
@@ -98,22 +71,22 @@ class Cursor:
             position = moved
         return self._ran(start, position, reason, ran_backward=backward)
 
-    def stopped(self, position: int, start: int, reason: str) -> Arrival:
+    def stopped(self, position: int, start: int, reason: Reason) -> Arrival:
         """Stand where the program has come to from `start`, behind what was the end."""
         self.position = start
         return self._ran(start, position, reason, by_program=True)
 
     def _ran(
-        self, start: int, position: int, reason: str, *, ran_backward: bool = False, by_program: bool = False
+        self, start: int, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
     ) -> Arrival:
         """Arrive, with what log points said on the way and what the breakpoint that stopped it carries out."""
         said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
-        then = self.breakpoints.commands_of(reason) if position != start or by_program else ()
+        then = self.breakpoints.commands_of(reason.breakpoint) if position != start or by_program else ()
         self.breakpoints.arrived(position)
         arrival = self._arrive(position, reason, ran_backward=ran_backward, by_program=by_program)
         return replace(arrival, said=said, then=then)
 
-    def seek(self, position: int, reason: str = "goto") -> Arrival:
+    def seek(self, position: int, reason: Reason = _GOTO) -> Arrival:
         """Jump to a position and remember the one left behind."""
         if position != self.position:
             self._jumped = [*self._jumped[1 - HISTORY :], self.position]
@@ -122,13 +95,13 @@ class Cursor:
     def back(self) -> Arrival:
         """Return to the position jumped from last."""
         if not self._jumped:
-            return Arrival(self.position, self.position, "no earlier position")
-        return self._arrive(self._jumped.pop(), "back")
+            return Arrival(self.position, self.position, remark("no earlier position"))
+        return self._arrive(self._jumped.pop(), by_command("back"))
 
     def select(self, node: int) -> Arrival:
         """Look at a node; the time does not move."""
         self.selected = node
-        return Arrival(self.position, self.position, "select")
+        return Arrival(self.position, self.position, by_command("select"))
 
     def neighbour(self, steps: int) -> Arrival:
         """Select the node so many rows below (above) in the order of creation."""
@@ -210,9 +183,9 @@ class Cursor:
         events.pop(self.position, None)
         if not events:
             which = "earlier" if backward else "later"
-            return Arrival(self.position, self.position, f"no {which} event of #{node}")
+            return Arrival(self.position, self.position, remark(f"no {which} event of #{node}"))
         position = max(events) if backward else min(events)
-        stop = self._arrive(position, "to", ran_backward=backward)
+        stop = self._arrive(position, by_command("to"), ran_backward=backward)
         self.selected = events[position]
         return stop
 
@@ -230,21 +203,25 @@ class Cursor:
 
     def last_change(self, text: str) -> Arrival:
         """Back to where a value or gradient changed last."""
-        return self.seek(self.asker.change(text, self.position), f"last change of {clipped(text, 30)}")
+        why = remark(f"last change of {clipped(text, 30)}")
+        return self.seek(self.asker.change(text, self.position), why)
 
     def first_change(self, text: str) -> Arrival:
         """To where a value or gradient changed first."""
-        return self.seek(self.asker.change(text, self.position, first=True), f"first change of {clipped(text, 30)}")
+        why = remark(f"first change of {clipped(text, 30)}")
+        return self.seek(self.asker.change(text, self.position, first=True), why)
 
     def _node_here(self) -> int:
         return self.timeline.at(self.position).actor
 
-    def _arrive(self, position: int, reason: str, *, ran_backward: bool = False, by_program: bool = False) -> Arrival:
+    def _arrive(
+        self, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
+    ) -> Arrival:
         start, self.position = self.position, position
         self.selected = self._node_here() or self._seen_here(start)
-        said = self._reason(position, start, reason, ran_backward)
+        why = self._reason(position, start, reason, ran_backward)
         cut_short = self.growing and position == len(self.timeline) and not by_program
-        return Arrival(position, start, LIVE_END if cut_short and said in _FAR else said)
+        return Arrival(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
 
     def _seen_here(self, start: int) -> int:
         """What is looked at where no node is concerned: after one event what was before, else what was concerned last.
@@ -261,22 +238,23 @@ class Cursor:
         concerned = next((actor for n in before if (actor := timeline.at(n).actor)), 0)
         return concerned or (self.selected if is_here else nodes[0])
 
-    def _reason(self, position: int, start: int, reason: str, ran_backward: bool) -> str:
+    def _reason(self, position: int, start: int, reason: Reason, ran_backward: bool) -> Reason:
         """Ends and what the program itself says are worth more than the name of the command."""
         if ran_backward and position == start:
-            return "start of recording"
-        if reason.startswith(HELD):
+            return START
+        if reason.asked_for:
             return reason
         if position == 0:
-            return "start of recording" if len(self.timeline) or self.growing else "end of recording"
+            return START if len(self.timeline) or self.growing else END
         event, at_end = self.timeline.event(position), position == len(self.timeline)
         if position in self.timeline.errors and not (at_end and position == start):
-            return "error"
+            return ERROR
         if at_end and (not self.growing or position == start):
-            return LIVE_END if self.growing else "end of recording"
+            return LIVE_END if self.growing else END
         if isinstance(event, Marked):
-            return f"mark {shown(event.name)}"
-        return FIRST_BAD if reason == "continue" and position == self.timeline.first_bad() else reason
+            return Reason("mark", f"mark {shown(event.name)}")
+        met_bad = reason.is_command("continue") and position == self.timeline.first_bad()
+        return replace(FIRST_BAD, thread=reason.thread) if met_bad else reason
 
 
 def _edge(cursor: Cursor, which: int) -> Arrival:

@@ -18,11 +18,11 @@ from gviz.live.protocol import Held, Mode, Released, Why, Wish
 from gviz.plain_text import clipped
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrival import END, ERROR, Arrival, Reason, by_command
 from gviz.tui.breakpoints import hits_of
 from gviz.tui.commands import stopping
 from gviz.tui.commands.saving import lasting
 from gviz.tui.commands.table import BY_NAME
-from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
 from gviz.where.stop import Stop, stop
@@ -214,9 +214,9 @@ class Live:
 
     def _held(self, held: Held) -> Arrival | None:
         errand, end = self._errand, len(self.timeline)
-        by = f" in thread {clipped(held.thread, 20)}" if held.thread not in ("", "MainThread") else ""
+        thread = held.thread if held.thread != "MainThread" else ""
         if held.why in _ASKED_FOR:
-            stop = self._stop(end, f"{_ASKED_FOR[held.why]}{_at(held.place)}{by}")
+            stop = self._stop(end, Reason("held", f"{_ASKED_FOR[held.why]}{_at(held.place)}"), thread)
             return self._shown(held.node, stop) if held.node in self.timeline.nodes else stop
         if errand.wish.mode == "continue":
             met = self._met()
@@ -225,35 +225,36 @@ class Live:
                 return None
             position, reason = met
         else:
-            position, reason = end, "next" if errand.name == "start" else errand.name
+            position, reason = end, by_command("next" if errand.name == "start" else errand.name)
         if errand.left > 1:
             self._send(replace(errand, start=position, left=errand.left - 1))
             return None
-        return self._stop(position, reason + by)
+        return self._stop(position, reason, thread)
 
     def _shown(self, node: int, stop: Arrival) -> Arrival:
         """Select the node that the program shows, unless the user looks at a moment before: then say which it is."""
         if stop.position != len(self.timeline):
-            return replace(stop, reason=f"{stop.reason} and shows #{node}")
+            return replace(stop, reason=replace(stop.reason, text=f"{stop.reason.text} and shows #{node}"))
         self.cursor.select(node)
         return stop
 
     def _ended(self, ended: Ended) -> Arrival:
         failed = [n for n in self.timeline.failures if n > self._errand.start]
         if failed:
-            return self._stop(failed[0], "error")
+            return self._stop(failed[0], ERROR)
         met = self._met() if self._errand.wish.mode == "continue" else None
-        return self._stop(*(met or (len(self.timeline), "end of recording")))
+        return self._stop(*(met or (len(self.timeline), END)))
 
-    def _stop(self, position: int, reason: str) -> Arrival:
+    def _stop(self, position: int, reason: Reason, thread: str = "") -> Arrival:
         """Bring the cursor there, unless it has gone away from where the program was let run."""
         start = self._errand.start
         self._errand = Errand("stopped", position, Wish("continue", stops=self._stops()))
         if self.cursor.position not in (start, position):
-            return Arrival(self.cursor.position, self.cursor.position, f"the program is at event {position}")
-        return self.cursor.stopped(position, start, reason)
+            here = self.cursor.position
+            return Arrival(here, here, Reason("held", f"the program is at event {position}"))
+        return self.cursor.stopped(position, start, replace(reason, thread=thread))
 
-    def _met(self) -> tuple[int, str] | None:
+    def _met(self) -> tuple[int, Reason] | None:
         """The first moment at which running on stops, as far as it has come, and why."""
         return stopping.met(self.timeline, self.cursor.breakpoints, self._errand.start, self._place)
 

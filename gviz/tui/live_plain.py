@@ -13,8 +13,9 @@ from gviz.live.controlled import Ended, Report, Written
 from gviz.live.protocol import Mode
 from gviz.plain_text import shown
 from gviz.tui import plain
+from gviz.tui.arrival import Arrival
 from gviz.tui.commands.live_acts import ACTS, carried_out
-from gviz.tui.cursor import Arrival, Cursor
+from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Command
 from gviz.tui.language.command_lines import echoed, typed

@@ -20,8 +20,9 @@ from gviz.explain.names import label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
+from gviz.tui.arrival import ENDS, Arrival
 from gviz.tui.commands import stopping
-from gviz.tui.cursor import ENDS, HELD, LIVE_END, Arrival, Cursor, start_of
+from gviz.tui.cursor import Cursor, start_of
 from gviz.tui.drawing.beside import differences, title
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -203,16 +204,16 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
         yield f"looking at node {looked_at}; the time is still event {stop.position}."
         return
     if stop.position == stop.start and command.name not in ("goto", "jump"):
-        yield f"{stop.reason}: still at event {stop.position}."
+        yield f"{stop.reason.words}: still at event {stop.position}."
         return
     yield from map(session.glyphs.text, stop.said)
     said = list(_here(session, 0 if stop.backward else stop.start))
     yield f"{_direction(stop)}{said[0]}"
     yield from said[1:]
-    if stop.reason == LIVE_END:
-        yield f"{LIVE_END}: {ENDS[LIVE_END]}."
-    elif stop.reason in ENDS or stop.reason.startswith(HELD):
-        yield session.glyphs.text(f"{stop.reason}.")
+    if stop.reason.kind == "live end":
+        yield f"{stop.reason.words}: {ENDS[stop.reason.kind]}."
+    elif stop.reason.kind in ENDS or stop.reason.asked_for:
+        yield session.glyphs.text(f"{stop.reason.words}.")
 
 
 def _direction(stop: Arrival) -> str:

@@ -292,7 +292,7 @@ def test_a_report_on_its_way_while_the_screen_opens_is_heard(tmp_path, monkeypat
 def test_the_opening_sets_breakpoints_and_its_commands_wait_for_the_program(tmp_path):
     async def scenario(running):
         await running.stands_at(3)
-        assert running.screen.stop.reason == "breakpoint 1"
+        assert running.screen.stop.reason.words == "breakpoint 1"
 
     debugged(scenario, tmp_path, opening=["break #3"])
 

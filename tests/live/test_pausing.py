@@ -6,6 +6,7 @@ from gviz.live.controlled import Written
 from gviz.live.protocol import Held
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
+from gviz.tui.language.command import Command
 from gviz.tui.live import Live
 from gviz.tui.session import Session
 
@@ -20,6 +21,9 @@ class Busy:
     def pause(self):
         self.pauses += 1
 
+    def go(self, wish):
+        pass
+
 
 def test_a_pause_that_has_to_wait_says_so_until_the_program_stands():
     program = Busy()
@@ -29,7 +33,7 @@ def test_a_pause_that_has_to_wait_says_so_until_the_program_stands():
     live.pause()
     assert program.pauses == 1
     assert "pausing when its call returns" in live.progress()
-    assert live.heard(Held("pause", number=1)).reason == "paused"
+    assert live.heard(Held("pause", number=1)).reason.words == "paused"
     live.running = True
     assert "pausing" not in live.progress()
 
@@ -57,7 +61,9 @@ def test_a_program_that_waits_for_a_line_without_a_word_says_so(monkeypatch):
 def test_a_program_held_before_its_first_event_is_paused_and_not_at_an_end():
     live = Live(Busy(), Session(Cursor(Story().timeline(), 0), UNICODE))
     live.running = True
-    assert live.heard(Held("pause", place="lib/slow.py:3 in load", number=1)).reason == "paused at slow.py:3 in load"
+    assert (
+        live.heard(Held("pause", place="lib/slow.py:3 in load", number=1)).reason.words == "paused at slow.py:3 in load"
+    )
 
 
 def shown_while_looking_at(position):
@@ -65,7 +71,7 @@ def shown_while_looking_at(position):
     live.running = True
     live.cursor.select(1)
     stop = live.heard(Held("show", number=1, node=live.timeline.nodes[-1]))
-    return live, stop.reason
+    return live, stop.reason.words
 
 
 def test_what_the_program_shows_is_selected_where_the_program_is():
@@ -77,3 +83,13 @@ def test_what_the_program_shows_is_told_to_somebody_who_looks_at_the_past():
     live, said = shown_while_looking_at(2)
     assert (live.cursor.position, live.cursor.selected) == (2, 1)
     assert said == f"the program is at event {len(demo())} and shows #{live.timeline.nodes[-1]}"
+
+
+def test_the_first_nan_that_a_thread_makes_is_told_as_that():
+    story = Story()
+    story.add("y", story.leaf("x", 1.0, 3), story.leaf("bad", float("nan"), 4), 5)
+    live = Live(Busy(), Session(Cursor(story.timeline(), 1), UNICODE))
+    live.run(Command("continue"))
+    stop = live.heard(Held("maybe", thread="worker", number=1))
+    assert stop.position == live.timeline.first_bad() < len(live.timeline)
+    assert stop.reason.words == "first nan or inf in thread worker"

@@ -69,7 +69,7 @@ def test_a_count_passes_by_so_many():
     moving.seek(1)
     third = moving.run_on(3)
     assert third.position > first
-    assert third.reason == "breakpoint 1"
+    assert third.reason.words == "breakpoint 1"
     assert sum(1 for _ in moving.breakpoints.listed[0].hits.before(third.position)) == 2
 
 
@@ -218,7 +218,7 @@ async def test_b_marks_the_node_and_running_on_stops_there():
         rows = ["".join(text for text, _ in app.screen.query_one(Tape).row(y)) for y in range(1, 6)]
         assert [y for y, row in enumerate(rows, 1) if "●" in row] == [4]
         assert app.screen.cursor.position == 7
-        assert app.screen.stop.reason == "breakpoint 1"
+        assert app.screen.stop.reason.words == "breakpoint 1"
         await pilot.press("b")
         await pilot.pause()
         assert "no breakpoint at #4" in app.screen.query_one(KeysRow).remark
@@ -277,7 +277,7 @@ def positions(timeline, text, *, backward=False):
     list(stopping.add(cursor.breakpoints, text, 0))
     found = []
     while (arrival := cursor.run_on(backward=backward)).position != arrival.start:
-        if arrival.reason.startswith("breakpoint"):
+        if arrival.reason.kind == "breakpoint":
             found.append(arrival.position)
     return found
 
@@ -367,7 +367,7 @@ def test_a_finding_is_a_stop_in_both_directions(forgetful):
     assert isinstance(forgetful.event(n), GradAccumulated)
     assert [hit.n for hit in Breakpoints(forgetful).add(stop("finding not-cleared")).before(len(forgetful))] == [n]
     met = cursor(forgetful, "finding not-cleared").breakpoints.next(0)
-    assert met.reason.startswith("breakpoint 1: not-cleared: the .grad of #1")
+    assert met.reason.words.startswith("breakpoint 1: not-cleared: the .grad of #1")
     assert stops_forward(forgetful, "finding not-cleared")[:-1] == stops_backward(forgetful, "finding")[-2::-1]
 
 

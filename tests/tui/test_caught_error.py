@@ -14,6 +14,7 @@ from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
 from gviz.trace.replay import replay
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrival import Reason
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.command import Command
@@ -134,11 +135,10 @@ async def test_an_answer_too_long_for_the_bottom_row_is_a_page(timeline, line, s
 @pytest.mark.parametrize(
     "reason",
     [
-        "breakpoint 1",
-        "breakpoint() at x.py:3",
-        "paused at x.py:3",
-        "post_mortem() at x.py:3",
-        "the program is at event 9",
+        Reason("breakpoint", "breakpoint 1", 1),
+        Reason("held", "breakpoint() at x.py:3"),
+        Reason("held", "paused at x.py:3", thread="worker"),
+        Reason("held", "the program is at event 9"),
     ],
 )
 def test_why_a_program_is_held_is_said_also_where_an_error_was(timeline, reason):
@@ -146,7 +146,7 @@ def test_why_a_program_is_held_is_said_also_where_an_error_was(timeline, reason)
     session = Session(Cursor(timeline, 1), glyphs(ascii=False))
     stop = session.cursor.stopped(error, 1, reason)
     assert stop.reason == reason
-    assert f"{reason}." in list(moved(session, Command("continue"), stop))
+    assert f"{reason.words}." in list(moved(session, Command("continue"), stop))
 
 
 def test_a_pass_that_failed_on_its_way_to_a_node_is_its_latest():

@@ -192,8 +192,8 @@ async def test_what_cannot_be_done_is_said_in_the_bottom_row():
 
 
 async def test_both_ends_are_normal_stops_and_the_direction_is_shown():
-    assert (await after(demo(), "S")).stop.reason == "start of recording"
-    assert (await after(demo(), "c", "s", "s")).stop.reason == "end of recording"
+    assert (await after(demo(), "S")).stop.reason.words == "start of recording"
+    assert (await after(demo(), "c", "s", "s")).stop.reason.words == "end of recording"
     assert (await after(demo(), "n", "n", "S")).stop.backward
 
 
@@ -203,10 +203,10 @@ async def test_a_failed_program_opens_at_its_failure():
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert app.screen.cursor.position == len(timeline)
-        assert app.screen.stop.reason == "error"
+        assert app.screen.stop.reason.words == "error"
         assert "RuntimeError at #4 b = Mul" in shown(app)
         await pilot.press("c")
-        assert app.screen.stop.reason == "end of recording"
+        assert app.screen.stop.reason.words == "end of recording"
 
 
 async def test_a_digit_brings_a_panel_to_the_front():

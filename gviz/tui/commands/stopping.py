@@ -15,6 +15,7 @@ from gviz.trace import navigation
 from gviz.trace.situation import Situation
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrival import CONTINUE, Reason, by_command
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.value_text import short
 from gviz.where.condition import NAMES
@@ -30,21 +31,21 @@ _NOT_YET = " (no such node yet: it stops when one is made)"
 _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
 
 
-def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> tuple[int, str]:
+def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> tuple[int, Reason]:
     """Where running on from moment `n` stops, and why; the end if it stops nowhere."""
     if not backward:
-        return met(timeline, breakpoints, n) or (len(timeline), "continue")
+        return met(timeline, breakpoints, n) or (len(timeline), CONTINUE)
     anyway, before = navigation.reverse_continue(timeline, n), breakpoints.previous(n)
-    return (before.n, before.reason) if before is not None and before.n >= anyway else (anyway, "continue")
+    return (before.n, before.reason) if before is not None and before.n >= anyway else (anyway, CONTINUE)
 
 
-def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None = None) -> tuple[int, str] | None:
+def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None = None) -> tuple[int, Reason] | None:
     """The first stop after moment `n` and why: a breakpoint, the `place` that one runs to, or what always stops."""
     one, hit = breakpoints.next(n), next(place.after(n), None) if place is not None else None
     always = next((moment for moment in navigation.stops(timeline) if moment > n), None)
     found = [(one.n, one.reason)] if one is not None else []
-    found += [(hit.n, "until")] if hit is not None else []
-    found += [(always, "continue")] if always is not None else []
+    found += [(hit.n, by_command("until"))] if hit is not None else []
+    found += [(always, CONTINUE)] if always is not None else []
     return min(found, key=itemgetter(0), default=None)
 
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrival import Arrival
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import (
     asking,
@@ -30,7 +31,7 @@ from gviz.tui.commands import (
     stopping,
 )
 from gviz.tui.commands.asking import Asker
-from gviz.tui.cursor import Arrival, Cursor, Move
+from gviz.tui.cursor import Cursor, Move
 from gviz.tui.folds import Folds
 from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Run, Said, Script, Spec
 from gviz.tui.session import Session

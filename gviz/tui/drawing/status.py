@@ -7,15 +7,14 @@ from gviz.explain.names import iteration_called, label, phase_words
 from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands.table import BY_NAME
-from gviz.tui.cursor import Arrival
+from gviz.tui.arrival import Arrival, Kind
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, line
 
 ROOMY = 100
 """Rows of so many cells need not be brief."""
 
-_BRIEF = {"end of recording": "the end", "start of recording": "the start"}
+_BRIEF: dict[Kind, str] = {"end": "the end", "start": "the start"}
 
 
 def status(
@@ -36,11 +35,9 @@ def status(
     others beside it.
     """
     parts = _parts(timeline, moment, clipped(title, 40 if width > ROOMY else 24), time)
-    reason = _reason(stop, glyphs)
-    if width < ROOMY:
-        reason = _BRIEF.get(reason, reason)
-        if "iteration" in parts:
-            del parts["brand"]
+    reason = _reason(stop, glyphs, brief=width < ROOMY)
+    if width < ROOMY and "iteration" in parts:
+        del parts["brand"]
     right = line(f"{reason} ")
     if changed:
         parts["changed"] = line("  ", (clipped(changed, 40), "now"))
@@ -86,11 +83,12 @@ def _node(timeline: Timeline, moment: Moment, room: int) -> Line:
     return named if cells(named) <= room else ()
 
 
-def _reason(stop: Arrival, glyphs: Glyphs) -> str:
-    if stop.backward and stop.reason not in ("start of recording", "error"):
+def _reason(stop: Arrival, glyphs: Glyphs, *, brief: bool) -> str:
+    why = stop.reason
+    if stop.backward and why.kind not in ("start", "error"):
         return f"{glyphs.back} back to {stop.position}"
-    if stop.reason in ("error", "first nan or inf"):
-        return f"stopped: {stop.reason}"
-    if stop.position > stop.start:
-        return f"{stop.reason} {glyphs.now}" if stop.reason in BY_NAME else stop.reason
-    return stop.reason
+    if why.kind in ("error", "nonfinite"):
+        return f"stopped: {why.words}"
+    if why.kind == "command" and stop.position > stop.start:
+        return f"{why.words} {glyphs.now}"
+    return _BRIEF.get(why.kind, why.words) if brief else why.words

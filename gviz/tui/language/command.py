@@ -10,7 +10,7 @@ from gviz.tui.lines import Line
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
-    from gviz.tui.cursor import Arrival
+    from gviz.tui.arrival import Arrival
     from gviz.tui.session import Session
 
 

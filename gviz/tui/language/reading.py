@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
+from gviz.tui.arrival import Arrival
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
-from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Asked, Command, Reply, Said, Script
 from gviz.tui.language.parsing import parse, spec_of
 
@@ -79,7 +79,7 @@ class Reader:
             case Asked():
                 self._asked = reply
             case Arrival(then=lines, reason=reason):
-                self._waiting.extendleft((line, reason) for line in reversed(lines))
+                self._waiting.extendleft((line, reason.words) for line in reversed(lines))
 
     def refused(self, error: GvizError) -> GvizError:
         """Drop what waits, because a command could not be carried out; the error, with the line of a script."""

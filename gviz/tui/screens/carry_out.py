@@ -12,9 +12,9 @@ from textual.app import SuspendNotSupported
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.tui.arrangement import PANELS
+from gviz.tui.arrival import Arrival
 from gviz.tui.commands.comparing import Compared
 from gviz.tui.commands.looking import wrapped_lines
-from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Said
 from gviz.tui.language.parsing import spec_of
 from gviz.tui.screens import pages

@@ -16,8 +16,9 @@ from textual.widget import Widget
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrival import ENDS, ERROR, Arrival, remark
 from gviz.tui.config import Config
-from gviz.tui.cursor import ENDS, LIVE_END, SELECTIONS, Arrival, Cursor
+from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
@@ -58,7 +59,7 @@ class DebuggerScreen(Screen[None]):
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
     beside: reactive[Beside | None] = reactive(None, repaint=False)
     remark: reactive[str] = reactive("", repaint=False)
-    stop: reactive[Arrival] = reactive(Arrival(0, 0, ""), repaint=False)
+    stop: reactive[Arrival] = reactive(Arrival(0, 0, remark("")), repaint=False)
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
     time: reactive[str] = reactive("REPLAY", repaint=False)
@@ -111,8 +112,9 @@ class DebuggerScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Stand at the starting position."""
-        failed = self.cursor.position in self.timeline.failures
-        self.show_arrival(Arrival(self.cursor.position, self.cursor.position, "error" if failed else "? for help"))
+        here = self.cursor.position
+        why = ERROR if here in self.timeline.failures else remark("? for help")
+        self.show_arrival(Arrival(here, here, why))
         self.panels.fit()
         self.follow_keymap()
         set_to(self, "motion", self.session.settings.values["motion"])
@@ -184,8 +186,9 @@ class DebuggerScreen(Screen[None]):
         if self.moment is None or self.moment.n != self.cursor.position:
             self.moment = self.timeline.at(self.cursor.position)
         self.show_frame()
-        if stop.reason == LIVE_END or (stop.reason in ENDS and stop.position == stop.start):
-            self.say(f"{stop.reason}: {ENDS[stop.reason]}")
+        why = stop.reason
+        if why.kind == "live end" or (why.kind in ENDS and stop.position == stop.start):
+            self.say(f"{why.words}: {ENDS[why.kind]}")
         if stop.said:
             self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
 

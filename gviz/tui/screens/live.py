@@ -14,9 +14,9 @@ from textual.timer import Timer
 
 from gviz.live.controlled import Ended, Report
 from gviz.live.protocol import Mode
+from gviz.tui.arrival import Arrival, remark
 from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.config import Config
-from gviz.tui.cursor import Arrival
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
@@ -132,7 +132,7 @@ class LiveScreen(DebuggerScreen):
         if stop is None:
             return
         self._tick(follow=False)
-        if stop.reason.startswith("breakpoint") and self.remark == self._opened_with:
+        if stop.reason.asked_for and self.remark == self._opened_with:
             self.remark = ""  # that nothing fits its place yet
         if self.remark == WAITS:
             self.remark = ""
@@ -219,7 +219,7 @@ class LiveScreen(DebuggerScreen):
             if not self.length and not self.cursor.position and self.timeline.nodes:
                 self._show_beginning()
             here = self.cursor.position
-            self.stop = Arrival(here, here, self.live.progress())
+            self.stop = Arrival(here, here, remark(self.live.progress()))
             for panel in self.query(OutputPanel):
                 panel.moment = self.timeline.at(len(self.timeline))
         elif not self.live.running:

@@ -12,9 +12,9 @@ from textual.screen import Screen
 
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
+from gviz.tui.arrival import Arrival
 from gviz.tui.commands.comparing import Compared
 from gviz.tui.commands.looking import wrapped_lines
-from gviz.tui.cursor import Arrival
 from gviz.tui.drawing.keys import help_page
 from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.lines import Line, line

@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.widgets import Static
 
 from gviz.tui.arrangement import TALL
-from gviz.tui.cursor import Arrival
+from gviz.tui.arrival import Arrival
 from gviz.tui.language.command import Command
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.tutor import Noticed, Tutor, every_text
