@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.cli.settings import GlobalOptions
+from gviz.garbage import uncollected
 from gviz.tui import terminal
 from gviz.tui.echo import unechoed
-from gviz.uncollected import uncollected
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline

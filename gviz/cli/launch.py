@@ -66,7 +66,7 @@ class Launcher:
 
         What it `printed` goes to the terminal, unless that has seen it.
         """
-        from gviz.trace.file.folding import fold_file
+        from gviz.trace.file.wal import fold_file
 
         for _, log in self._runs:
             log.close()

@@ -94,7 +94,7 @@ def takes_program(command: _Command) -> Callable[..., Any]:
 def record_program(program: Program) -> Recorded:
     """Run a program to its end and record it, into its `output` or a new trace in the cache."""
     from gviz.cli.recording import run_recorded
-    from gviz.trace.file.folding import fold_file  # brings SQLite
+    from gviz.trace.file.wal import fold_file  # brings SQLite
 
     if program.output is not None:
         outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gviz.uncollected import uncollected
+from gviz.garbage import uncollected
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from gviz.crash import EXIT_CODE, crash
+from gviz.garbage import Rest
 from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.echo import with_echo
@@ -28,7 +29,6 @@ from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
 from gviz.tui.title import Title
-from gviz.uncollected import Rest
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -96,7 +96,7 @@ class ScreenApp(App[None]):
         usual = super().get_driver_class()
         if usual.__module__ != "textual.drivers.linux_driver":
             return usual
-        from gviz.tui.forgiving import ForgivingDriver  # only where there are terminals as it knows them
+        from gviz.tui.driver import ForgivingDriver  # only where there are terminals as it knows them
 
         return ForgivingDriver
 

@@ -18,7 +18,7 @@ from gviz import emit, syntax
 from gviz.engine.modes import enable_grad
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
-from gviz.whatif.room import bounded
+from gviz.whatif.memory_limit import bounded
 
 IMPORTS = """\
 from math import inf, isfinite, nan

@@ -14,10 +14,10 @@ from gviz.errors import GvizError
 from gviz.events import Named, NodeCreated, StackSeen
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.whatif import room
+from gviz.whatif import memory_limit
 from gviz.whatif.change import Change
+from gviz.whatif.memory_limit import ROOM, bounded
 from gviz.whatif.rerun import branched
-from gviz.whatif.room import ROOM, bounded
 from gviz.whatif.script import script
 from gviz.whatif.tried import Tried, trying
 
@@ -124,6 +124,6 @@ def test_a_size_that_would_just_fit_is_refused_before_it_is_filled():
 
 
 def test_where_nobody_says_what_is_taken_nothing_is_bounded(monkeypatch):
-    monkeypatch.setattr(room, "_TAKEN", Path("is not there"))
+    monkeypatch.setattr(memory_limit, "_TAKEN", Path("is not there"))
     with bounded(1):
         assert np.empty(ROOM, np.uint8).size == ROOM

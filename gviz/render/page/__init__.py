@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from gviz.garbage import uncollected
 from gviz.render.page.contents import contents
 from gviz.render.page.document import document
 from gviz.render.request import ExportOptions, check_moment
 from gviz.trace.timeline import Timeline
-from gviz.uncollected import uncollected
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from gviz.trace.file.folding import fold
 from gviz.trace.file.format import utc_now
 from gviz.trace.file.reader import open_trace
+from gviz.trace.file.wal import fold
 from gviz.trace.index.columns import Index
 from gviz.trace.nonfinite import first_nonfinite
 

@@ -97,7 +97,7 @@ def traces() -> Path:
 
 def _is_being_written(path: Path) -> bool:
     """Whether somebody writes a trace, or has an unfinished one open."""
-    from gviz.trace.file.folding import is_open  # brings SQLite
+    from gviz.trace.file.wal import is_open  # brings SQLite
 
     return is_locked(path) or is_open(path)
 

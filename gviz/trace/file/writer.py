@@ -25,10 +25,10 @@ from gviz.trace.file.chunks import Chunks
 from gviz.trace.file.ending import Ending
 from gviz.trace.file.event_table import EventTable, Said
 from gviz.trace.file.failing_node import failing_node
-from gviz.trace.file.folding import fold
 from gviz.trace.file.request import Request
 from gviz.trace.file.ring import Ring
 from gviz.trace.file.shortening import shorten
+from gviz.trace.file.wal import fold
 from gviz.trace.nonfinite import any_nonfinite, first_place
 from gviz.values import Value
 

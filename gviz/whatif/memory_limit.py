@@ -1,4 +1,4 @@
-"""How much memory what is tried may take: how large the result of an operation is, is known when it is there."""
+"""How much memory what is tried may take: how large a result is, is known when it is there."""
 
 from __future__ import annotations
 

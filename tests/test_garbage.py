@@ -5,8 +5,8 @@ import weakref
 
 import pytest
 
-from gviz import uncollected as this
-from gviz.uncollected import Rest, uncollected
+from gviz import garbage as this
+from gviz.garbage import Rest, uncollected
 
 
 def test_nothing_is_searched_meanwhile_and_all_of_it_is_old_afterwards():
