@@ -358,9 +358,12 @@ class Named(Event, frozen=True):
     name: str
 
 
-Step = tuple[Count, Count, str]
+KeyEntry = tuple[Count, Count, str]
 """One step into what a call gave: the place of a part, how many parts there are, and the name it can be read by (or
 empty); the places of a mapping's parts, which has names alone, are not counted."""
+
+KeyPath = tuple[KeyEntry, ...]
+"""The way to a part of what a call gave, from the outside in."""
 
 
 class Returned(Event, frozen=True):
@@ -373,7 +376,7 @@ class Returned(Event, frozen=True):
     node: Count
     output_nr: Count
     stack: Count
-    path: tuple[Step, ...]
+    path: KeyPath
 
 
 class Printed(Event, frozen=True):

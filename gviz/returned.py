@@ -8,9 +8,7 @@ from types import FrameType
 from typing import Any
 
 from gviz import site
-from gviz.events import Step
-
-Path = tuple[Step, ...]
+from gviz.events import KeyPath
 
 _DEEPEST = 4
 
@@ -29,7 +27,7 @@ def called_by_the_program(folder: str, handing_on: tuple[str, ...], called: str 
     return frame is not None
 
 
-def parts(result: object, kind: type, path: Path = ()) -> Iterator[tuple[Any, Path]]:
+def parts(result: object, kind: type, path: KeyPath = ()) -> Iterator[tuple[Any, KeyPath]]:
     """The tensors, which are of this kind, within tuples, lists and mappings, and the ways to them."""
     if isinstance(result, kind):
         if path:

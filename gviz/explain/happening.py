@@ -26,7 +26,6 @@ from gviz.events import (
     SavedFreed,
     ScopeEntered,
     ScopeLeft,
-    Step,
     StepFinished,
     StepStarted,
     StorageWritten,
@@ -36,6 +35,7 @@ from gviz.explain.computation import computation
 from gviz.explain.names import label, made_at, phase_words, why_untracked
 from gviz.explain.shares import Share, shares
 from gviz.plain_text import clipped, shown
+from gviz.trace.claims import as_taken
 from gviz.trace.moment import Moment
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
@@ -55,6 +55,7 @@ def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
     return f"event {n}{phase}{who}: {happening(timeline, moment, told).rstrip('.')}."
 
 
+_NOW = ", now "
 _STARTING = "no tensor is made yet: the program starts and imports (PyTorch takes seconds)"
 
 
@@ -87,13 +88,8 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
         case Named(name=name):
             return f"it is called {shown(name)}"
         case Returned(path=path):
-            return f"it is {_part(path)} of what the call gave"
+            return f"it is {clipped(as_taken(path), 80)} of what the call gave"
     return ""
-
-
-def _part(path: tuple[Step, ...]) -> str:
-    """A part of a result as a program takes it: ``[0]``, ``.values``, ``[1][0]``."""
-    return "".join(f".{clipped(name, 40)}" if name else f"[{place}]" for place, _, name in path)
 
 
 def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> str:
@@ -199,10 +195,7 @@ def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
     before = _arrived(timeline, moment.n - 1, event)
     if event.total is None or before is None or before.incoming is None:
         return f"sends {share(event.part)} to {target}{count}"
-    return f"sends to {target}: incoming {added(before.incoming, event.part, event.total, gives=NOW)}{count}"
-
-
-NOW = ", now "
+    return f"sends to {target}: incoming {added(before.incoming, event.part, event.total, gives=_NOW)}{count}"
 
 
 def _arrived(timeline: Timeline, n: int, event: GradFlowed) -> OutputState | None:
@@ -230,7 +223,7 @@ def _sent(timeline: Timeline, sent: Share) -> str:
     count = f" ({sent.nth} of {sent.expected})" if sent.expected > 1 else ""
     if sent.before is None or sent.after is None:
         return f"{share(sent.part)} to {target}{count}"
-    return f"to {target} {added(sent.before, sent.part, sent.after, gives=NOW)}{count}"
+    return f"to {target} {added(sent.before, sent.part, sent.after, gives=_NOW)}{count}"
 
 
 def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> str:
@@ -240,7 +233,7 @@ def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> 
     held = before.outputs[0].grad if before is not None else None
     if held is None:
         return f".grad += {share(event.part)}, now {grad(event.value)}"
-    return f".grad {added(held, event.part, event.value, gives=NOW)}"
+    return f".grad {added(held, event.part, event.value, gives=_NOW)}"
 
 
 def _grads(grads: tuple[Value | None, ...]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from gviz import syntax
-from gviz.events import Step
+from gviz.events import KeyPath
 from gviz.site import Frame
 
 Key = int | str
@@ -66,7 +66,7 @@ class Binding:
     """
 
     target: Target | None
-    element: tuple[Step, ...]
+    element: KeyPath
     taken: tuple[Key | None, ...]
     exact: bool
     lines: tuple[int, int]
@@ -121,7 +121,7 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
             yield from _valued(value, _target(target), (), statement)
 
 
-def _returned(value: ast.expr, element: tuple[Step, ...], statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
+def _returned(value: ast.expr, element: KeyPath, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
     """What an expression that is returned, or an item of one, binds: the place of each item is known."""
     match value:
         case ast.Tuple(elts=items) | ast.List(elts=items) if not any(isinstance(one, ast.Starred) for one in items):
@@ -139,7 +139,7 @@ def _target(target: ast.expr) -> Target:
 
 
 def _valued(
-    value: ast.expr, target: Target | None, element: tuple[Step, ...], statement: ast.AST
+    value: ast.expr, target: Target | None, element: KeyPath, statement: ast.AST
 ) -> Iterator[tuple[Range, Binding]]:
     """The ranges under which the value of an expression, or the start of its chain, can show up in a stack."""
     if isinstance(value, ast.IfExp):

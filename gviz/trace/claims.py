@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gviz.events import Step
+from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
 from gviz.trace.bindings import Binding, Key, Range, Target, bindings, range_of
-
-Path = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +18,7 @@ class Claim:
     """
 
     target: Target
-    ways: tuple[tuple[tuple[Key | None, ...], Path], ...]
+    ways: tuple[tuple[tuple[Key | None, ...], KeyPath], ...]
     depth: int
     exact: bool
     lines: tuple[int, int]
@@ -31,7 +29,7 @@ class Claim:
         """All that parts of what is made may be called."""
         return tuple(dict.fromkeys(_leaves(self.target)))
 
-    def name(self, path: Path = ()) -> str:
+    def name(self, path: KeyPath = ()) -> str:
         """What the part at `path` of what the innermost frame gets is called; nothing where the text does not tell."""
         for taken, element in self.ways:
             if len(path) < len(taken) or not all(map(_fits, taken, path)):
@@ -42,7 +40,7 @@ class Claim:
             target = _item(target, place, count) if isinstance(target, tuple) else None
         return target if isinstance(target, str) else ""
 
-    def holder(self, path: Path) -> str:
+    def holder(self, path: KeyPath) -> str:
         """The variable that holds the whole of which the part at `path` is one; nothing where each has its own."""
         return self.name(path[:-1]) if path else ""
 
@@ -87,7 +85,12 @@ class Claims:
         return self._bindings[path]
 
 
-def _fits(key: Key | None, step: Step) -> bool:
+def as_taken(path: KeyPath) -> str:
+    """A part of what a call gave, as a program takes it: ``[1][0]``, ``.values``, ``['loss']``."""
+    return "".join(f"[{place}]" if not name else f".{name}" if count else f"[{name!r}]" for place, count, name in path)
+
+
+def _fits(key: Key | None, step: KeyEntry) -> bool:
     """Whether a program that takes a part by this key goes this step."""
     place, count, name = step
     if isinstance(key, int):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 import numpy as np
 
-from gviz.events import NodeCreated
+from gviz.events import KeyPath, NodeCreated
 from gviz.site import Frame
 from gviz.trace.bindings import STORING, plain
-from gviz.trace.claims import Claim, Claims, Path
+from gviz.trace.claims import Claim, Claims, as_taken
 from gviz.trace.repetition import smallest_period
 from gviz.trace.state import Origins
 
@@ -34,7 +34,7 @@ class Names:
         origins: Origins,
         created: Callable[[int], NodeCreated],
         given: Callable[[int], str],
-        returned: Callable[[int], Mapping[int, Path]],
+        returned: Callable[[int], Mapping[int, KeyPath]],
         claims: Claims,
         giving_several: Set[int],
         *,
@@ -149,12 +149,10 @@ class Names:
         return self._goes_on and not claim.exact  # the statement may not be over: its last node decides
 
 
-def _name_of_part(claim: Claim, path: Path) -> str:
+def _name_of_part(claim: Claim, path: KeyPath) -> str:
     """What a part of what a call gave is called: its own variable, or ``r.values``, ``r[0]`` of one that holds it."""
     holder = claim.holder(path)
-    place, count, name = path[-1]
-    item = f"[{place}]" if not name else f".{name}" if count else f"[{name!r}]"
-    return claim.name(path) or (f"{holder}{item}" if holder else "")
+    return claim.name(path) or (f"{holder}{as_taken(path[-1:])}" if holder else "")
 
 
 def _runs(origins: Origins) -> Sequence[int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz import events as e
 from gviz.site import Frame
-from gviz.trace.claims import Claims, Path
+from gviz.trace.claims import Claims
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index, nodes_of_keys
@@ -219,7 +219,7 @@ class Nodes(Sequence[int]):
         named = self._index.lists["named"].last(node, self._index.count)
         return expect(self._log, named, e.Named).name if named else ""
 
-    def _returned(self, node: int) -> Mapping[int, Path]:
+    def _returned(self, node: int) -> Mapping[int, e.KeyPath]:
         """Of the outputs that are parts of what a call gave: the ways to them."""
         if node not in self.parts:
             return {}

@@ -18,9 +18,8 @@ from gviz.values import NUMPY_DTYPES, Value, capture
 from gviz.where import guarded
 from gviz.where.condition import NAMES
 from gviz.where.guarded import FUNCTIONS, OF_NUMPY, Numbers, bound_names
-from gviz.where.place import split_aspect
+from gviz.where.place import ASPECTS, Aspect, split_aspect
 from gviz.where.spelling import as_python, as_written, node_of
-from gviz.where.stop import CHANGES
 from gviz.where.summarized import Summarized, summarized
 from gviz.words.names import NamedNodes
 
@@ -39,24 +38,17 @@ def evaluated(timeline: Timeline, names: NamedNodes, n: int, text: str, states: 
     moment = timeline.at(n)
     tree = parsed(text)
     found: dict[str, Any] = {}
+    resolver = _Resolver(timeline, names, moment, found, bound_names(tree), states)
     try:
-        resolved = _Resolver(timeline, names, moment, found, bound_names(tree), states).visit(tree)
-        result = guarded.evaluate(guarded.compiled(resolved), found)
+        result = guarded.evaluate(guarded.compiled(resolver.visit(tree)), found)
         return result.refuse() if isinstance(result, Summarized) else result
     except GvizError:
         raise
     except Exception as error:  # whatever the expression raises is shown
-        missing = [name for name, value in found.items() if value is None]
-        if missing:
-            raise GvizError(f"{clipped(text, 40)}: {_spoken(missing[0], timeline)} is None here", exit_code=2) from None
+        missing = next((name for name, value in found.items() if value is None), None)
+        if missing is not None:
+            raise GvizError(f"{clipped(text, 40)}: {resolver.written(missing)} is None here", exit_code=2) from None
         raise GvizError(f"{clipped(text, 40)}: {clipped(told(error), 80)}", exit_code=2) from None
-
-
-def _spoken(name: str, timeline: Timeline) -> str:
-    """``node_3_0_grad`` as people write it: ``x.grad``."""
-    _, node, nr, aspect = name.split("_")
-    info = timeline.info(int(node))
-    return f"{info.output_name(int(nr)) or '#' + node}.{aspect}"
 
 
 def as_value(result: Any) -> Value | None:
@@ -98,6 +90,12 @@ class _Resolver(ast.NodeTransformer):
     ) -> None:
         self._timeline, self._names, self._moment, self._found = timeline, names, moment, found
         self._bound, self._states = bound, states or moment.states
+        self._reads: dict[str, tuple[Edge, Aspect]] = {}
+
+    def written(self, name: str) -> str:
+        """What stands for a plain name in a text: ``x.grad``."""
+        (node, nr), aspect = self._reads[name]
+        return f"{self._timeline.info(node).output_name(nr) or f'#{node}'}.{aspect}"
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """``net.fc1.weight.grad``: the longest beginning that names a tensor, then ``.grad`` or ``.value``."""
@@ -105,7 +103,7 @@ class _Resolver(ast.NodeTransformer):
         if path and path[0] in self._bound:
             return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
         for length in range(len(path), 0, -1):
-            if path[length - 1] in CHANGES and self._tensor(".".join(path[: length - 1])):
+            if path[length - 1] in ASPECTS and self._tensor(".".join(path[: length - 1])):
                 continue  # ``x.grad`` is also the name of what was x's gradient once
             if tensor := self._tensor(".".join(path[:length])):
                 return self._read(tensor, path[length:])
@@ -146,12 +144,13 @@ class _Resolver(ast.NodeTransformer):
         return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 
     def _read(self, tensor: Edge, rest: list[str]) -> ast.expr:
-        aspect = rest[0] if rest and rest[0] in CHANGES else ""
-        node, nr = tensor
-        name = f"node_{node}_{nr}_{aspect or 'value'}"
-        self._found[name] = _numbers(self._timeline, self._states([node])[0], tensor, aspect or "value", self._moment.n)
+        asked = next((aspect for aspect in ASPECTS if rest[:1] == [aspect]), None)
+        aspect, (node, nr) = asked or "value", tensor
+        name = f"node_{node}_{nr}_{aspect}"
+        self._reads[name] = tensor, aspect
+        self._found[name] = _numbers(self._timeline, self._states([node])[0], tensor, aspect, self._moment.n)
         read: ast.expr = ast.Name(name, ast.Load())
-        for attribute in rest[1:] if aspect else rest:
+        for attribute in rest[1:] if asked else rest:
             read = ast.Attribute(read, attribute, ast.Load())
         return read
 
@@ -174,7 +173,7 @@ def dotted(node: ast.expr) -> list[str]:
     return [*reversed([*parts, as_written(node.id)])] if isinstance(node, ast.Name) else []
 
 
-def _numbers(timeline: Timeline, state: NodeState | None, tensor: Edge, aspect: str, n: int) -> Any:
+def _numbers(timeline: Timeline, state: NodeState | None, tensor: Edge, aspect: Aspect, n: int) -> Any:
     node, nr = tensor
     output = state.outputs[nr] if state is not None and nr < len(state.outputs) else None
     value = None if output is None else output.value if aspect == "value" else output.grad

@@ -1,9 +1,9 @@
 import pytest
 from recording import events_of
-from stories import demo, failed, hostile
+from stories import Story, demo, failed, hostile
 
 import gviz.engine as torch
-from gviz.events import Failed
+from gviz.events import Failed, Returned
 from gviz.explain.failure import diagnosis
 from gviz.explain.happening import happening, sentence
 from gviz.trace.log import MemoryLog
@@ -23,6 +23,21 @@ def test_one_sentence_for_every_event():
     )
     assert said[31] == "event 31, backward, node #1 x: .grad was None, is now -14."
     assert all(text.endswith(".") and "\n" not in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (((1, 2, ""), (0, 2, "values")), "[1].values"),
+        (((0, 0, "loss"), (0, 3, "")), "['loss'][0]"),
+    ],
+)
+def test_a_part_of_a_result_is_told_as_the_program_takes_it(path, text):
+    story = Story()
+    node = story.leaf("x", 1.0, 3)
+    story.say(Returned(node, 0, 1, path))
+    timeline = story.timeline()
+    assert happening(timeline, timeline.at(len(timeline))) == f"it is {text} of what the call gave"
 
 
 def test_who_was_told_of_a_share_is_not_told_again():
