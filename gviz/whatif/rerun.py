@@ -8,7 +8,7 @@ stops.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -20,14 +20,14 @@ from gviz.engine.nn.parameter import Parameter
 from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.wrapped_number import WrappedNumber
-from gviz.errors import KEEP_ALL, GvizError
-from gviz.plain_text import clipped
+from gviz.errors import KEEP_ALL
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 from gviz.whatif import effects, operations
+from gviz.whatif.asked import Asked
 from gviz.whatif.branch import Branch, Stopped, beyond
-from gviz.whatif.change import Change, by_node
+from gviz.whatif.change import Change
 from gviz.whatif.decisions import Decision, Decisions
 from gviz.whatif.older import Older
 from gviz.whatif.passes import Passes
@@ -43,7 +43,7 @@ def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]
         for n in range(iteration.start, iteration.end + 1):
             rerun.happen(n, timeline.event(n))
     nodes = set(timeline.nodes.of(iteration))
-    rerun.refuse_unused(nodes)
+    rerun.asked.refuse_unused(timeline, nodes, rerun.told.numbers, stopped=bool(rerun.stopped))
     return rerun.branch(tuple(rerun.decisions.unused(timeline, nodes)))
 
 
@@ -54,12 +54,9 @@ class Rerun:
         self.timeline = timeline
         self.told = Retelling(timeline)
         self.stopped: list[Stopped] = []
-        self._values = by_node(change for change in changes if not change.of_gradient)
-        self._gradients = by_node(change for change in changes if change.of_gradient)
+        self.asked = Asked(changes)
         self.tensors: dict[int, list[Tensor | None]] = {}
         self.changed: set[int] = set()
-        self._met: set[int] = set()
-        self._made_so: set[int] = set()
         self._cut: set[int] = set()
         self._lost: set[int] = set()
         self._forgotten: set[int] = set()
@@ -126,21 +123,6 @@ class Rerun:
         """Whether any of these nodes has another value than in the recording, or may have."""
         return not self.changed.isdisjoint(nodes)
 
-    def refuse_unused(self, used: Container[int]) -> None:
-        """Raise `GvizError` if a number was to be changed and was not, although the branch never stopped before it.
-
-        `used` are the nodes of the iteration.
-        """
-        for node in sorted(self._values.keys() - self._made_so):
-            if not self.stopped or node not in used or node in self.told.numbers:
-                why = "a pass makes it" if node in self.told.numbers else "no operation in it uses that"
-                name = f"#{node} {clipped(self.timeline.info(node).title, 40)}"
-                raise GvizError(f"{name} cannot be changed in this iteration", why=why, exit_code=2)
-        for node in sorted(self._gradients.keys() - self._met):
-            if not self.stopped or node not in used:
-                name = clipped(self.timeline.info(node).name or f"node #{node}", 40)
-                raise GvizError(f"no gradient arrives at {name} in this iteration", exit_code=2)
-
     def unknown(self) -> frozenset[int]:
         """The nodes whose gradients went through something that was not run again."""
         return frozenset(beyond(self.timeline, self._cut) - self._cut | self._lost)
@@ -203,7 +185,7 @@ class Rerun:
     def made(self, node: int, value: Value | None, kind: str, requires_grad: bool) -> Tensor | None:
         """A leaf or constant of the recorded value, changed where that is asked for; None if it was not stored."""
         array = self._recorded(value)
-        change = self._values.get(node)
+        change = self.asked.values.get(node)
         if array is None:
             self.stop(node, NOT_STORED)
             self.changed.add(node)
@@ -212,7 +194,7 @@ class Rerun:
             recorded, array = array, change.applied(array)
             self.decisions.note(node, recorded, array)
             self.changed.add(node)
-            self._made_so.add(node)
+            self.asked.made(node)
         tensor = new_tensor(np.array(array))
         if kind == "parameter":
             tensor = Parameter(tensor, requires_grad)
@@ -227,7 +209,7 @@ class Rerun:
         view = dict(created.attrs).get(VIEW)
         if view is not None:
             inputs[0] = self.output(view, 0, n)
-        if node in self._values or self.depends_on_change([source for source, _ in created.inputs]):
+        if node in self.asked.values or self.depends_on_change([source for source, _ in created.inputs]):
             self.changed.add(node)
         self.tensors[node] = [None] * len(created.outputs)
         given = [tensor for tensor in inputs if tensor is not None]
@@ -253,13 +235,13 @@ class Rerun:
     def _outputs(self, op: Op, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
         """What an operation of the engine gives on these operands."""
         node, seen = created.node, self.timeline.info(created.node).op
-        change = self._values.get(node)
+        change = self.asked.values.get(node)
         in_own_memory = op.memory == "new" and not is_in_place(seen)
         if change is not None and in_own_memory:
             op = operations.corrected(op, change)
         outputs = self._refreshed(created, inputs) or operations.run(op, seen, created, inputs)
         self.told.number_last(node)
-        self._made_so.add(node)
+        self.asked.made(node)
         if change is not None and not in_own_memory:
             outputs[0]._array[...] = change.applied(outputs[0]._array)
             announce.memory_written(self.told.channel, outputs[0], self.told.numbers[node])
@@ -290,12 +272,12 @@ class Rerun:
             self.told.number(created.node, made[0] if made else None)
 
     def _hook(self, node: int, tensor: Tensor) -> None:
-        change = self._gradients.get(node)
+        change = self.asked.gradients.get(node)
         if change is None or not tensor.requires_grad:
             return
 
         def arrived(grad: Tensor) -> Tensor:
-            self._met.add(node)
+            self.asked.arrived(node)
             return new_tensor(change.applied(grad._array))
 
         self.changed.add(node)
