@@ -39,6 +39,20 @@ class Reason:
         return self.kind in ("breakpoint", "held")
 
 
+START = Reason("start", "start of recording")
+END = Reason("end", "end of recording")
+LIVE_END = Reason("live end", "live end")
+ERROR = Reason("error", "error")
+FIRST_BAD = Reason("nonfinite", "first nan or inf")
+
+ENDS: dict[Kind, str] = {
+    "end": "nothing comes after this event",
+    "start": "nothing was before it (Caps Lock? small letters go on)",
+    "live end": "s n f c let the program run on",
+}
+"""What there is to say where a way through time has come to an end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """Where a command ended and why. `start` is where it began.
@@ -57,19 +71,15 @@ class Arrival:
         """Whether time ran backwards."""
         return self.position < self.start
 
-
-START = Reason("start", "start of recording")
-END = Reason("end", "end of recording")
-LIVE_END = Reason("live end", "live end")
-ERROR = Reason("error", "error")
-FIRST_BAD = Reason("nonfinite", "first nan or inf")
-
-ENDS: dict[Kind, str] = {
-    "end": "nothing comes after this event",
-    "start": "nothing was before it (Caps Lock? small letters go on)",
-    "live end": "s n f c let the program run on",
-}
-"""What there is to say where a way through time has come to an end."""
+    @property
+    def notice(self) -> str:
+        """What to say beside the reason: the last thing that log points had to say, else what helps at an end."""
+        if self.said:
+            return self.said[-1] + (f" (and {len(self.said) - 1} before)" if len(self.said) > 1 else "")
+        why = self.reason
+        if why.kind == "live end" or (why.kind in ENDS and self.position == self.start):
+            return f"{why.words}: {ENDS[why.kind]}"
+        return ""
 
 
 def by_command(name: str) -> Reason:

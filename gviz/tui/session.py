@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gviz.errors import GvizError
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.config import Config
 from gviz.tui.cursor import Cursor
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
@@ -38,6 +39,12 @@ class Session:
 
     def __post_init__(self) -> None:
         self.folds = Folds(self.timeline)
+
+    def configure(self, config: Config) -> None:
+        """Begin with what the user's own file says."""
+        self.own_keys = config.keys
+        self.settings.values["keymap"] = config.keymap
+        self.settings.values["motion"] = "on" if config.motion else "off"
 
     @property
     def timeline(self) -> Timeline:

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import ENDS, ERROR, Arrival, remark
+from gviz.tui.arrival import ERROR, Arrival, remark
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import Glyphs
@@ -80,9 +80,7 @@ class DebuggerScreen(Screen[None]):
         self.timeline = timeline
         self.session = Session(Cursor(timeline, position), glyphs, title)
         self._config = Config() if config is None else config
-        self.session.own_keys = self._config.keys
-        self.session.settings.values["keymap"] = self._config.keymap
-        self.session.settings.values["motion"] = "on" if self._config.motion else "off"
+        self.session.configure(self._config)
         self.reader = Reader(self.session.cursor.breakpoints)
         self.glyphs = glyphs
         self.panels = Panels(self)
@@ -176,21 +174,14 @@ class DebuggerScreen(Screen[None]):
         """What asks for more keys, by its key, beside the prompt: nothing."""
         return {}
 
-    def take_key(self, event: events.Key) -> None:
-        """Take a key that must not wait for the bindings."""
-        self.prompting.take_key(event)
-
     def show_arrival(self, stop: Arrival) -> None:
         """Let every panel follow the cursor."""
         self.stop = stop
         if self.moment is None or self.moment.n != self.cursor.position:
             self.moment = self.timeline.at(self.cursor.position)
         self.show_frame()
-        why = stop.reason
-        if why.kind == "live end" or (why.kind in ENDS and stop.position == stop.start):
-            self.say(f"{why.words}: {ENDS[why.kind]}")
-        if stop.said:
-            self.say(f"{stop.said[-1]}" + (f" (and {len(stop.said) - 1} before)" if len(stop.said) > 1 else ""))
+        if stop.notice:
+            self.say(stop.notice)
 
     def action_travel(self, name: str) -> None:
         """Move in time by a command."""
@@ -281,7 +272,7 @@ class DebuggerScreen(Screen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Take keys that must not wait for the bindings."""
-        self.take_key(event)
+        self.prompting.take_key(event)
 
     def on_typed(self, message: Typed) -> None:
         """A command or a search was typed, or the prompt was left."""

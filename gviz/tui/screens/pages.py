@@ -56,7 +56,7 @@ def show_sheet(screen: Covered, title: str, draw: Draw) -> None:
     """A text, until a key."""
     session = screen.session
     closing = {key for id in ("act.help", "look.explain", "look.happened", "act.quit") for key in session.keys[id]}
-    _lay_over(screen, lambda: SheetScreen(title, draw, session.glyphs, closing, screen.take_key))
+    _lay_over(screen, lambda: SheetScreen(title, draw, session.glyphs, closing, screen.prompting.take_key))
 
 
 def show_compared(screen: Covered, look: Compared) -> None:
