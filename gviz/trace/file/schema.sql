@@ -26,7 +26,7 @@ CREATE TABLE meta (     -- what is known about the recording as a whole
 
 CREATE TABLE kind (     -- the classes of events, so that a trace explains itself
     kind INTEGER PRIMARY KEY,   -- the number used below
-    name TEXT NOT NULL,         -- the class, as in gviz/events.py, which documents it
+    name TEXT NOT NULL,         -- the class, as in gviz/events/, which documents it
     fields TEXT NOT NULL        -- the names of what a body holds, in order, separated by blanks
 );
 

@@ -1,0 +1,97 @@
+"""Events about the program around the graph: its modules, optimizers, source, output and failure."""
+
+from __future__ import annotations
+
+from gviz.events.event import Count, Event
+from gviz.site import Frame
+
+
+class ScopeEntered(Event, frozen=True):
+    """A module's forward begins: `name` is its path in the model (``net.fc1``), `kind` its class."""
+
+    scope: Count
+    parent: Count
+    name: str
+    kind: str
+
+
+class ScopeLeft(Event, frozen=True):
+    """A module's forward ended."""
+
+    scope: Count
+
+
+class OptimizerStarted(Event, frozen=True):
+    """A step of an optimizer of class `kind` begins, called at `stack`.
+
+    What is made at the same `stack` before its `OptimizerStepped` is the optimizer's own arithmetic. What a closure
+    does in between is the program's, passes included.
+    """
+
+    kind: str
+    stack: Count
+
+
+class OptimizerStepped(Event, frozen=True):
+    """An optimizer has updated `parameters`; the new values came before it as `StorageWritten`.
+
+    `skipped` are those it has as well that had no gradient, as far as they were announced. It ends the step that
+    `OptimizerStarted` has said at the same `stack`. Where an exception ended it, `raised` is its class, and
+    `parameters` are those that it had changed by then; in older traces such a step has no end.
+    """
+
+    kind: str
+    parameters: tuple[Count, ...]
+    stack: Count
+    skipped: tuple[Count, ...] = ()
+    raised: str = ""
+
+
+class Marked(Event, frozen=True):
+    """The program named this moment: ``gviz.mark("epoch 3")``."""
+
+    name: str
+
+
+class StackSeen(Event, frozen=True):
+    """A call stack of the user's program, innermost frame first, said once before something refers to it."""
+
+    stack: Count
+    frames: tuple[Frame, ...]
+
+
+class SourceSeen(Event, frozen=True):
+    """The text of a source file as it was when the program ran; None where it could or should not be kept."""
+
+    path: str
+    text: str | None
+
+
+class Printed(Event, frozen=True):
+    """The program wrote to ``stdout`` or ``stderr``."""
+
+    stream: str
+    text: str
+
+
+NOT_SEEN = "NotSeen"
+"""The category of a warning by gviz itself: what the program does that no event can show, said once of each kind."""
+
+
+class Warned(Event, frozen=True):
+    """The program warned, or gviz did (category `NOT_SEEN`)."""
+
+    category: str
+    message: str
+    stack: Count
+
+
+class Failed(Event, frozen=True):
+    """The program raised and did not catch, or was shown after it (``post_mortem``): error class, message, node at
+    fault (0: none), the printed traceback."""
+
+    error: str
+    message: str
+    node: Count
+    stack: Count
+    traceback: str
