@@ -1,30 +1,13 @@
-"""Which parts of what a call gave are tensors, and whether it was the program that called."""
+"""Which parts of what a call gave are tensors, and how a program takes each."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
-from types import FrameType
 from typing import Any
 
-from gviz import site
 from gviz.events import KeyPath
 
 _DEEPEST = 4
-
-
-def called_by_the_program(folder: str, handing_on: tuple[str, ...], called: str = "") -> bool:
-    """Whether the program itself made the call that ends here.
-
-    Between it and the caller of this function stand, of the files in a framework's `folder`, only those that are
-    `handing_on` calls and what they give, and functions that are `called` so.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and site.is_hidden(path := frame.f_code.co_filename):
-        if path.startswith(folder) and not path.startswith(handing_on) and frame.f_code.co_name != called:
-            return False
-        frame = frame.f_back
-    return frame is not None
 
 
 def parts(result: object, kind: type, path: KeyPath = ()) -> Iterator[tuple[Any, KeyPath]]:
@@ -43,6 +26,11 @@ def parts(result: object, kind: type, path: KeyPath = ()) -> Iterator[tuple[Any,
         for name, item in result.items():
             if isinstance(name, str):
                 yield from parts(item, kind, (*path, (0, 0, name)))
+
+
+def as_taken(path: KeyPath) -> str:
+    """A part of what a call gave, as a program takes it: ``[1][0]``, ``.values``, ``['loss']``."""
+    return "".join(f"[{place}]" if not name else f".{name}" if count else f"[{name!r}]" for place, count, name in path)
 
 
 def _field_names(result: object) -> tuple[str, ...]:

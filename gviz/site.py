@@ -157,6 +157,20 @@ def _key_of(names: Mapping[Any, object], thing: object) -> str:
     return next((name for name, held in list(names.items()) if held is thing and isinstance(name, str)), "")
 
 
+def called_by_the_program(folder: str, handing_on: tuple[str, ...], called: str = "") -> bool:
+    """Whether the program itself made the call that ends here.
+
+    Between it and the caller of this function stand, of the files in a framework's `folder`, only those that are
+    `handing_on` calls and what they give, and functions that are `called` so.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_hidden(path := frame.f_code.co_filename):
+        if path.startswith(folder) and not path.startswith(handing_on) and frame.f_code.co_name != called:
+            return False
+        frame = frame.f_back
+    return frame is not None
+
+
 def stack_of(places: Iterable[tuple[CodeType, int]]) -> StackKey:
     """The stack of frames that were caught elsewhere, innermost first, as code objects and offsets."""
     return tuple(chain.from_iterable((id(code), offset) for code, offset in places if not _meet(code)))

@@ -13,7 +13,8 @@ from gviz.emit import Channel
 from gviz.engine import announce
 from gviz.engine.tensor import Tensor
 from gviz.events import Returned
-from gviz.returned import called_by_the_program, parts
+from gviz.returned import parts
+from gviz.site import called_by_the_program
 
 F = TypeVar("F", bound=Callable[..., Any])
 

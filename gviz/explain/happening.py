@@ -35,7 +35,7 @@ from gviz.explain.computation import computation
 from gviz.explain.names import label, made_at, phase_words, why_untracked
 from gviz.explain.shares import Share, shares
 from gviz.plain_text import clipped, shown
-from gviz.trace.claims import as_taken
+from gviz.returned import as_taken
 from gviz.trace.moment import Moment
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline

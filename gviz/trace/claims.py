@@ -85,11 +85,6 @@ class Claims:
         return self._bindings[path]
 
 
-def as_taken(path: KeyPath) -> str:
-    """A part of what a call gave, as a program takes it: ``[1][0]``, ``.values``, ``['loss']``."""
-    return "".join(f"[{place}]" if not name else f".{name}" if count else f"[{name!r}]" for place, count, name in path)
-
-
 def _fits(key: Key | None, step: KeyEntry) -> bool:
     """Whether a program that takes a part by this key goes this step."""
     place, count, name = step

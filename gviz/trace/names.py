@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence, Set
 import numpy as np
 
 from gviz.events import KeyPath, NodeCreated
+from gviz.returned import as_taken
 from gviz.site import Frame
 from gviz.trace.bindings import STORING, plain
-from gviz.trace.claims import Claim, Claims, as_taken
+from gviz.trace.claims import Claim, Claims
 from gviz.trace.repetition import smallest_period
 from gviz.trace.state import Origins
 

@@ -24,6 +24,11 @@ from gviz.words.expressions import dotted, evaluated, parsed
 from gviz.words.names import NamedNodes
 
 
+def hits_of(timeline: Timeline, stop: Stop) -> Hits:
+    """The moments at which a stop that is no finding fits; GvizError for what is no expression."""
+    return Changes(timeline, stop) if stop.expression else Hits(timeline, stop)
+
+
 class Changes(Hits):
     """The moments at which an expression is another value than at the moment before, or, if it is to hold, is true.
 

@@ -9,11 +9,10 @@ from gviz.errors import GvizError
 from gviz.events import Event, GradAccumulated, GradFlowed
 from gviz.plain_text import clipped
 from gviz.trace.state import PhaseKind
-from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.where.place import split_aspect
 from gviz.where.stop import is_comparison, stop
-from gviz.words.changing import Changes
+from gviz.words.changing import hits_of
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import event_number, node_at
 from gviz.words.vocabulary import A_MOMENT, MOMENT_WORDS
@@ -63,7 +62,7 @@ def event_at(
 def _met(timeline: Timeline, text: str, n: int) -> int:
     """The last moment by `n` at which a stop fits, else the next."""
     asked = stop(text)
-    hits = Changes(timeline, asked) if asked.expression else Hits(timeline, asked)
+    hits = hits_of(timeline, asked)
     found = next(hits.before(n + 1), None) or next(hits.after(n), None)
     if found is None:
         never = f"there is no moment {clipped(text, 40)}: it never happens in this recording"

@@ -7,7 +7,8 @@ import torch
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of
 from gviz.events import Returned
-from gviz.returned import called_by_the_program, parts
+from gviz.returned import parts
+from gviz.site import called_by_the_program
 
 _FOLDER = torch.__path__[0]
 _HANDING_ON = tuple(
