@@ -21,10 +21,12 @@ class Lesson:
 
     @property
     def number(self) -> str:
+        """Its number among the lessons: ``02``."""
         return self.path.stem.partition("_")[0]
 
     @property
     def name(self) -> str:
+        """What it is called: ``shared_input``."""
         return self.path.stem.partition("_")[2]
 
     def title(self) -> str:

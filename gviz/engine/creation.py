@@ -62,6 +62,7 @@ def _kind_of_number(value: Any) -> DType:
 def filled(
     function: str, shape: tuple[int, ...], value: Any, kind: DType, name: str = "fill_value", position: int = 2
 ) -> Array:
+    """An array of one value, which the function was given as its argument `name`; TypeError for what is no number."""
     value = fitting(number(function, value, name, position), kind)
     single = np.array(value if kind.is_floating_point or kind is dtypes.bool_ else int(value))
     return allocated(np.full, shape, single.astype(kind.numpy))
@@ -94,6 +95,7 @@ def _factory(name: str, make: Callable[..., Array], doc: str) -> Callable[..., T
 
 
 def shape_of(function: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
+    """The shape that a function was given, in one of PyTorch's ways; TypeError if it was given twice."""
     if "size" not in options:
         return sizes(function, args)
     if args:

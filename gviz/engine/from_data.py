@@ -37,6 +37,7 @@ def tensor(data: Any, **options: Unpack[Options]) -> Tensor:
 
 
 def copied(function: str, data: Any, options: Options, default: DType | None) -> Tensor:
+    """A new leaf with a copy of `data`, of the dtype in `options`, else of `default` (None: what the data say)."""
     checked(function, options, refused=("layout", "memory_format", "out"))
     kind = kind_of(function, options, default) if options.get("dtype") is not None or default else None
     if isinstance(data, Tensor):

@@ -33,6 +33,7 @@ class Made:
 
     @property
     def node(self) -> int:
+        """Its number."""
         return self.created.node
 
     @property
@@ -42,6 +43,7 @@ class Made:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of its first output; that of a scalar where it is not known."""
         return self.value.shape if self.value is not None else ()
 
 

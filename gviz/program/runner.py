@@ -35,6 +35,7 @@ class Target:
 
     @property
     def cached(self) -> str | None:
+        """Where Python keeps it compiled, what ``__cached__`` says; None for a plain script."""
         return self.spec.cached if self.spec else None
 
 

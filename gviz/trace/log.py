@@ -173,7 +173,8 @@ class MemoryLog:
 class Reads(Protocol):
     """Whatever gives events by their numbers."""
 
-    def event(self, seq: int) -> Event: ...
+    def event(self, seq: int) -> Event:
+        """Event number `seq`, from 1."""
 
 
 def expect(log: Reads, seq: int, kind: type[E]) -> E:

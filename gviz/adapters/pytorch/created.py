@@ -87,6 +87,7 @@ def say_created(
     outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
     stack: int | None = None,
 ) -> None:  # fmt: skip
+    """Say that a node of this mark was made, with `why` it is not tracked, at a `stack` (None: where it runs now)."""
     channel, thread = session.channel, session.thread
     number = channel.op(key, lambda number: _numbered(op, number))
     scope = thread.scopes[-1] if thread.scopes else 0

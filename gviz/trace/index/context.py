@@ -21,6 +21,7 @@ class Context:
         self.scopes: list[int] = []
 
     def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int, int]:
+        """Take in the next event that changes it; then: the pass, the node whose rule runs, the call, how deep."""
         started, finished, step_started, step_finished, entered, _ = _KINDS
         if kind == step_started:
             self._steps.append((pass_nr, node))

@@ -17,6 +17,7 @@ def message(error: BaseException) -> str:
 
 
 def printed(error: BaseException) -> str:
+    """The traceback as Python prints it, whatever the classes in it make of their texts."""
     try:
         return "".join(traceback.format_exception(error))
     except Exception:  # the text of it, or of its cause, could not be made
