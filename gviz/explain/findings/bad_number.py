@@ -8,9 +8,9 @@ from dataclasses import replace
 from operator import attrgetter
 
 from gviz.events import BackwardStarted, GradAccumulated, GradFlowed
-from gviz.explain.bad_number_fixes import MASKING
-from gviz.explain.bad_places import Place
-from gviz.explain.birth import followed
+from gviz.explain.bad_numbers.birth import followed
+from gviz.explain.bad_numbers.fixes import MASKING
+from gviz.explain.bad_numbers.places import Place
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, iteration_called, label

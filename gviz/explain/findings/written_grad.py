@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gviz.events import GradSet
-from gviz.explain.birth import suspected
+from gviz.explain.bad_numbers.birth import suspected
 from gviz.explain.finding import Finding
 from gviz.explain.findings.gradient import gradient
 from gviz.explain.grad_writes import Write, effect, writes_since_pass

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Literal
 
 from gviz.events import GradAccumulated, GradSet
-from gviz.explain.bad_number_fixes import fix
-from gviz.explain.bad_places import Place, bad_part, output_at, worst
-from gviz.explain.bad_way import told
-from gviz.explain.carried import bad_beside, went_in
+from gviz.explain.bad_numbers.carried import bad_beside, went_in
+from gviz.explain.bad_numbers.fixes import fix
+from gviz.explain.bad_numbers.places import Place, bad_part, output_at, worst
+from gviz.explain.bad_numbers.way import told
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arrived, ran
 from gviz.explain.finding import Finding

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gviz.events import GradSet
-from gviz.explain.bad_places import Place, bad_at, bad_part, output_at
-from gviz.explain.carried import went_in
+from gviz.explain.bad_numbers.carried import went_in
+from gviz.explain.bad_numbers.meeting import met
+from gviz.explain.bad_numbers.places import Place, bad_at, bad_part, output_at
 from gviz.explain.computation import computation
 from gviz.explain.contributions import ran
 from gviz.explain.finding import Finding
-from gviz.explain.meeting import met
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.trouble import line_text
 from gviz.plain_text import clipped
