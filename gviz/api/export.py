@@ -17,7 +17,8 @@ from gviz.errors import GvizError, refuse_unknown
 from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tensors
 from gviz.render.exporters import Exporter, ExportOptions
 from gviz.render.forms.series import frames, pass_moments
-from gviz.render.request import Part, check_moment
+from gviz.render.moments import check_moment
+from gviz.render.request import Part
 from gviz.render.styles import GVIZ
 from gviz.render.theme import Direction
 from gviz.trace.timeline import Timeline

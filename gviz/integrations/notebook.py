@@ -101,7 +101,8 @@ def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
 def recording_text(timeline: Timeline) -> str:
     """A recording in a line, and what there is at its end, if that is not much."""
     from gviz.render.forms import text
-    from gviz.render.request import ExportOptions, last_moment
+    from gviz.render.moments import last_moment
+    from gviz.render.request import ExportOptions
 
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
     words = [_count(len(timeline), "event"), _count(len(timeline.nodes), "node"), _count(passes, "backward pass")]
@@ -137,7 +138,8 @@ class Player:
 def player(timeline: Timeline, at: int | None = None) -> Player:
     """The page that steps through a recording, opened at event `at`, else at the end of its graph's life."""
     from gviz.render import page
-    from gviz.render.request import ExportOptions, last_moment
+    from gviz.render.moments import last_moment
+    from gviz.render.request import ExportOptions
 
     n = last_moment(timeline) if at is None else at
     return Player(page.render(timeline, n, ExportOptions(note=lambda note: None)), recording_text(timeline))

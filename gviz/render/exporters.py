@@ -12,7 +12,8 @@ from gviz.render import page
 from gviz.render.forms import animation, as_json, gif, mermaid, raster, svg, text
 from gviz.render.graphviz import dot
 from gviz.render.graphviz.drawing import Picture
-from gviz.render.request import ExportOptions, first_moment, last_moment, moment_scene
+from gviz.render.moments import first_moment
+from gviz.render.request import ExportOptions, moment_scene
 from gviz.trace.timeline import Timeline
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "Exporter",
     "all_suffixes",
     "exporter_for",
-    "last_moment",
     "moment_scene",
 ]
 

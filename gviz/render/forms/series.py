@@ -20,7 +20,8 @@ from gviz.render.graphviz.drawing import Picture, draw, draw_all
 from gviz.render.graphviz.legend import legend
 from gviz.render.graphviz.picture import DPI, laid_out_or_simple, settled, sized
 from gviz.render.graphviz.placing import INCH, Placing, placing
-from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
+from gviz.render.moments import check_moment
+from gviz.render.request import ExportOptions, drawing, moment_structure
 from gviz.render.scene import Box, Edge, Scene, State, scene
 from gviz.trace.timeline import Timeline
 
