@@ -87,7 +87,7 @@ def by_command(name: str) -> Reason:
     return Reason("command", name)
 
 
-def remark(text: str) -> Reason:
+def saying(text: str) -> Reason:
     """What there is to say where no stop is worth a word."""
     return Reason("remark", text)
 

@@ -11,7 +11,7 @@ from gviz.events import Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, remark
+from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
 from gviz.tui.breakpoints import Breakpoints, hits_of
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
@@ -95,7 +95,7 @@ class Cursor:
     def back(self) -> Arrival:
         """Return to the position jumped from last."""
         if not self._jumped:
-            return Arrival(self.position, self.position, remark("no earlier position"))
+            return Arrival(self.position, self.position, saying("no earlier position"))
         return self._arrive(self._jumped.pop(), by_command("back"))
 
     def select(self, node: int) -> Arrival:
@@ -183,7 +183,7 @@ class Cursor:
         events.pop(self.position, None)
         if not events:
             which = "earlier" if backward else "later"
-            return Arrival(self.position, self.position, remark(f"no {which} event of #{node}"))
+            return Arrival(self.position, self.position, saying(f"no {which} event of #{node}"))
         position = max(events) if backward else min(events)
         stop = self._arrive(position, by_command("to"), ran_backward=backward)
         self.selected = events[position]
@@ -203,12 +203,12 @@ class Cursor:
 
     def last_change(self, text: str) -> Arrival:
         """Back to where a value or gradient changed last."""
-        why = remark(f"last change of {clipped(text, 30)}")
+        why = saying(f"last change of {clipped(text, 30)}")
         return self.seek(self.asker.change(text, self.position), why)
 
     def first_change(self, text: str) -> Arrival:
         """To where a value or gradient changed first."""
-        why = remark(f"first change of {clipped(text, 30)}")
+        why = saying(f"first change of {clipped(text, 30)}")
         return self.seek(self.asker.change(text, self.position, first=True), why)
 
     def _node_here(self) -> int:

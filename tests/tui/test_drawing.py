@@ -11,7 +11,7 @@ from gviz.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import Wishes, arranged, label_density, opening_view, size_class
-from gviz.tui.arrival import Arrival, by_command, remark
+from gviz.tui.arrival import Arrival, by_command, saying
 from gviz.tui.commands.export import usual_name
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
@@ -170,7 +170,7 @@ def test_a_program_without_a_loop_has_graphs_and_no_iterations():
 
     apart, again = (Timeline(MemoryLog(events_of(one))) for one in (program, loop))
     assert (iteration_called(apart), iteration_called(again)) == ("graph", "iteration")
-    row = plain(status(apart, apart.at(len(apart)), "x.py", Arrival(1, 1, remark("")), 120, UNICODE))
+    row = plain(status(apart, apart.at(len(apart)), "x.py", Arrival(1, 1, saying("")), 120, UNICODE))
     assert "graph 2/2" in row
     assert next(text for text, _, _ in pass_rows(apart, 1)).startswith("graph 1")
 
@@ -215,7 +215,7 @@ def test_an_empty_recording_can_be_drawn():
     timeline = Timeline(MemoryLog())
     assert plain(bar(landmarks(timeline), 0, 30, UNICODE)).endswith("0/0 ")
     assert "no tensors" in " ".join(panel(timeline, 0, 0))
-    assert "START" in plain(status(timeline, timeline.at(0), "x.py", Arrival(0, 0, remark("")), 80, UNICODE))
+    assert "START" in plain(status(timeline, timeline.at(0), "x.py", Arrival(0, 0, saying("")), 80, UNICODE))
 
 
 def test_the_expression_is_marked_by_byte_columns():
@@ -391,7 +391,7 @@ def test_a_grad_that_held_something_says_what_was_added_to_what():
 
 def test_the_end_of_the_recording_is_not_its_start():
     timeline = demo()
-    assert "START" not in plain(status(timeline, timeline.at(33), "x.py", Arrival(33, 1, remark("")), 80, UNICODE))
+    assert "START" not in plain(status(timeline, timeline.at(33), "x.py", Arrival(33, 1, saying("")), 80, UNICODE))
 
 
 def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
@@ -405,7 +405,7 @@ def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
 @pytest.mark.parametrize(("width", "shown"), [(80, False), (120, True), (200, True)])
 def test_a_long_name_of_a_program_is_cut_only_where_room_is_short(width, shown):
     name = "20_cut_in_the_wrong_place.py"
-    said = plain(status(iterations(2), iterations(2).at(5), name, Arrival(5, 1, remark("")), width, UNICODE))
+    said = plain(status(iterations(2), iterations(2).at(5), name, Arrival(5, 1, saying("")), width, UNICODE))
     assert (name in said) == shown
     assert "iteration 1/2" in said
 

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import ERROR, Arrival, remark
+from gviz.tui.arrival import ERROR, Arrival, saying
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import Glyphs
@@ -59,7 +59,7 @@ class DebuggerScreen(Screen[None]):
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
     beside: reactive[Beside | None] = reactive(None, repaint=False)
     remark: reactive[str] = reactive("", repaint=False)
-    stop: reactive[Arrival] = reactive(Arrival(0, 0, remark("")), repaint=False)
+    stop: reactive[Arrival] = reactive(Arrival(0, 0, saying("")), repaint=False)
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
     time: reactive[str] = reactive("REPLAY", repaint=False)
@@ -111,7 +111,7 @@ class DebuggerScreen(Screen[None]):
     def on_mount(self) -> None:
         """Stand at the starting position."""
         here = self.cursor.position
-        why = ERROR if here in self.timeline.failures else remark("? for help")
+        why = ERROR if here in self.timeline.failures else saying("? for help")
         self.show_arrival(Arrival(here, here, why))
         self.panels.fit()
         self.follow_keymap()

@@ -14,7 +14,7 @@ from textual.timer import Timer
 
 from gviz.live.controlled import Ended, Report
 from gviz.live.protocol import Mode
-from gviz.tui.arrival import Arrival, remark
+from gviz.tui.arrival import Arrival, saying
 from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.config import Config
 from gviz.tui.glyphs import Glyphs
@@ -219,7 +219,7 @@ class LiveScreen(DebuggerScreen):
             if not self.length and not self.cursor.position and self.timeline.nodes:
                 self._show_beginning()
             here = self.cursor.position
-            self.stop = Arrival(here, here, remark(self.live.progress()))
+            self.stop = Arrival(here, here, saying(self.live.progress()))
             for panel in self.query(OutputPanel):
                 panel.moment = self.timeline.at(len(self.timeline))
         elif not self.live.running:

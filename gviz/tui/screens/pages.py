@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from textual import events
 from textual.app import App
 from textual.screen import Screen
 
@@ -22,6 +21,7 @@ from gviz.tui.screens.chooser import ChooserScreen
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.panels import Panels
+from gviz.tui.screens.prompting import Prompting
 from gviz.tui.screens.sheet import Draw, QuestionScreen, SheetScreen
 from gviz.tui.screens.toggling import Stopping, toggle_node
 
@@ -30,6 +30,7 @@ class Covered(Stopping, Protocol):
     """What a page needs of the screen below it."""
 
     panels: Panels
+    prompting: Prompting
 
     @property
     def app(self) -> App[object]:
@@ -38,9 +39,6 @@ class Covered(Stopping, Protocol):
     @property
     def moment(self) -> Moment | None:
         """The moment that the panels show."""
-
-    def take_key(self, event: events.Key) -> None:
-        """Take a key that must not wait for the bindings."""
 
     def run_line(self, text: str) -> None:
         """Carry out a line of the command language."""

@@ -12,7 +12,7 @@ from gviz.explain.happening import happening
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import Arrival, remark
+from gviz.tui.arrival import Arrival, saying
 from gviz.tui.drawing.bar import Landmarks, bar, bar_width, landmarks, position_at
 from gviz.tui.drawing.beside import title
 from gviz.tui.drawing.keys import KEYS, fitting_keys, key_at, keys_row
@@ -31,7 +31,7 @@ class StatusRow(StyledRow):
     """Program, phase, event, node, and the reason of the stop."""
 
     moment: reactive[Moment | None] = reactive(None)
-    stop: reactive[Arrival] = reactive(Arrival(0, 0, remark("")))
+    stop: reactive[Arrival] = reactive(Arrival(0, 0, saying("")))
     time: reactive[str] = reactive("REPLAY")
     beside: reactive[Beside | None] = reactive(None)
 
