@@ -10,7 +10,7 @@ from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.file.alive import MATTERING
 from gviz.trace.index import columns as index
 
-PACKAGE = Path(e.__file__).parent
+PACKAGE = Path(e.__file__).parents[1]
 SAID = [kind for kind in e.KINDS if kind not in e.DEFINITIONS]
 CHANGING = [kind for kind in e.KINDS if kind.changes]
 LASTING = e.changing("life", "value", "requires_grad", "grad", "saved")
