@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,9 +67,18 @@ def _keys(table: object) -> dict[str, str]:
     if not isinstance(table, dict):
         raise GvizError("[keys] is no table", hint='"time.step" = "x"')
     found: dict[str, str] = {}
-    for id, value in table.items():
+    for id, value in _flat(table):
         texts = value if isinstance(value, list) else [value]
         if not texts or not all(isinstance(text, str) for text in texts):
             raise GvizError(f"{clipped(shown(id), 30)} needs a key", hint='"time.step" = "x" or ["x", "f5"]')
         found[id] = ",".join(texts)
     return found
+
+
+def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Ids with what they are given; without quotes TOML takes ``time.step`` for a table in a table."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{rest}", given) for rest, given in _flat(value))
+        else:
+            yield name, value

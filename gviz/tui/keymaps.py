@@ -138,8 +138,13 @@ _NAMED = {sign: name for name, sign in _SPOKEN.items() if len(sign) == 1} | {
     "#": "number_sign", "@": "at", "_": "underscore", "~": "tilde", "&": "ampersand", "%": "percent_sign",
     "$": "dollar_sign", "^": "circumflex_accent", "|": "vertical_line", "\\": "backslash", "`": "grave_accent",
     '"': "quotation_mark", "(": "left_parenthesis", ")": "right_parenthesis", " ": "space",
+    "esc": "escape", "bksp": "backspace", "return": "enter", "del": "delete", "pgup": "pageup", "pgdn": "pagedown",
 }  # fmt: skip
 """How Textual names the keys that are neither letters nor digits."""
+_WORDS = {
+    *_NAMED.values(), "tab", "up", "down", "left", "right", "home", "end", "insert", *(f"f{n}" for n in range(1, 25)),
+}  # fmt: skip
+_HELD = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 
 Keys = Mapping[str, tuple[str, ...]]
 """By the id of an act the keys that do it."""
@@ -183,16 +188,36 @@ def key_lines(keys: Keys, width: int) -> Iterator[Line]:
     """The table of all keys: id, keys, what they do."""
     for act in ACTS:
         names = " ".join(map(spoken, keys[act.id])) or "(none)"
-        yield from wrapped(line((f"{names:<12} ", "key"), (f"{act.id:<22} ", "muted"), act.says), width, 13)
+        yield from wrapped(line((f"{names:<13} ", "key"), (f"{act.id:<22} ", "muted"), act.says), width, 14)
 
 
 def _split(text: str) -> tuple[str, ...]:
     """``x, ], ctrl+k`` as Textual names them; a comma alone is the key."""
     parts = [text] if text == "," else [part.strip() for part in text.split(",")]
-    keys = tuple(_NAMED.get(part, part) for part in parts if part)
-    if not keys or not all(key.isprintable() and " " not in key for key in keys):
-        raise GvizError(f"{clipped(repr(text), 30)} is no key", hint="write x, ctrl+k, f5 or ]", exit_code=2)
+    keys = tuple(_key(part) for part in parts if part)
+    if not keys:
+        raise _no_key(text)
     return keys
+
+
+def _key(text: str) -> str:
+    """One key as Textual names it, also as it stands on the keyboard: ``F11``, ``Ctrl+K``, ``bksp``, ``shift+n``."""
+    head, _, last = text[:-1].rpartition("+")
+    held, last = head.lower().split("+") if head else [], last + text[-1]
+    if len(last) > 1:
+        last = _NAMED.get(last.lower(), last.lower())
+    elif held == ["shift"] and last.isalpha():
+        held, last = [], last.upper()
+    else:
+        last = _NAMED.get(last, last.lower() if held else last)
+    known = last in _WORDS or (len(last) == 1 and last.isprintable())
+    if not known or not _HELD.issuperset(held):
+        raise _no_key(text)
+    return "+".join([*held, last])
+
+
+def _no_key(text: str) -> GvizError:
+    return GvizError(f"{clipped(repr(text), 30)} is no key", hint="write x, ctrl+k, f5 or ]", exit_code=2)
 
 
 def _unknown(what: str, name: str, known: Mapping[str, object]) -> GvizError:

@@ -281,6 +281,9 @@ async def test_the_users_own_key_takes_the_place_of_the_other():
         ("[keys]\n'time.step' = 3", "needs a key"),
         ("[keys]\n'time.step' = 'x'\n'time.next' = 'x'", "x is given to both"),
         ("[keys]\n'time.step' = ''", "is no key"),
+        ("[keys]\n'time.step' = 'xx'", "'xx' is no key"),
+        ("[keys]\n'time.step' = 'control+x'", "'control+x' is no key"),
+        ("[keys]\ntime.stp = 'x'", "did you mean time.step?"),
         ("them = 'x'", "did you mean theme?"),
         ("keys = 3", "[keys] is no table"),
         ("=", "is no TOML"),
@@ -295,6 +298,37 @@ def test_a_wrong_config_is_one_clear_line(text, says, tmp_path):
     said = " ".join(error.value.lines())
     assert says in said
     assert str(path) in said
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("F11", "f11"),
+        ("Ctrl+K", "ctrl+k"),
+        ("Shift+F11", "shift+f11"),
+        ("shift+n", "N"),
+        ("esc", "escape"),
+        ("+", "plus"),
+        ("ctrl+]", "ctrl+right_square_bracket"),
+        ("right_square_bracket", "right_square_bracket"),
+        ("ö", "ö"),
+    ],
+)
+def test_a_key_may_be_written_as_it_stands_on_the_keyboard(written, key):
+    assert keymaps.keys_of("default", {"time.step": written})["time.step"] == (key,)
+
+
+@pytest.mark.parametrize("keymap", keymaps.KEYMAPS)
+def test_what_gviz_keys_prints_can_be_written_into_the_file(keymap):
+    for id, known in keymaps.keys_of(keymap).items():
+        for key in known:
+            assert keymaps.keys_of(keymap, {id: keymaps.spoken(key)})[id] == (key,)
+
+
+def test_an_id_needs_no_quotes(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text("[keys]\ntime.reverse-step = 'x'\nact.quit = 'f4'\n")
+    assert read(path).keys == {"time.reverse-step": "x", "act.quit": "f4"}
 
 
 def test_a_config_that_is_right_is_read_and_none_is_none(tmp_path):
