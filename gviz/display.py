@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
 DRAWN_BY = "gviz.integrations.notebook"
 ANSWERED_BY = "gviz.api.questions"
 """They may import every room, and none of those whose objects they draw, or answer for, imports them."""
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, which shows pages and has no terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
 
 
 class Displayed:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from gviz.api.drawable import drawn
 from gviz.api.moments import moment_of
-from gviz.api.viewing import view
+from gviz.api.viewing import play_in_notebook, view
 from gviz.api.within import active, held
+from gviz.display import in_notebook
 from gviz.tui import terminal
 from gviz.tui.opening import open_debugger
 from gviz.tui.title import Title
@@ -21,8 +22,8 @@ def show(trace: Drawable, *, at: int | str | None = None) -> None:
     first event.
 
     A tensor of the latest recording opens that where the tensor was made; any other stands for the graph behind it, of
-    which only itself and the leaves have values. Without a terminal it goes line by line. Under ``gviz run`` the
-    program stops here, with the tensor selected.
+    which only itself and the leaves have values. Without a terminal it goes line by line; a notebook shows the page
+    that steps. Under ``gviz run`` the program stops here, with the tensor selected.
     """
     recording = active()
     node = recording.node_of(trace) if recording is not None else 0
@@ -35,7 +36,9 @@ def show(trace: Drawable, *, at: int | str | None = None) -> None:
         start = of.timeline.info(of.node).born
     else:
         start = None if of.recorded else of.n  # where it has all its nodes
-    if of.path is not None:
+    if in_notebook():
+        play_in_notebook(of.timeline, start)
+    elif of.path is not None:
         view(of.path, start)
     else:
         open_debugger(of.timeline, Title(of.title), at=start, plain=terminal.asks_for_lines())

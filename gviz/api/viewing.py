@@ -14,10 +14,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gviz import notice, own_process
+from gviz.display import DRAWN_BY, in_notebook
 from gviz.tui import terminal
+
+if TYPE_CHECKING:
+    from gviz.trace.timeline import Timeline
 
 uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
 """What gives standard input and output back to the person for a while, where a test runner has taken them."""
@@ -27,8 +33,12 @@ def view(path: Path, at: int | None = None) -> None:
     """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
 
     A person at a terminal gets the full screen there, whatever standard input is. Without one, or if ``GVIZ_PLAIN``
-    asks for lines, commands come from standard input, as for pdb.
+    asks for lines, commands come from standard input, as for pdb. A notebook shows the page that steps through it.
     """
+    if in_notebook():
+        with _timeline(path) as timeline:
+            play_in_notebook(timeline, at)
+        return
     with uncaptured(), terminal.keyboard() as keyboard:
         if keyboard is not None and not (terminal.asks_for_lines() or terminal.why_no_screen()):
             _full_screen(path, at, keyboard)
@@ -39,15 +49,29 @@ def view(path: Path, at: int | None = None) -> None:
         _line_by_line(path, at)
 
 
-def _line_by_line(path: Path, at: int | None) -> None:
-    from gviz.trace.file.places import title_of
+def play_in_notebook(timeline: Timeline, at: int | None) -> None:
+    """Show the page that steps through a recording, opened at event `at`, else at its end."""
+    notebook = import_module(DRAWN_BY)
+    notebook.remark("gviz: a notebook has no terminal for the debugger; this page steps through what was recorded")
+    notebook.play(timeline, at)
+
+
+@contextmanager
+def _timeline(path: Path) -> Iterator[Timeline]:
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
+
+    with open_trace(path) as log:
+        yield Timeline(log)
+
+
+def _line_by_line(path: Path, at: int | None) -> None:
+    from gviz.trace.file.places import title_of
     from gviz.tui.opening import open_debugger
     from gviz.tui.title import Title
 
-    with open_trace(path) as log:
-        open_debugger(Timeline(log), Title(title_of(path)), at=at, plain=True)
+    with _timeline(path) as timeline:
+        open_debugger(timeline, Title(title_of(path)), at=at, plain=True)
 
 
 def _full_screen(path: Path, at: int | None, keyboard: int) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import atexit
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from gviz import emit, frameworks, notice
 from gviz.api.viewing import view
+from gviz.display import DRAWN_BY, in_notebook
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
 from gviz.trace.recording import record as recording
@@ -32,6 +34,9 @@ def breakpoint(*_: Any, **__: Any) -> None:
     going_on = active()
     if going_on is not None:
         _show(going_on, here=True)
+    elif in_notebook():
+        said = "gviz: nothing is recorded here: %%gviz at the top of a cell, or with gviz.debug(): …, does that"
+        import_module(DRAWN_BY).remark(said)
     else:
         _Unseen(Path(sys.argv[0]).name).begin()
 
@@ -49,6 +54,8 @@ class debug:  # it is used as a function: with gviz.debug(): …
             self._made = active()
             self._own = self._made is None
             if self._made is None:
+                if in_notebook():
+                    import_module(DRAWN_BY).hide_machinery()
                 self._made = frameworks.record().__enter__()
 
     def __exit__(

@@ -145,6 +145,18 @@ def player(timeline: Timeline, at: int | None = None) -> Player:
     return Player(page.render(timeline, n, ExportOptions(note=lambda note: None)), recording_text(timeline))
 
 
+def remark(text: str) -> None:
+    """Say something below the cell that runs, in its place among what is shown there."""
+    print(text, file=sys.stderr)
+
+
+def play(timeline: Timeline, at: int | None = None) -> None:
+    """Show the player below the cell that runs, or why there is none."""
+    from IPython.display import display
+
+    display(player(timeline, at) if timeline.nodes else Nothing())  # type: ignore[no-untyped-call]  # without types
+
+
 class Nothing:
     """What a cell without tensors has to show."""
 
@@ -153,11 +165,15 @@ class Nothing:
 
 
 def hide_machinery() -> None:
-    """Leave the frames of whoever runs the cells out of recordings, the line with the magic included."""
+    """Leave the frames of whoever runs the cells out of recordings."""
     for name in MACHINERY:
         spec = find_spec(name) if name in sys.modules or name == "ipykernel_launcher" else None
         if spec is not None and spec.origin is not None:
             site.hide(str(Path(spec.origin).parent) + "/" if spec.submodule_search_locations else spec.origin)
+
+
+def _hide_magic() -> None:
+    """Leave the line with the magic out of recordings."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "__main__":
@@ -190,8 +206,6 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
 
     ``--help`` says what these are, and runs nothing.
     """
-    from IPython.display import display
-
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
@@ -201,12 +215,12 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
         print(parser.format_help(), end="")
         return
     hide_machinery()
+    _hide_magic()
     with _place(asked.output) as path:
         failed = _recorded(shell, cell, path)
         with open_trace(path) as log:
             timeline = Timeline(log)
-            shown = player(timeline, asked.at) if timeline.nodes else Nothing()
-            display(shown)  # type: ignore[no-untyped-call]  # IPython has no types here
+            play(timeline, asked.at)
     if failed:
         how = "; the player shows how it came to that" if timeline.nodes else ""
         raise CellFailed(f"the cell failed, see above{how}")

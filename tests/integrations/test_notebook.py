@@ -197,3 +197,25 @@ def test_the_notebook_becomes_a_page(executed):
     assert len(frames) == 3
     assert all('sandbox="allow-scripts"' in frame and "srcdoc=" in frame for frame in frames)
     assert len(re.findall(r"<img [^>]*data:image/svg\+xml", page)) == 3
+
+
+@pytest.mark.notebook
+def test_what_asks_for_the_debugger_gets_the_player(tmp_path):
+    book = execute(
+        [
+            "import gviz, gviz.engine as torch; x = torch.tensor(3.0, requires_grad=True)",
+            "gviz.breakpoint()",
+            "with gviz.debug():\n    y = x * x\n    y.backward()",
+            "gviz.show(y)",
+            "%load_ext gviz",
+            "%%gviz\n(x * 2).backward()",
+        ],
+        tmp_path,
+    )
+    _, nothing, debugged, shown, _, magic = (cell.outputs for cell in book.cells)
+    assert ["nothing is recorded here" in output.text for output in nothing] == [True]
+    for outputs in (debugged, shown):
+        assert [output.output_type for output in outputs] == ["stream", "display_data"]
+        assert outputs[0].text.startswith("gviz: a notebook has no terminal")
+    assert "ipykernel" not in debugged[1].data["text/html"]
+    assert [output.output_type for output in magic] == ["display_data"]  # nothing else records
