@@ -7,13 +7,13 @@ from operator import index
 from gviz import notice
 from gviz.errors import GvizError
 from gviz.trace.timeline import Timeline
-from gviz.words.moments import event_at, namesake
+from gviz.words.moments import event_at, remark
 
 
 def moment_of(timeline: Timeline, at: int | str) -> int:
-    """The event number of a moment; GvizError where there is none. That a node is called so too is said beside."""
+    """The event number of a moment; GvizError where there is none. What is to be said beside is."""
     if isinstance(at, str):
-        also = namesake(timeline, at)
+        also = remark(timeline, at)
         if also:
             notice.say(f"gviz: {also}")
         return event_at(timeline, at)

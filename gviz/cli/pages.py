@@ -43,7 +43,7 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     if timeline.dropped.events:
         yield f"{'dropped before':<18} {timeline.dropped.words}"
     bad = stats["first_nan_or_inf"]
-    yield f"{'first nan or inf':<18} {f'event {bad}' if bad else 'none'}"
+    yield f"{'first nan or inf':<18} {f'event {bad} ({timeline.kind_of_first_bad()})' if bad else 'none'}"
     yield ""
     for name, count in stats["kinds"].items():
         yield f"{name:<18} {count:,}"

@@ -12,8 +12,10 @@ from gviz.explain.findings.lifetimes import alive
 from gviz.explain.trouble import Trouble, trouble_at, troubles
 from gviz.explain.why import why, why_failed
 from gviz.plain_text import shown
+from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.where.place import split_aspect
+from gviz.words.moments import event_at
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import node_at
 
@@ -22,11 +24,11 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     """Why the place of `text` (the selected node without one) is as it is at moment `n`; of several nodes the last.
 
     ``alive`` asks which graphs are, ``error`` why the last error by then was raised, else the first, ``nan`` where the
-    first nan or infinity came from. GvizError for a place there is not.
+    first nan came from, without any the first infinity, ``inf`` where that did. GvizError for a place there is not.
     """
     moment = names.timeline.at(n)
-    if text.strip() == "nan" and not names.last("nan", len(names.timeline)):
-        return _first_bad(names)
+    if text.strip() in BAD and not names.last(text.strip(), len(names.timeline)):
+        return _first_bad(names, text.strip())
     if text.strip() == "alive":
         return alive(names.timeline, moment)
     if text.strip() == "error":
@@ -58,12 +60,9 @@ def _question(text: str) -> str:
     return asked[1] if asked else text.strip()
 
 
-def _first_bad(names: NamedNodes) -> Finding:
+def _first_bad(names: NamedNodes, word: str) -> Finding:
     """Where the first nan or infinity came from."""
-    seq = names.timeline.first_bad()
-    if not seq:
-        raise names.without("nan or inf", "nan")
-    moment = names.timeline.at(seq)
+    moment = names.timeline.at(event_at(names.timeline, word))
     return why(names.timeline, moment, moment.node)
 
 

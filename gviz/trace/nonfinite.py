@@ -11,6 +11,7 @@ import numpy as np
 from gviz.events import KINDS, Event
 from gviz.trace.codec import values, values_of
 from gviz.trace.log import EventLog
+from gviz.trace.state import Bad
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Value
 
 _ALL_KINDS = range(len(KINDS))
@@ -18,11 +19,11 @@ _BATCH = 2000
 _CAN_BE_NONFINITE = tuple(name for name in ITEM_SIZES if name.startswith(("float", "bfloat", "complex")))
 
 
-def first_nonfinite(log: EventLog, start: int, stop: int) -> int:
-    """The first event in ``start <= seq < stop`` that holds a nan or an infinity, or 0."""
+def first_nonfinite(log: EventLog, start: int, stop: int, word: Bad | None = None) -> int:
+    """The first event in ``start <= seq < stop`` that holds a nan or an infinity (the `word`: only that), or 0."""
     events = iter(log.select(start, stop, _ALL_KINDS))
     while batch := list(islice(events, _BATCH)):
-        if place := first_place(event for _, event in batch):
+        if place := first_place((event for _, event in batch), word or ""):
             return batch[place - 1][0]
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
 
@@ -21,6 +21,10 @@ UNKNOWN_OP = OpSeen(0, "?", "", (), (), ())
 """An operation that the trace refers to and does not describe."""
 
 Saved = Literal["nothing", "held", "freed"]
+Bad = Literal["nan", "inf"]
+"""What is no finite number."""
+BAD: tuple[Bad, ...] = get_args(Bad)
+
 PhaseKind = Literal["forward", "backward", "optimizer", "failed"]
 
 OPTIMIZER = "optimizer step"

@@ -22,7 +22,7 @@ from gviz.trace.log import Columns, Dropped, E, EventLog, expect
 from gviz.trace.moment import Moment
 from gviz.trace.nodes import Nodes
 from gviz.trace.phases import PHASE_KINDS
-from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo, Phase
+from gviz.trace.state import UNKNOWN_OP, Bad, Iteration, NodeInfo, Phase
 from gviz.trace.troubles import Troubles
 from gviz.trace.weakly import weakly
 from gviz.values import Array, Value
@@ -286,6 +286,14 @@ class Timeline(Played):
     def first_bad(self) -> int:
         """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
         return self._troubles.first_bad()
+
+    def first(self, bad: Bad) -> int:
+        """The first event that holds a nan, or an infinity, or 0; the first call may look at every value."""
+        return self._troubles.first(bad)
+
+    def kind_of_first_bad(self) -> Bad:
+        """Whether `first_bad`, which there must be, holds a nan or infinities alone."""
+        return self._troubles.kind_of_first_bad()
 
     def printed(self, n: int) -> list[tuple[int, e.Printed]]:
         """What the program had written up to moment `n`, with event numbers."""

@@ -7,7 +7,8 @@ from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
 from gviz.trace.log import EventLog, expect
-from gviz.trace.nonfinite import first_nonfinite
+from gviz.trace.nonfinite import first_nonfinite, first_place
+from gviz.trace.state import Bad
 
 
 class Troubles:
@@ -19,6 +20,7 @@ class Troubles:
         self._events = events
         self._searched = 0 if index.first_bad is None else index.count  # up to which event a nan was looked for
         self._first_bad = index.first_bad or 0
+        self._firsts: dict[Bad, tuple[int, int]] = {}  # the first event with one, and up to which one was looked for
 
     def failures(self) -> tuple[int, ...]:
         """The events that say that the program failed."""
@@ -41,3 +43,15 @@ class Troubles:
             self._first_bad = first_nonfinite(self._log, self._searched + 1, self._index.count + 1)
             self._searched = self._index.count
         return self._first_bad
+
+    def kind_of_first_bad(self) -> Bad:
+        """Whether `first_bad`, which there must be, holds a nan or infinities alone."""
+        return "nan" if first_place([self._events.event(self.first_bad())], "nan") else "inf"
+
+    def first(self, bad: Bad) -> int:
+        """The first event that holds a nan (an infinity), or 0. The first call looks at what follows `first_bad`."""
+        found, searched = self._firsts.get(bad, (0, self.first_bad() - 1))
+        if not found and 0 <= searched < self._index.count:
+            found = first_nonfinite(self._log, searched + 1, self._index.count + 1, bad)
+            self._firsts[bad] = found, self._index.count
+        return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gviz.plain_text import clipped
+from gviz.trace.state import BAD, Bad
 
 Kind = Literal["command", "breakpoint", "held", "error", "nonfinite", "mark", "start", "end", "live end", "remark"]
 """A command went as far as it goes; a breakpoint stopped it; the program is held; what has happened there; it goes no
@@ -43,7 +44,7 @@ START = Reason("start", "start of recording")
 END = Reason("end", "end of recording")
 LIVE_END = Reason("live end", "live end")
 ERROR = Reason("error", "error")
-FIRST_BAD = Reason("nonfinite", "first nan or inf")
+FIRST_BAD: dict[Bad, Reason] = {bad: Reason("nonfinite", f"first {bad}") for bad in BAD}
 
 ENDS: dict[Kind, str] = {
     "end": "nothing comes after this event",

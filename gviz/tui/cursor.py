@@ -18,7 +18,7 @@ from gviz.tui.commands.asking import Asker
 from gviz.where.place import split_aspect
 from gviz.where.stop import stop
 from gviz.words import nodes
-from gviz.words.moments import event_at, namesake
+from gviz.words.moments import event_at, remark
 from gviz.words.vocabulary import MOMENT_WORDS
 
 Move = Callable[[Timeline, int], int]
@@ -128,7 +128,8 @@ class Cursor:
         exact = nodes.exactly(self.timeline, text.strip())
         named = bool(text.strip()) and nodes.found(self.timeline, exact, self.selected)
         self._matches = exact if named else nodes.query(self.timeline, text)
-        return self.again(what=text)
+        no_nan = text.strip() == "nan" and not named and not self.timeline.first("nan")
+        return replace(self.again(what=text), said=("there is no nan: this is inf",) if no_nan else ())
 
     def again(self, *, backward: bool = False, what: str = "the last search") -> Arrival:
         """Select the next node (the one before) that fits the last search."""
@@ -162,7 +163,7 @@ class Cursor:
         if not place.startswith(("@", "'")) and not place.isdigit():
             receives = split_aspect(place)[1] == "grad" and " " not in place
             self.selected = (self.node_at(place) if receives else self._node_here()) or self.selected
-        also = namesake(self.timeline, place)
+        also = remark(self.timeline, place)
         return replace(stop, said=(also,)) if also else stop
 
     def to(self, place: str) -> Arrival:
@@ -254,7 +255,7 @@ class Cursor:
         if isinstance(event, Marked):
             return Reason("mark", f"mark {shown(event.name)}")
         met_bad = reason.is_command("continue") and position == self.timeline.first_bad()
-        return replace(FIRST_BAD, thread=reason.thread) if met_bad else reason
+        return replace(FIRST_BAD[self.timeline.kind_of_first_bad()], thread=reason.thread) if met_bad else reason
 
 
 def _edge(cursor: Cursor, which: int) -> Arrival:

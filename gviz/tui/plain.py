@@ -201,6 +201,7 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
     """Where a command has led."""
     if command.name in ("find", "select"):
         looked_at = label(session.timeline, session.cursor.selected)
+        yield from stop.said
         yield f"looking at node {looked_at}; the time is still event {stop.position}."
         return
     if stop.position == stop.start and command.name not in ("goto", "jump"):

@@ -45,7 +45,9 @@ def event_at(
         case "end":
             return len(timeline)
         case "nan":
-            return timeline.first_bad() or _without(timeline, text, "nan or inf")
+            return timeline.first("nan") or timeline.first_bad() or _without(timeline, text, "nan or inf")
+        case "inf":
+            return timeline.first("inf") or _without(timeline, text, "inf")
         case "error":
             return _error(timeline, n or 0) or _without(timeline, text, "error")
     if text in PASSES:
@@ -71,9 +73,17 @@ def _met(timeline: Timeline, text: str, n: int) -> int:
     return found.n
 
 
-def namesake(timeline: Timeline, text: str) -> str:
-    """Which node is called as a moment is written, to be said beside it; empty if none is."""
-    return NamedNodes(timeline).also(text) if text in MOMENT_WORDS else ""
+def remark(timeline: Timeline, text: str) -> str:
+    """What is to be said beside a moment that a word means, or nothing.
+
+    That is which node is called so too, that there is no nan but an infinity, or that one came before it.
+    """
+    also = NamedNodes(timeline).also(text) if text in MOMENT_WORDS else ""
+    first = timeline.first_bad() if text == "nan" else 0
+    if not first or timeline.kind_of_first_bad() == "nan":
+        return also
+    before = f"an infinity came before it: inf is event {first}"
+    return "; ".join(filter(None, (before if timeline.first("nan") else "first inf: there is no nan", also)))
 
 
 def _through(timeline: Timeline, word: str, n: int) -> int:

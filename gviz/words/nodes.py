@@ -10,8 +10,9 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.trace.meaning import Fitting
 from gviz.trace.navigation import no_event
-from gviz.trace.state import NodeInfo
+from gviz.trace.state import BAD, NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text
 from gviz.where import place as places
 from gviz.words.names import NamedNodes
 
@@ -86,8 +87,9 @@ def query(timeline: Timeline, text: str) -> Matches:
     if text.startswith("@"):
         node = timeline.at(event_number(timeline, text[1:])).node
         return lambda other: other == node
-    if text == "nan":
-        return lambda node: _made_bad(timeline.info(node))
+    if text in BAD:
+        word = text if text == "inf" or timeline.first("nan") else "inf"
+        return lambda node: word in _made_bad(timeline.info(node))
     place = places.place(text)
     return Fitting(timeline, places.Place(text, "part", word=text) if place.kind == "word" else place)
 
@@ -112,10 +114,9 @@ def event_number(timeline: Timeline, text: str) -> int:
     return int(text)
 
 
-def _made_bad(info: NodeInfo) -> bool:
-    """Whether a node's value held nan or inf when it was made."""
-    stats = (output.value.statistics() for output in info.created.outputs if output.value is not None)
-    return any(known is not None and known.nan + known.inf > 0 for known in stats)
+def _made_bad(info: NodeInfo) -> str:
+    """The nan and inf that a node's value held when it was made, as they are told."""
+    return " ".join(bad_text(output.value) for output in info.created.outputs)
 
 
 def _by_number(timeline: Timeline, text: str) -> Matches:

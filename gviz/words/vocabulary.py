@@ -10,7 +10,7 @@ MOMENTS: tuple[tuple[str, str], ...] = (
         "the end of the forward of this iteration (from outside: of the last); } and { stand where one begins",
     ),
     ("backward, bwd", "the end of the last backward pass of this iteration (from outside: of the last)"),
-    ("nan", "the first event that holds nan or inf"),
+    ("nan, inf", "the first event that holds a nan (if there is none: an infinity, and that is said), or an infinity"),
     ("error", "where the program failed, or a pass whose error it caught"),
     ("'NAME", "a mark, set by mark() in the program or by the debugger"),
     (
@@ -26,11 +26,11 @@ MOMENTS: tuple[tuple[str, str], ...] = (
 )
 """How a moment is written, and what it means."""
 
-MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "error")
+MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "inf", "error")
 """The moments that are plain words, as Tab completes them."""
 
 A_MOMENT = (
-    "an event number, start, end, forward or backward (fwd, bwd: the end of that pass), nan, error, 'MARK, "
+    "an event number, start, end, forward or backward (fwd, bwd: the end of that pass), nan, inf, error, 'MARK, "
     "a node: #4, x, its gradient: x.grad (where the last part arrives), or what break takes: 'on receive x'"
 )
 """What a moment can be, in half a sentence."""

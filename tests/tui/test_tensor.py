@@ -47,7 +47,7 @@ def test_nan_and_infinity_are_counted_and_seen():
     array[1, 2], array[0, 0] = np.nan, np.inf
     array[2, 2] = 5
     text = "\n".join(rows(array))
-    assert "2 nan or inf" in text
+    assert "! 1 nan, 1 inf" in text
     assert "!!" in text
 
 

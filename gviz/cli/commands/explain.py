@@ -20,8 +20,8 @@ def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: s
     """Say why a node has the value or gradient it has, or none: the facts, the lines, the fix.
 
     PLACE is a node as #4, a name, an operation or demo.py:4, of its nodes the last one made; `error` asks why the
-    program failed, `nan` where the first nan or inf came from, `alive` which graphs are alive. Without PLACE: why it
-    failed, or what else is wrong.
+    program failed, `nan` where the first nan (else inf) came from, `alive` which graphs are alive. Without PLACE: why
+    it failed, or what else is wrong.
     """
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline

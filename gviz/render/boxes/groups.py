@@ -58,6 +58,8 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
     steps = {state.step for state in there} - {"none"}
     parameters = [state for node in group.parameters if (state := now.states[node]) is not None]
     everything = {*group.inner, *group.parameters}
+    outputs = [out for state in (there[-1], *parameters) for out in state.outputs] if now.first_bad else []
+    bad = "".join(bad_text(out.value) + bad_text(out.grad) for out in outputs)  # without a first one there is none
     facts: dict[State, bool] = {
         "current": now.moment.actor in everything,
         "receiving": any(map(now.receives, everything)),
@@ -66,10 +68,8 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
         "done": steps == {"done"},
         "released": any(state.saved == "freed" for state in there) and all(state.saved != "held" for state in there),
         "freed": len(there) == len(inner) and all(state.freed for state in there),
-        "nan": bool(now.first_bad)  # else there is none anywhere yet, and looking takes long
-        and any(
-            bad_text(out.value) or bad_text(out.grad) for state in (there[-1], *parameters) for out in state.outputs
-        ),
+        "nan": "nan" in bad,
+        "inf": bool(bad) and "nan" not in bad,
         "error": now.first_bad in everything
         or any(has_failed(node, now.states[node], now.moment) for node in everything),
     }

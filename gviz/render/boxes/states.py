@@ -12,13 +12,13 @@ from gviz.trace.state import NodeInfo, NodeState
 from gviz.value_text import bad_text
 
 State = Literal[
-    "pending", "current", "receiving", "running", "complete", "waiting", "done", "released", "freed", "nan", "error",
-    "inplace", "view", "saved", "untracked", "backward",
+    "pending", "current", "receiving", "running", "complete", "waiting", "done", "released", "freed", "nan", "inf",
+    "error",    "inplace", "view", "saved", "untracked", "backward",
 ]  # fmt: skip
 """Not made yet; acts in this event; a gradient comes to it in this event; its rule runs; so does that of a leaf, which
-has none; some contributions arrived; through; saved tensors released; gone; holds nan or inf; where the program or a
-pass failed, or a nan came first; wrote in place; shares memory; has saved tensors; not tracked; made by a backward
-pass, in a graph of gradients."""
+has none; some contributions arrived; through; saved tensors released; gone; holds nan; holds infinities alone; where
+the program or a pass failed, or a nan came first; wrote in place; shares memory; has saved tensors; not tracked; made
+by a backward pass, in a graph of gradients."""
 
 
 class Shown(NamedTuple):
@@ -32,7 +32,8 @@ class Shown(NamedTuple):
 
 SHOWN: tuple[Shown, ...] = (
     Shown("error", "! failed", "eight corners", "it went wrong here"),
-    Shown("nan", "! nan", "!", "holds nan or inf"),
+    Shown("nan", "! nan", "! nan", "holds nan"),
+    Shown("inf", "! inf", "! inf", "holds inf"),
     Shown("pending", "pending", "dashed", "not run yet"),
     Shown("receiving", "receives", "", "this event adds to its gradient"),
     Shown("complete", "complete", "", "a leaf's gradient is, .grad comes next"),
@@ -49,7 +50,7 @@ SHOWN: tuple[Shown, ...] = (
 MEANINGS: tuple[tuple[str, str], ...] = (
     *((shown.word, shown.meaning) for shown in SHOWN),
     ("receives 1 of 2", "this event adds the first of two parts to its gradient"),
-    ("! 3 nan, ! 1 inf, ! first nan", "it holds so many; it is the first that held any"),
+    ("! 3 nan, ! 1 inf, ! first nan, ! first inf", "it holds so many; it is the first that held any"),
     ("<- now", "on the tape: acts in this event"),
     ("<- rule runs", "on the tape: its gradient is complete, its rule runs"),
     ("waiting (tape)", "on the tape: a pass will come to it"),
@@ -71,6 +72,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
     """All states of a node."""
     if state is None:
         return ("pending",)
+    bad = "".join(bad_text(output.value) + bad_text(output.incoming) for output in state.outputs)
     facts: dict[State, bool] = {
         "current": now.moment.actor == info.node,
         "receiving": now.receives(info.node),
@@ -81,7 +83,8 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         "saved": state.saved == "held",
         "released": state.saved == "freed",
         "freed": is_gone(info, state),
-        "nan": any(bad_text(output.value) or bad_text(output.incoming) for output in state.outputs),
+        "nan": "nan" in bad,
+        "inf": bool(bad) and "nan" not in bad,
         "error": has_failed(info.node, state, now.moment) or now.first_bad == info.node,
         "inplace": writes_in_place(now.timeline, info.created),
         "view": any(output.view_of for output in info.created.outputs),
@@ -105,7 +108,8 @@ def status(info: NodeInfo, held: tuple[State, ...], now: Now) -> str:
     """The word for the state that matters most; empty where there is nothing to say."""
     state = now.states.get(info.node)
     if now.first_bad == info.node and not has_failed(info.node, state, now.moment):
-        return "! first nan" if "nan" in held else "! nan"
+        bad = now.timeline.kind_of_first_bad()
+        return f"! first {bad}" if {"nan", "inf"} & {*held} else f"! {bad}"
     word, event = state_word(held), now.moment.event
     if word != "receives" or state is None or not isinstance(event, GradFlowed):
         return word

@@ -31,7 +31,7 @@ STATES = {
     "freed": "freed",
     "backward": "backward",
 }
-BAD = frozenset({"nan", "error"})
+BAD = frozenset({"nan", "inf", "error"})
 
 
 def laid_out(shape: Structure) -> Layout:

@@ -202,7 +202,7 @@ def _pen(box: Box) -> str:
         return "3"
     if box.role == "chip":
         return "0.75"
-    return "2" if box.role == "parameter" or {"nan", "inplace"} & set(box.states) else "1"
+    return "2" if box.role == "parameter" or {"nan", "inf", "inplace"} & set(box.states) else "1"
 
 
 def _edge_label(edge: Edge, theme: Theme) -> str:

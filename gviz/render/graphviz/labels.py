@@ -56,7 +56,7 @@ def box_label(box: Box, theme: Theme) -> str:
 
 
 def _head(box: Box, theme: Theme) -> str:
-    style = "bad" if {"nan", "error"} & set(box.states) else "muted"
+    style = "bad" if {"nan", "inf", "error"} & set(box.states) else "muted"
     title = coloured(("► " if "current" in box.states else "") + box.title, theme.texts["title"])
     room = max(box.width * CHARACTER - STATUS, CHARACTER)
     return (

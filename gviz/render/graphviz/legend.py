@@ -11,14 +11,14 @@ from gviz.render.boxes.tensors import NO_SHADES
 from gviz.render.scene import Box, Scene
 from gviz.render.theme import Card
 
-PAINTED = ("error", "nan", "current", "receiving", "freed", "inplace")
+PAINTED = ("error", "nan", "inf", "current", "receiving", "freed", "inplace")
 """The states that change the colour of a box, the most important first."""
 
 
 def painted(box: Box) -> str:
     """The state, or else the role, that gives a box its colour."""
     found = next((state for state in PAINTED if state in box.states), box.role)
-    return "error" if found == "nan" else found
+    return "error" if found in ("nan", "inf") else found
 
 
 HEAT = "squares: numbers, from minus to plus the largest magnitude in the box"
@@ -103,7 +103,10 @@ def _cards(scene: Scene, card: Card) -> Iterator[str]:
     yield "above the line: value, below it: gradient" if card == "wire" else "record: name, data and gradient"
     for here, text in (
         (any("pending" in box.states for box in scene.boxes), "dashed: not run yet"),
-        (any({"error", "nan"} & set(box.states) for box in scene.boxes), "red: where it went wrong, or nan or inf"),
+        (
+            any({*PAINTED[:3]} & set(box.states) for box in scene.boxes),
+            "red: where it went wrong, or nan or inf",
+        ),
         (any("cut" in edge.states for edge in scene.edges), "hollow arrow: no gradient flows back"),
         (any(edge.kind == "view" for edge in scene.edges), "dotted line: shares memory"),
     ):

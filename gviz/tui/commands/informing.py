@@ -9,6 +9,7 @@ from gviz.errors import GvizError, did_you_mean
 from gviz.explain.names import label
 from gviz.plain_text import clipped, shown
 from gviz.trace.plan import planned
+from gviz.trace.state import BAD
 from gviz.tui.commands import asking, stopping
 from gviz.tui.session import Session
 from gviz.value_text import kind_text, short
@@ -124,8 +125,9 @@ def _stats(session: Session, _: str) -> Iterator[str]:
     yield f"failed at event {timeline.failures[0]}" if timeline.failures else "it did not fail"
     if timeline.dropped.events:
         yield timeline.dropped.words
-    bad = timeline.first_bad()
-    yield f"first nan or inf at event {bad}" if bad else "no nan or inf"
+    firsts = {bad: timeline.first(bad) for bad in BAD}
+    found = sorted((seq, bad) for bad, seq in firsts.items() if seq)
+    yield ", ".join(f"first {bad} at event {seq}" for seq, bad in found) or "no nan or inf"
 
 
 def _rows(rows: list[str]) -> Iterator[str]:

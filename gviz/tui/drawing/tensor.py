@@ -14,8 +14,8 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, Span, line, wrapped
-from gviz.value_text import full
-from gviz.values import Array, Value
+from gviz.value_text import bad_text, full
+from gviz.values import Array, Value, capture
 
 ROWS = 60
 """Rows of a matrix that are written; the rest is counted."""
@@ -55,7 +55,7 @@ def _histogram(array: Array, style: str, width: int, glyphs: Glyphs) -> Iterator
         bar = glyphs.text("█") * max(round(room * count / max(counts)), 1 if count else 0)
         yield line((f"  {number(low, 3):>9} .. {number(high, 3):<9} ", "muted"), (bar, style), f" {count}")
     if finite.size < flat.size:
-        yield line(("  ", ""), (f"! {flat.size - finite.size} nan or inf", "error"))
+        yield line(("  ", ""), (f"! {bad_text(capture(flat))}", "error"))
 
 
 def _heat(array: Array, width: int, glyphs: Glyphs) -> Iterator[Line]:

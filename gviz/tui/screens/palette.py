@@ -19,7 +19,7 @@ Entry = tuple[str, str, str]
 """What is found, the line of the command language (one that ends in a blank is typed on), and what it does."""
 
 _WISHES: tuple[Entry, ...] = (
-    ("Go to first NaN", "goto nan", "where a nan or inf was born"),
+    ("Go to first NaN", "goto nan", "where the first nan was born, or inf"),
     ("Go to first error", "goto error", "where the program failed"),
     ("Go to next phase", "phase", "where the next forward, backward or optimizer part begins"),
     ("Go to end", "goto end", "the last event"),
