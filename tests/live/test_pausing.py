@@ -92,4 +92,4 @@ def test_the_first_nan_that_a_thread_makes_is_told_as_that():
     live.run(Command("continue"))
     stop = live.heard(Held("maybe", thread="worker", number=1))
     assert stop.position == live.timeline.first_bad() < len(live.timeline)
-    assert stop.reason.words == "first nan or inf in thread worker"
+    assert stop.reason.words == "first nan in thread worker"
