@@ -97,6 +97,13 @@ loss = (w * cut * other).sum()
 loss.backward()
 w.grad = None
 """
+VIEWED = """
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+with torch.no_grad():
+    v = w.view(2, 1)
+    u = v.t() + 1
+(u * w).sum().backward()
+"""
 FAILING = """
 w = torch.tensor([1.0, 2.0], requires_grad=True)
 y = w.exp()
@@ -272,3 +279,31 @@ def test_both_say_the_same(name):
     assert len(theirs.happenings) == len(ours.happenings)
     for theirs_told, ours_told in zip(theirs.happenings, ours.happenings, strict=True):
         assert list(map(approximately, theirs_told)) == ours_told
+
+
+CALLED = """
+a = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+e, b = a.view(2, 3), a - 0.5
+a + b, torch.add(a, b, alpha=2), torch.sub(a, 3), 3 - a, torch.rsub(a, b), 2**a, a**2, 7 // a, 7 % a, a // 2, a % 2
+a > 2, 2 >= a, a == b, e.sum(), e.sum(0), e.mean(1, keepdim=True), e.max(), e.max(0), e.prod(), e.median(), e.argmax(1)
+torch.addmm(torch.zeros(2, 2), e, e.t()), torch.addmm(torch.zeros(2, 2), e, e.t(), beta=0.5, alpha=2)
+a.view(torch.int32), a.expand(2, 6), e.permute(1, 0), e.transpose(0, 1), a.repeat(2, 3), a.to(torch.float64)
+a.clamp(0, 1), a.round(decimals=1), torch.div(a, b, rounding_mode="floor"), e.squeeze(), e.unsqueeze(0), e[0]
+"""
+
+
+def test_calls_that_are_not_tracked_are_described_alike():
+    """Several operations are called the same: their formulas tell what was given."""
+
+    def said(log):
+        ops = {event.op: event for event in log if isinstance(event, OpSeen)}
+        made = [event for event in log if isinstance(event, NodeCreated) and event.kind == "op"]
+        known = [(ops[event.op], event) for event in made if ops[event.op].name not in ("getitem", "select")]
+        return [
+            (op.name, op.formula, len(event.inputs), [
+                name for name, _ in event.attrs if name in op.formula.split()
+            ]) for op, event in known
+        ]  # fmt: skip
+
+    ours, theirs = said(engine_log(CALLED)), said(torch_log(CALLED))
+    assert theirs == ours

@@ -1,9 +1,55 @@
 import subprocess
 import sys
 
+import pytest
+
+from gviz.events import NodeCreated, OpSeen
+from tests.adapters.recorded import events_of, of_kind
+
 CURRENT = "from gviz.engine import declared; print(declared.PATH.read_text() == declared.text())"
 
 
 def test_the_table_of_operations_is_current():
     said = subprocess.run([sys.executable, "-c", CURRENT], capture_output=True, text=True)  # no test's own operations
     assert said.stdout == "True\n", f"run python -m gviz.engine.declared {said.stderr}"
+
+
+@pytest.mark.torch
+def test_arguments_have_the_names_that_the_program_knows():
+    torch = pytest.importorskip("torch")
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None
+
+    class Shifted(torch.autograd.Function):
+        @staticmethod
+        def forward(x, by):
+            return x + by
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None
+
+    x = torch.ones(2, 3)
+
+    def program():
+        w = x.clone().requires_grad_()
+        Scaled.apply(w, 3), Shifted.apply(w, 2), torch.ops.aten.sum.dim_IntList(x, [0], True), x.new_zeros(3, 2)
+
+    log = events_of(program)
+    ops = {event.op: event.name for event in of_kind(log, OpSeen)}
+    given = {ops[event.op]: dict(event.attrs) for event in of_kind(log, NodeCreated)}
+    assert given["Scaled"] == {"factor": 3}
+    assert given["Shifted"] == {"by": 2}
+    assert given["sum"] == {"dim": (0,), "keepdim": True}
+    assert given["new_zeros"] == {"size": (3, 2)}

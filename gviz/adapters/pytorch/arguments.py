@@ -9,6 +9,8 @@ import torch
 
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.created import Call, Operand, Untracked
+from gviz.adapters.pytorch.tensor_facts import is_cut_off
+from gviz.adapters.pytorch.values import name_of
 
 
 def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> Call:
@@ -16,11 +18,14 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
     called = operations.called(function)
     given: list[tuple[str, Operand]] = []
     attrs: list[tuple[str, Any]] = []
-    names = operations.argument_names(function, len(args)) if len(args) > 1 or kwargs else ()
+    if len(args) > 2 and called in _NUMBER_BY_NUMBER and all(type(number) is int for number in args[1:]):
+        args = (args[0], tuple(args[1:]))
+    names = operations.argument_names(function, tuple(map(type, args))) if len(args) > 1 or kwargs else ()
+    is_reflected = operations.is_reflected(function)
     for place, value in enumerate(args):
         name = names[place] if place < len(names) else ""
         if isinstance(value, torch.Tensor) or (
-            isinstance(value, (int, float)) and _is_operand(called, place, len(args))
+            isinstance(value, (int, float)) and (is_reflected or _is_operand(called, place, len(args)))
         ):
             given.append((name, value))
         else:
@@ -28,11 +33,21 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
     for name, value in kwargs.items():
         if name != "_stacklevel":
             _sort(name, name, value, given, attrs)
-    no_gradient = [
-        Untracked(name, operand) for name, operand in given
-        if not (isinstance(operand, torch.Tensor) and operand.requires_grad)
-    ]  # fmt: skip
+    if is_reflected:
+        given.reverse()
+    no_gradient = [Untracked(name, operand) for name, operand in given if not _leads_on(operand)]
     return Call(called, [operand for _, operand in given], tuple(attrs), in_place, no_gradient)
+
+
+_NUMBER_BY_NUMBER = {
+    "view", "reshape", "expand", "permute", "repeat", "tile", "flip", "resize_", "new_zeros", "new_ones", "new_empty",
+}  # fmt: skip
+"""Functions that take a list of numbers also one by one, as ``x.view(2, 3)``."""
+
+
+def _leads_on(operand: Operand) -> bool:
+    """Whether a gradient can go on from an operand."""
+    return isinstance(operand, torch.Tensor) and operand.requires_grad and not is_cut_off(operand)
 
 
 def _sort(shown: str, name: str, value: Any, given: list[tuple[str, Operand]], attrs: list[tuple[str, Any]]) -> None:
@@ -44,7 +59,10 @@ def _sort(shown: str, name: str, value: Any, given: list[tuple[str, Operand]], a
         attrs.append((shown, plain(value)))
 
 
-_WITH_NUMBERS = {"add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder"}
+_WITH_NUMBERS = {
+    "add", "sub", "rsub", "mul", "div", "floor_divide", "maximum", "minimum", "fmod", "remainder",
+    "gt", "ge", "lt", "le", "eq", "ne",
+}  # fmt: skip
 
 
 def _is_operand(name: str, place: int, given: int) -> bool:
@@ -62,6 +80,8 @@ def plain(value: Any) -> Any:
         return ("slice", plain(value.start), plain(value.stop), plain(value.step))
     if isinstance(value, torch.Tensor):
         return f"tensor of shape {tuple(value.shape)}"
+    if isinstance(value, torch.dtype):
+        return name_of(value)
     return getattr(value, "__name__", None) or str(value)[:200]
 
 

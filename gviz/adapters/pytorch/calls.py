@@ -20,7 +20,7 @@ from gviz.adapters.pytorch.graph import edge_of, enter, visit
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session, clock
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, version_of
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_cut_off, version_of
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 _FOLDER = torch.__path__[0]
@@ -152,7 +152,7 @@ def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor
         for tensor in fresh:
             session.marks.bear(tensor, session.channel.stack())
         return
-    if not tensors or any(tensor.requires_grad for tensor in fresh):
+    if not tensors or any(tensor.requires_grad and not is_cut_off(tensor) for tensor in fresh):
         for tensor in fresh:
             enter(session, tensor)
         return

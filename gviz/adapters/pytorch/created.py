@@ -58,7 +58,8 @@ def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
 def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
     """Announce an operation that autograd does not track, whose results are new tensors."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
-    operation = operations.untracked(call.name, len(call.operands), call.in_place)
+    given = tuple(name for name, _ in call.attrs)
+    operation = operations.untracked(call.name, len(call.operands), call.in_place, given)
     inputs, numbers = [], []
     for operand in call.operands:
         if isinstance(operand, torch.Tensor):

@@ -22,7 +22,7 @@ from gviz.events import OpSeen
 
 _TABLE = Path(__file__).parents[1] / "operations.json"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_PYTHON_NAMES = {"truediv": "div", "itruediv": "div_", "matmul": "matmul", "invert": "bitwise_not", "rpow": "pow"}
+_PYTHON_NAMES = {"truediv": "div", "invert": "bitwise_not", "floordiv": "floor_divide", "mod": "remainder"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,16 +53,16 @@ _Row = tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...], str, t
 
 
 @cache
-def _declared() -> tuple[dict[str, list[Operation]], dict[str, Operation]]:
+def _declared() -> tuple[dict[str, list[Operation]], dict[str, list[Operation]]]:
     """The declared operations by the name of their node, and by their own."""
     by_node: dict[str, list[Operation]] = {}
-    by_name: dict[str, Operation] = {}
+    by_name: dict[str, list[Operation]] = {}
     for name, grad_fn, slots, rules, saved, formula, places, variadic in msgspec.json.decode(
         _TABLE.read_bytes(), type=list[_Row]
     ):
         ours = Operation(name, grad_fn, slots, rules, saved, formula, None if variadic else places)
         by_node.setdefault(grad_fn, []).append(ours)
-        by_name.setdefault(name, ours)
+        by_name.setdefault(name, []).append(ours)
     return by_node, by_name
 
 
@@ -94,13 +94,29 @@ def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:
 
 
 @cache
-def untracked(called: str, tensors: int, in_place: bool = False) -> Operation:
-    """An operation that autograd does not track."""
-    ours = _declared()[1].get(called.rstrip("_"))
-    name = called.rstrip("_") + "_" if in_place else called
-    if ours is not None and (len(ours.slots) == tensors or ours.places is None):
-        return replace(ours, name=name)
+def untracked(called: str, tensors: int, in_place: bool = False, given: tuple[str, ...] = ()) -> Operation:
+    """An operation that autograd does not track, called with so many tensors and other arguments of the names `given`.
+
+    Of several that are called so it is the one whose formula speaks of those arguments, and of no others.
+    """
+    plain = called.rstrip("_")
+    options = _arguments(plain) - set(given)
+
+    def unlike(ours: Operation) -> tuple[int, int]:
+        words = set(re.findall(r"\w+", ours.formula)) - set(ours.slots)
+        return len(words & options), -len(words.intersection(given))
+
+    fitting = [it for it in _declared()[1].get(plain, ()) if len(it.slots) == tensors or it.places is None]
+    name = plain + "_" if in_place else called
+    if fitting:
+        return replace(min(fitting, key=unlike), name=name)
     return Operation(name, slots=("input",) * min(tensors, 1))
+
+
+def _arguments(name: str) -> set[str]:
+    """The names of all arguments that an operation can be given."""
+    schemas = schemas_of(f"aten::{name}") if name.isidentifier() else ()
+    return {argument.name for schema in schemas for argument in schema.arguments}
 
 
 @cache
@@ -112,22 +128,28 @@ def as_given(operation: Operation, inputs: int, further: tuple[str, ...]) -> Ope
 
 @cache
 def called(function: Callable[..., Any]) -> str:
-    """What a user calls a function: ``add`` for ``Tensor.__radd__``."""
-    name = getattr(function, "__name__", type(function).__name__)
+    """What a user calls a function: ``add`` for ``Tensor.__radd__``, ``sum`` for an overload of it."""
+    name = getattr(function, "__name__", type(function).__name__).partition(".")[0]
     if name == "__get__":
         return str(getattr(getattr(function, "__self__", None), "__name__", name))
-    bare = name.strip("_") if name.startswith("__") else name
-    return _PYTHON_NAMES.get(bare) or _of_operator(bare)
+    if not name.startswith("__"):
+        return name
+    bare = name.strip("_")
+    if bare[:1] == "r" and bare[1:] in _OPERATORS:
+        return "rsub" if bare == "rsub" else _PYTHON_NAMES.get(bare[1:], bare[1:])
+    if bare[:1] == "i" and bare[1:] in _OPERATORS:
+        return _PYTHON_NAMES.get(bare[1:], bare[1:]) + "_"
+    return _PYTHON_NAMES.get(bare, bare)
 
 
-def _of_operator(bare: str) -> str:
-    for prefix in ("r", "i"):
-        if bare.startswith(prefix) and bare[1:] in _OPERATORS:
-            return bare[1:] if prefix == "r" else bare[1:] + "_"
-    return bare
+_OPERATORS = {"add", "sub", "mul", "matmul", "div", "truediv", "floordiv", "mod", "pow"}
 
 
-_OPERATORS = {"add", "sub", "mul", "matmul", "div", "floordiv", "mod"}
+@cache
+def is_reflected(function: Callable[..., Any]) -> bool:
+    """Whether a function is an operator that is given its right operand first, where the order matters."""
+    name = getattr(function, "__name__", "")
+    return name.startswith("__r") and name.strip("_")[1:] in _OPERATORS - {"add", "mul", "sub"}
 
 
 def _words(grad_fn: str) -> str:
@@ -181,13 +203,45 @@ def _signed(value: Any) -> Any:
 
 
 @cache
-def argument_names(function: Callable[..., Any], given: int) -> Sequence[str]:
-    """The names of a function's positional arguments; none where they cannot be known."""
+def argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Sequence[str]:
+    """The names of a function's positional arguments, which are given values of these types; none where not known."""
+    name = called(function)
+    if isinstance(function, type) and issubclass(function, torch.autograd.Function):
+        return _names_of_forward(function)
+    schema = getattr(function, "_schema", None)
+    if schema is not None:
+        return tuple(argument.name for argument in schema.arguments)
     try:
-        return tuple(inspect.signature(function).parameters)
+        names = tuple(inspect.signature(function).parameters)
+        if names[:1] != ("args",):
+            return names
     except (TypeError, ValueError):
         pass
-    name = called(function)
-    schemas = schemas_of(f"aten::{name}") if name.isidentifier() else []
-    fitting = [schema for schema in schemas if len(schema.arguments) >= given]
-    return tuple(argument.name for argument in fitting[0].arguments) if fitting else ()
+    for schema in schemas_of(f"aten::{name}") if name.isidentifier() else ():
+        taken = [argument for argument in schema.arguments if not argument.kwarg_only]
+        if len(taken) >= len(given) and all(map(_takes, taken, given)):
+            return tuple(argument.name for argument in taken)
+    return ()
+
+
+def _names_of_forward(function: type[torch.autograd.Function]) -> Sequence[str]:
+    """The names of what ``apply`` is given: those of ``forward``, which may be given `ctx` before."""
+    names = tuple(inspect.signature(function.forward).parameters)
+    return names[1:] if function.setup_context is torch.autograd.Function.setup_context else names
+
+
+def _takes(argument: Any, kind: type) -> bool:
+    """Whether an argument of a schema may have a value of that type, as far as schemas tell."""
+    text = str(argument.type)
+    if kind is torch.dtype:
+        return bool(argument.name == "dtype")
+    if issubclass(kind, torch.Tensor):
+        return text in ("Tensor", "Optional[Tensor]")
+    return next((any(word in text for word in words) for known, *words in _WRITTEN if issubclass(kind, known)), True)
+
+
+_WRITTEN: tuple[tuple[Any, ...], ...] = (
+    (bool, "bool", "number"), (int, "int", "number", "float"), (float, "float", "number"), (str, "str"),
+    (tuple, "List"), (list, "List"), (torch.device, "Device"),
+)  # fmt: skip
+"""How schemas write the types of arguments that take values of a Python type."""

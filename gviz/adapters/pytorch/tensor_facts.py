@@ -26,6 +26,14 @@ def is_leaf(tensor: torch.Tensor) -> bool:
         return False
 
 
+def is_cut_off(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a view made under ``no_grad``: it requires a gradient as its base does, and none goes on."""
+    if not private.is_view(tensor) or grad_fn_of(tensor) is not None:
+        return False
+    base = private.base_of(tensor)
+    return base is not None and base.requires_grad
+
+
 def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """The ``.grad`` of a tensor that has one: of others PyTorch warns when they are asked."""
     return tensor.grad if is_leaf(tensor) or tensor.retains_grad else None
