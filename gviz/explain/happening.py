@@ -69,7 +69,7 @@ def happening(timeline: Timeline, moment: Moment, told: int = 0) -> str:
         if not timeline.growing:
             return "nothing has happened yet"
         return "before the first event: the program is further on" if len(timeline) else _STARTING
-    return _graph(timeline, moment, event) or _gradient(timeline, moment, event, told) or _program(timeline, event)
+    return _graph(timeline, moment, event) or _gradient(timeline, moment, event, told) or _program(event)
 
 
 def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
@@ -124,7 +124,7 @@ def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> st
     return ""
 
 
-def _program(timeline: Timeline, event: Event) -> str:
+def _program(event: Event) -> str:
     """Events of the program around the graph."""
     match event:
         case ScopeEntered(name=name, kind=kind):

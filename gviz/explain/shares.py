@@ -95,7 +95,7 @@ def brought_by(timeline: Timeline, seq: int) -> Share:
 
 
 def _unsent(timeline: Timeline, moment: Moment, node: int, operand: Operand, rule: _Rule) -> Share:
-    missing = _missing(timeline, moment, timeline.info(node), operand, rule.text)
+    missing = _missing(moment, timeline.info(node), operand, rule.text)
     return Share(operand, rule.text, rule.numbers, None, None, None, 0, 0, rule.reduced, missing, 0, rule.shapes)
 
 
@@ -207,7 +207,7 @@ def _counted(rule: str, info: NodeInfo, operand: Operand) -> str:
     return rule.replace("number of elements", count).replace("size of dim", count)
 
 
-def _missing(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:
+def _missing(moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:
     if info.created.untracked:
         return "not tracked"
     if not operand.node:

@@ -192,7 +192,7 @@ class Timeline(Played):
     def held(self, node: int, output_nr: int, n: int) -> Value | None:
         """What an output's memory holds at moment `n`, None if it is not born; cheaper than its whole state."""
         born = self.nodes.born(node)
-        return self._states.held(node, output_nr, born, n) if 0 < born <= n else None
+        return self._states.held(output_nr, born, n) if 0 < born <= n else None
 
     def _info(self, node: int) -> NodeInfo:
         created = self.nodes.created(node)

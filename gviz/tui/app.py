@@ -61,7 +61,6 @@ class ScreenApp(App[None]):
             self.register_theme(known)
         self.theme = named(starting_theme(theme), self.available_themes)
         ScrollBar.renderer = WholeCells
-        self.ascii_only = ascii
         self.set_class(ascii, "-ascii")
         self._start = start
         self._leaving = False

@@ -160,7 +160,7 @@ class Live:
                 self.running = False
                 self.timeline.refresh()
                 self._grow(growing=False)
-                return self._ended(report)
+                return self._ended()
             case Released():
                 self.running = True
             case Written(data=data):
@@ -238,7 +238,7 @@ class Live:
         self.cursor.select(node)
         return stop
 
-    def _ended(self, ended: Ended) -> Arrival:
+    def _ended(self) -> Arrival:
         failed = [n for n in self.timeline.failures if n > self._errand.start]
         if failed:
             return self._stop(failed[0], ERROR)

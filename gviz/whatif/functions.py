@@ -31,7 +31,7 @@ def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
         return lambda tensors: operations.run(found[0], info.op, found[1], tensors)
     ends = [_made_within(timeline, info, output.storage) for output in info.created.outputs]
     inputs = {edge: at for at, edge in enumerate(info.created.inputs)}
-    steps = sorted({step for end in ends for step in _steps(timeline, info, end, inputs)})
+    steps = sorted({step for end in ends for step in _steps(timeline, end, inputs)})
     runs = [(timeline.info(step), *_runnable(timeline, timeline.info(step))) for step in steps]
 
     def forward(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -75,7 +75,7 @@ def _made_within(timeline: Timeline, info: NodeInfo, storage: int) -> int:
     raise _refusal(info, "it is a function of the program, of whose forward no operation was recorded")
 
 
-def _steps(timeline: Timeline, info: NodeInfo, end: int, inputs: dict[Edge, int]) -> set[int]:
+def _steps(timeline: Timeline, end: int, inputs: dict[Edge, int]) -> set[int]:
     """The operations that lead from the inputs of a function to what one of them made."""
     found, waiting = {end}, [end]
     while waiting:

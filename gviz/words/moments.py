@@ -112,7 +112,7 @@ def _of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
         raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2) from None
     aspect = split_aspect(text)[1] if text not in (info.name, info.scope) else None
     if aspect == "grad":
-        return _arrived(timeline, info.node, n) or _never(timeline, text)
+        return _arrived(timeline, info.node, n) or _never(text)
     if aspect:
         hint = f"change {text} is where it changed; a moment is {A_MOMENT}"
         raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2)
@@ -131,7 +131,7 @@ def _is_part(event: Event, node: int) -> TypeGuard[GradFlowed | GradAccumulated]
     return isinstance(event, GradFlowed | GradAccumulated) and event.node == node
 
 
-def _never(timeline: Timeline, text: str) -> NoReturn:
+def _never(text: str) -> NoReturn:
     hint = f"why {clipped(text, 30)} says why"
     raise GvizError(f"no gradient arrives at {clipped(split_aspect(text)[0], 30)}", hint=hint, exit_code=2)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gviz.numbers import number
@@ -12,8 +10,6 @@ from gviz.values import Array, Value
 
 Shades = tuple[tuple[int, ...], ...]
 Numbers = tuple[tuple[str, ...], ...]
-Read = Callable[[Value], Array | None]
-"""Gives the elements of a value if the trace holds them."""
 
 GRID_ROWS, GRID_COLUMNS = 6, 8
 """Larger matrices are no longer read number by number."""

@@ -76,7 +76,7 @@ class NodeStates:
             states.append(state)
         return states
 
-    def held(self, node: int, output_nr: int, born: int, n: int) -> Value | None:
+    def held(self, output_nr: int, born: int, n: int) -> Value | None:
         """What the memory of an output (of the last for a higher number) holds after `n`, of a node made at `born`."""
         outputs = expect(self._events, born, e.NodeCreated).outputs
         return self._memory(outputs[min(output_nr, len(outputs) - 1)], born, n)[0] if outputs else None

@@ -147,7 +147,7 @@ class Lines(Styled, Sized, can_focus=True):
     def _view(self) -> View:
         return self.scroll_offset, self.size
 
-    def set_title(self, title: str, *, current: bool = True) -> None:
+    def set_title(self, title: str) -> None:
         """Put plain text, never markup, into the border; a tab names the others too, where a click brings them."""
         self._heading = title
         self.entitle()
