@@ -90,6 +90,26 @@ async def test_tab_goes_through_the_completions_and_back():
         assert app.screen.cursor.position == 33
 
 
+async def test_the_only_completion_is_gone_on_from():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*":got", "tab", *"los", "tab")
+        entry = app.screen.query_one(Input)
+        assert entry.value == "goto loss"
+        await pilot.press("tab")
+        assert entry.value == "goto loss.grad"
+
+
+async def test_what_is_being_typed_waits_behind_the_history():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*":next", "enter", *":pri", "up")
+        entry = app.screen.query_one(Input)
+        assert entry.value == "next"
+        await pilot.press("up", "down")
+        assert entry.value == "pri"
+
+
 async def test_a_search_is_not_completed():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:

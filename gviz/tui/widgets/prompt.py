@@ -41,6 +41,7 @@ class Prompt(Horizontal):
         super().__init__(id="prompt")
         self._history: list[str] = []
         self._at = 0
+        self._unfinished = ""
         self._sign = ":"
         self._tried: list[str] = []
         self.completer = Completer()
@@ -86,21 +87,26 @@ class Prompt(Horizontal):
         self.post_message(Typed("", ""))
 
     def action_complete(self) -> None:
-        """The next completion of what was typed; after the last one what was typed."""
+        """The next completion of what was typed; after the last one what was typed. The only command can go on."""
         entry = self.query_one(Input)
-        if entry.value not in self._tried:
-            self._tried = [*self.completer.complete(entry.value), entry.value]
-            found = self._tried[0]
-        else:
+        if entry.value in self._tried:
             found = self._tried[(self._tried.index(entry.value) + 1) % len(self._tried)]
+        else:
+            known = self.completer.complete(entry.value)
+            self._tried = [*known, entry.value] if len(known) > 1 else []
+            found = (known or [entry.value])[0]
+            if len(known) == 1 and " " not in found:
+                found += " "
         entry.value = found
         entry.cursor_position = len(found)
 
     def action_earlier(self, steps: int) -> None:
-        """Walk through what was typed before."""
-        self._at = max(0, min(self._at + steps, len(self._history)))
+        """Walk through what was typed before, and back to what was being typed."""
         entry = self.query_one(Input)
-        entry.value = self._history[-self._at] if self._at else ""
+        if not self._at:
+            self._unfinished = entry.value
+        self._at = max(0, min(self._at + steps, len(self._history)))
+        entry.value = self._history[-self._at] if self._at else self._unfinished
         entry.cursor_position = len(entry.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
