@@ -145,9 +145,12 @@ def _needing(words: Sequence[Span], room: int) -> Iterator[tuple[str, str, int]]
 
 
 def _pieces(word: str, first: int, rest: int) -> list[str]:
-    """A word that is wider than a row, in pieces that fit; any other word whole."""
+    """A word that is wider than a row, in pieces that fit, the number of a line whole; any other word whole."""
     if cell_len(word.rstrip()) <= max(first, rest):
         return [word]
+    file, _, number = word.rpartition(":")
+    if file and number[:1].isdigit() and cell_len(number) < rest:
+        return [*chop_cells(file, rest), f":{number}"]
     return chop_cells(word, rest)
 
 

@@ -104,6 +104,7 @@ def test_a_program_that_begins_with_data_says_how_to_get_on(tmp_path):
     async def scenario(running):
         await running.stands_at(1)
         assert running.screen.remark.startswith("data comes first: }")
+        assert len(running.screen.remark) <= 78  # it fits into 80 columns
         await running.press(*":until program.py:5", "enter")
         await running.stands_at(4)
         assert not running.screen.remark
@@ -158,6 +159,7 @@ def test_a_program_is_ended_by_the_answer_that_says_so_and_by_no_other(tmp_path,
         await running.stands_at(1)
         await running.press("q")
         assert running.screen.remark.startswith("not ended: s stops it, k keeps it running")
+        assert len(running.screen.remark) <= 78  # it fits into 80 columns
         await running.press(answer)
         assert running.live.program.state == state
         assert running.live.alive == (state == "held")

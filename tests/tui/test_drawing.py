@@ -276,6 +276,11 @@ def test_lines_wrap_and_cut_by_cells():
     assert [plain(row) for row in wrapped(line("ab cd ", ("漢字", "value"), " ef"), 6, 1)] == ["ab cd", " 漢字", " ef"]
     assert plain(cut(line("漢字漢字"), 5)) == "漢字…"
     assert all(cells(row) <= 5 for row in wrapped(line("x" * 23), 5))
+    assert [plain(row) for row in wrapped(line("at in_place_error.py:20, ok"), 20)] == [
+        "at",
+        "in_place_error.py",
+        ":20, ok",
+    ]
 
 
 @pytest.mark.parametrize("width", range(8, 30))

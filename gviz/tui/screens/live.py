@@ -155,8 +155,8 @@ class LiveScreen(DebuggerScreen):
             return
         made = [self.timeline.info(node).created for node in self.timeline.nodes]
         if made and made[0].kind == "constant":
-            key, file = first(self.session.keys, "time.phase"), self.session.title.file
-            self.say(f"data comes first: {key} runs on to backward(), :until {file}:LINE to a line of yours")
+            key = first(self.session.keys, "time.phase")
+            self.say(f"data comes first: {key} runs on to backward(), :until :LINE to a line of yours")
 
     def action_pause_program(self) -> None:
         """Hold the program where it is."""
@@ -179,9 +179,7 @@ class LiveScreen(DebuggerScreen):
         """Leave; ask what is to become of a program that has not ended."""
         if self.live.alive:
             self.prompting.await_key(self._leave)
-            self.say(
-                "not ended: s stops it, k keeps it running without the debugger (output to the trace), else cancels"
-            )
+            self.say("not ended: s stops it, k keeps it running alone (output to the trace), else no")
         else:
             self.app.exit()
 
