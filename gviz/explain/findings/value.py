@@ -17,7 +17,7 @@ from gviz.value_text import grad, short
 
 def unborn(asked: Question) -> Finding:
     """The node does not exist yet."""
-    text = f"{label(asked.timeline, asked.node)} is made later, by event {asked.info.born}"
+    text = f"{label(asked.timeline, asked.node)} is made later"
     return Finding("unborn", text, asked.info.born, asked.node, at=innermost(asked.info))
 
 
