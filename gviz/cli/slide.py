@@ -11,14 +11,14 @@ SLIDE = 960.0, 540.0
 """Points of a slide of 16:9."""
 POINTS = 72 / 96
 """Points of a pixel."""
-LEAST, TEXT = 5, 11
+LEAST, TEXT = 8, 11
 """Points of text that can be read from afar, at least, and of that in a picture."""
 
 
 def hint(picture: Path, scale: float) -> str:
     """What to ask for where the text of a picture, drawn so many times its size, is too small on a slide.
 
-    Empty for one that fits, and for one of a kind that is scrolled or plays.
+    Empty for one that fits, and for one of a kind that is scrolled.
     """
     measure = _MEASURES.get(picture.suffix)
     size = measure(picture.read_bytes()) if measure is not None else None
@@ -30,7 +30,7 @@ def hint(picture: Path, scale: float) -> str:
         return ""
     return (
         f"{width:.0f} x {height:.0f} points: on a slide its text would be {text:.0f} points high; "
-        "--node PLACE --radius 1, --module, --only or --labels min show less"
+        "--depth 1, --labels min, --direction LR, --only or --node PLACE --radius 1 show less"
     )
 
 
@@ -44,5 +44,10 @@ def _png(data: bytes) -> tuple[float, float]:
     return width * POINTS, height * POINTS
 
 
-_MEASURES: dict[str, Callable[[bytes], tuple[float, float] | None]] = {".svg": _svg, ".png": _png}
+def _gif(data: bytes) -> tuple[float, float]:
+    width, height = struct.unpack("<HH", data[6:10])
+    return width * POINTS, height * POINTS
+
+
+_MEASURES: dict[str, Callable[[bytes], tuple[float, float] | None]] = {".svg": _svg, ".png": _png, ".gif": _gif}
 """How large a picture is, by its suffix, in points."""

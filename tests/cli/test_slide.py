@@ -19,16 +19,25 @@ def png(folder, width, height):
     return path
 
 
+def gif(folder, width, height):
+    path = folder / "pass.gif"
+    path.write_bytes(b"GIF89a" + struct.pack("<HH", width, height) + b"\xf7\0\0")
+    return path
+
+
 @pytest.mark.parametrize(
     ("make", "size", "scale", "said"),
     [
         (svg, (900, 500), 1.0, ""),
-        (svg, (1800, 500), 1.0, ""),
+        (svg, (1800, 500), 1.0, "1800 x 500 points: on a slide its text would be 6 points high"),
+        (svg, (1300, 500), 1.0, ""),
         (svg, (1031, 2860), 1.0, "1031 x 2860 points: on a slide its text would be 2 points high"),
-        (svg, (1800, 1000), 2.0, ""),
+        (svg, (2600, 1000), 2.0, ""),
         (png, (1200, 700), 1.0, ""),
         (png, (4000, 4000), 1.0, "3000 x 3000 points: on a slide its text would be 2 points high"),
-        (png, (4000, 4000), 4.0, ""),
+        (png, (3600, 3600), 4.0, ""),
+        (gif, (1200, 700), 1.0, ""),
+        (gif, (2400, 1800), 1.0, "1800 x 1350 points: on a slide its text would be 4 points high"),
     ],
 )
 def test_only_what_is_too_small_is_said(tmp_path, make, size, scale, said):
