@@ -25,9 +25,13 @@ def first_moment(timeline: Timeline) -> int:
 def last_moment(timeline: Timeline) -> int:
     """The moment worth a picture if none is asked for: the end, or that of what a program did before it evaluates.
 
-    An evaluation is what autograd does not follow, at the end of a program of which it has followed something.
+    An evaluation is what autograd does not follow, at the end of a program of which it has followed something. Where an
+    optimizer used the gradients, it is before that: with the weights that gave these results, and their gradients.
     """
-    return end_of(timeline, timeline.iterations[-1] if timeline.failures else _last_followed(timeline))
+    if timeline.failures:
+        return end_of(timeline, timeline.iterations[-1])
+    iteration = _last_followed(timeline)
+    return _before_step(timeline, iteration) or end_of(timeline, iteration)
 
 
 def end_of(timeline: Timeline, iteration: Iteration) -> int:
@@ -36,6 +40,13 @@ def end_of(timeline: Timeline, iteration: Iteration) -> int:
     while n > max(iteration.start, 1) and isinstance(timeline.event(n), e.NodeFreed | e.Printed | e.ScopeLeft):
         n -= 1
     return n
+
+
+def _before_step(timeline: Timeline, iteration: Iteration) -> int:
+    """The moment before an optimizer used what the last backward pass of an iteration left; 0 if none did."""
+    passes = timeline.pass_ends(iteration)
+    after = timeline.select((e.OptimizerStarted,), passes[-1], iteration.end + 1) if passes else iter(())
+    return next((n - 1 for n, _ in after), 0)
 
 
 def _last_followed(timeline: Timeline) -> Iteration:

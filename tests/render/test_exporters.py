@@ -233,6 +233,23 @@ def test_a_picture_shows_the_training_and_not_the_evaluation_after_it():
     assert timeline.iteration_at(last_moment(timeline)).index == 1
 
 
+def test_a_picture_of_a_step_has_the_weights_that_gave_its_results():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.25)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    moment = timeline.at(last_moment(timeline))
+    weight = moment.state(1).outputs[0]
+    assert timeline.iteration_at(moment.n).index == 1
+    assert weight.value.array().tolist() == [0.5, 0.5]  # 1 - 0.25 * 2 * 1, after one step and before the second
+    assert weight.grad.array().tolist() == [1, 1]
+
+
 def test_a_picture_shows_the_evaluation_that_failed():
     events = [*events_of(trained_and_evaluated), e.Failed("ValueError", "no", 0, 0, "")]
     timeline = Timeline(MemoryLog(events))

@@ -98,7 +98,8 @@ def command(
     """Write a picture of the graph at one moment, or one for each.
 
     A script is run and recorded first; what it is to get stands behind --: gviz export train.py -o g.svg -- --lr 0.1.
-    Without --at it is the last moment before the program took its graph down; a page opens at the first event.
+    Without --at it is the last moment before the optimizer stepped, or the program took its graph down; a page opens at
+    the first event.
     """
     import tempfile
 
