@@ -329,11 +329,37 @@ def test_of_a_large_graph_that_autograd_does_not_follow_all_is_drawn(monkeypatch
     assert len(drawn.boxes) == len(timeline.nodes) == 5
 
 
-def test_open_modules_have_frames():
+def test_open_modules_have_frames_around_what_is_theirs():
+    """The data are not."""
     timeline = nested(2).timeline
     picture = svg.render(timeline, len(timeline), ExportOptions())
     frames = groups(picture, "cluster")
-    assert {name.rpartition("-")[2] for name in frames} == {"m2", "m3"}
+    assert {name.rpartition("-")[2] for name in frames} == {"m1", "m2", "m3"}
+    drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), ExportOptions()))
+    assert [box.title for box in drawn.boxes if not box.within] == ["x leaf #1"]
+
+
+def test_a_buffer_stands_in_its_module_and_data_do_not():
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+            self.scale = torch.tensor([2.0, 3.0])
+
+        def forward(self, x):
+            return self.linear(x) * self.scale * torch.tensor([1.0, 2.0])
+
+    def program():
+        model = Scaled()
+        data = torch.ones(2, 2)
+        loss = model(data).sum()
+        loss.backward()
+
+    timeline = Timeline(MemoryLog(list(events_of(program))))
+    drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), ExportOptions()))
+    outside = {timeline.info(box.node).name for box in drawn.boxes if not box.within}
+    assert outside == {"data", "loss"}
+    assert {timeline.info(box.node).name for box in drawn.boxes} > {"self.scale", "linear.weight"}
 
 
 def test_each_chip_of_a_closed_module_is_one():

@@ -26,7 +26,7 @@ def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], *, whole: bool = Tru
     infos = tuple(infos)
     known: dict[int, Calls] = {}
     steps = _steps(timeline, infos)
-    nodes, inputs, loose = [], {}, set()
+    nodes, inputs, loose, buffers = [], {}, set(), set()
     calls: dict[int, Calls] = {}
     for info in infos:
         nodes.append(info.node)
@@ -35,7 +35,14 @@ def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], *, whole: bool = Tru
         calls[info.node] = (apart,) if apart else _calls(timeline, info.created.scope, known)
         if info.created.kind == "parameter":
             loose.add(info.node)
-    return CallGraph(nodes, inputs, _numbered(calls) if whole else calls, loose)
+        elif _is_buffer(info) and not calls[info.node]:
+            buffers.add(info.node)
+    return CallGraph(nodes, inputs, _numbered(calls) if whole else calls, loose, buffers)
+
+
+def _is_buffer(info: NodeInfo) -> bool:
+    """Whether it was an attribute of a module or another object, and not a variable, as the data are."""
+    return info.created.kind != "op" and "." in (info.name or "")
 
 
 def _numbered(calls: Mapping[int, Calls]) -> dict[int, Calls]:

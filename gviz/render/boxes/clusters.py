@@ -15,7 +15,8 @@ Calls = tuple[ModuleCall, ...]
 def within(places: Sequence[Outline], graph: CallGraph) -> Iterator[Calls]:
     """For each place the open calls around it, the outermost first; a frame around everything or one box is left out.
 
-    A parameter stands where all its users are.
+    A parameter stands where all its users are, and so does a buffer; data that the program has put into a module does
+    not.
     """
     users = _users(places, graph)
     closed = {place.group.call for place in places if place.group is not None}
@@ -29,7 +30,7 @@ def within(places: Sequence[Outline], graph: CallGraph) -> Iterator[Calls]:
 def _calls(place: Outline, graph: CallGraph, users: dict[int, list[Calls]]) -> Calls:
     if place.role in ("chip", "saved"):
         return graph.calls.get(place.user, ())
-    if place.node in graph.loose or place.role in ("leaf", "constant"):
+    if place.node in graph.loose or place.node in graph.buffers:
         return _common(users.get(place.node, []))
     return graph.calls.get(place.node, ())
 

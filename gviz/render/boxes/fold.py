@@ -64,12 +64,14 @@ ALL = Filter()
 @dataclass(frozen=True, slots=True)
 class CallGraph:
     """A graph as far as folding needs it: nodes in order of creation, their inputs, and the calls that each lies in,
-    the outermost first. Nodes of `loose` (parameters) lie in no call; they go where all their users are."""
+    the outermost first. Nodes of `loose` (parameters) lie in no call; they go where all their users are. So do
+    `buffers` in a drawing, which are no part of what a closed module has learnt."""
 
     nodes: Sequence[int]
     inputs: Mapping[int, Sequence[int]]
     calls: Mapping[int, tuple[ModuleCall, ...]]
     loose: Collection[int] = frozenset()
+    buffers: Collection[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

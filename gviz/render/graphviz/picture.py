@@ -21,7 +21,7 @@ DPI = 96
 """Pixels of an inch."""
 LAYOUT_BOXES = 1500
 """Up to here Graphviz is asked to lay out."""
-FEW_FRAMES, STRETCHED = 3, 1.5
+FEW_FRAMES, STRETCHED = 4, 1.75
 """From so many frames on, a picture that is so many times as large with them as without has none."""
 PICTURE_BOXES = 30_000
 """Beyond this nobody can read a picture, and most viewers cannot open it."""
