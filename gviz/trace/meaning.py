@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from gviz.events import BackwardStarted
+from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where.place import Place, Possible
+
+
+def says(timeline: Timeline, info: NodeInfo, word: str) -> bool:
+    """Whether a word stands in the program that made a node, as far as its text is known."""
+    texts = [timeline.source(frame.path) for frame in info.frames]
+    return None in texts or not texts or any(re.search(rf"\b{re.escape(word)}\b", text) for text in texts if text)
 
 
 class Fitting:
@@ -26,7 +34,19 @@ class Fitting:
         nodes = self._timeline.nodes
         if node not in nodes.named and node not in nodes.parts and not origins.gradient_of[at]:
             likely = self._likely(origins.op.item(at), origins.stack.item(at), self._module(origins.scope.item(at)))
-        return likely == "yes" or (likely == "maybe" and self._place.fits(self._timeline.info(node)))
+        return likely == "yes" or (likely == "maybe" and self._fits(self._timeline.info(node)))
+
+    def _fits(self, info: NodeInfo) -> bool:
+        return self._place.fits(info) or self._is_parameter_of_variable(info)
+
+    def _is_parameter_of_variable(self, info: NodeInfo) -> bool:
+        """Whether it is the ``0.weight`` that the program calls ``net.0.weight``, and no other has that whole name."""
+        variable, path = self._place.parameter
+        if not path or info.name != path or info.created.kind != "parameter":
+            return False
+        nodes = self._timeline.nodes
+        whole = any(self._timeline.info(node).name == self._place.word for node in nodes.named if node in nodes)
+        return not whole and says(self._timeline, info, variable)
 
     def _likely(self, op: int, stack: int, module: str) -> Literal["yes", "maybe", "no"]:
         """What can be told without working out whether a node is a step on the way to what is assigned."""

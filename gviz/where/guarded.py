@@ -18,6 +18,8 @@ import numpy as np
 from gviz import syntax
 from gviz.where import measured
 from gviz.where.measured import MOST_BITS, TooMuch
+from gviz.where.of_tensors import FACTS, METHODS
+from gviz.where.spelling import as_written, node_of
 
 LONGEST = 1000
 """Characters of an expression."""
@@ -27,7 +29,11 @@ DEEPEST = 2
 
 
 class Refused(Exception):
-    """Something that is not part of the language."""
+    """Something that is not part of the language; `hint` says what is, where that is known."""
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what)
+        self.hint = hint
 
 
 def _over(function: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -81,16 +87,18 @@ sign sin sinh sort sqrt square std sum tan tanh trace transpose trunc unique var
 OF_NUMPY = frozenset(_OF_NUMPY.split())
 """What makes nothing out of all proportion to what it is given."""
 
-_METHODS = """
-all any argmax argmin argsort astype clip copy cumprod cumsum diagonal dot flatten item max mean min nonzero
-norm prod ptp ravel round sort squeeze std sum trace transpose var count endswith find index isdigit lower
-lstrip rstrip split startswith strip upper
-"""
-METHODS = frozenset(_METHODS.split())
-_FACTS = """
-T dtype imag ndim real shape size itemsize nbytes
-"""
-FACTS = frozenset(_FACTS.split())
+_INSTEAD: dict[str, str] = {
+    "grad": "a gradient of a gradient is a node of its own, which create_graph makes: the tape lists it",
+    "value": "x is the value, x.grad the gradient",
+    "backward": "nothing is run here: goto backward is where the program did",
+    "numel": "x.size",
+    "dim": "x.ndim",
+    "t": "x.T",
+    **dict.fromkeys(("grad_fn", "is_leaf", "requires_grad", "retains_grad", "_version"), "the command node shows it"),
+    **dict.fromkeys(("detach", "data", "clone", "cpu", "numpy"), "leave it out: what is typed here has no history"),
+}
+"""By what PyTorch's users write of a tensor: what to write here."""
+
 
 _PARTS = (
     ast.Expression, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Call, ast.Attribute, ast.Subscript,
@@ -187,9 +195,9 @@ class _Guard(ast.NodeTransformer):
             if not OF_NUMPY.issuperset(path):
                 raise Refused(f"np.{'.'.join(path)} is not among the functions it knows")
             return node
-        if node.attr not in METHODS | FACTS:
-            raise Refused(f".{node.attr} is not among what it knows of a tensor")
         self.generic_visit(node)
+        if node.attr not in METHODS | FACTS:
+            raise _no_attribute(node.attr)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -219,6 +227,13 @@ class _Guard(ast.NodeTransformer):
         for loop in node.generators:
             loop.iter = _call(_LOOP, loop.iter)
         return node
+
+
+def _no_attribute(name: str) -> Refused:
+    if node_of(name):
+        return Refused(f"#{node_of(name)} is a node, and no part of another", f"#{node_of(name)} alone")
+    hint = _INSTEAD.get(name, "of a tensor it knows .sum() .max() .mean() .norm() .shape .T and others of numpy")
+    return Refused(f".{as_written(name)} is not among what it knows of a tensor", hint)
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.expr:

@@ -13,6 +13,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.site import Frame
+from gviz.where.spelling import with_paths
 
 Aspect = Literal["value", "grad"]
 """What of a node is meant: what it holds, or its ``.grad``."""
@@ -78,6 +79,12 @@ class Place:
                 names = (info.name, info.op.name, info.scope, *info.variables)
                 return any(self.word.lower() in name.lower() for name in names)
 
+    @property
+    def parameter(self) -> tuple[str, str]:
+        """The variable and the path in what it holds, of a word that may be a parameter: ``net`` and ``0.weight``."""
+        variable, _, path = self.word.partition(".")
+        return (variable, path) if self.kind == "word" and variable.isidentifier() else ("", "")
+
     def calls(self, frames: Sequence[Frame]) -> bool:
         """Whether it is the line in which a call was made, with the innermost of its frames first."""
         return self.kind == "line" and bool(frames) and _covers(frames[0], self.word, self.number)
@@ -100,7 +107,8 @@ def place(text: str) -> Place:
         return Place(text, "op", word=rest.strip())
     if at_line := _LINE.match(text):
         return Place(text, "line", int(at_line.group(2)), at_line.group(1))
-    return Place(text, "pattern" if any(sign in text for sign in "*?[") else "word", word=text)
+    path = with_paths(text)
+    return Place(text, "pattern" if any(sign in path for sign in "*?[") else "word", word=path)
 
 
 def changing(text: str) -> tuple[Place, Aspect]:

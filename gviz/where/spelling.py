@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 
+from gviz.where.of_tensors import FACTS, METHODS
+
 _WRITTEN = re.compile(
     r"""("[^"]*"|'[^']*')|\#(?P<node>\d{1,18})\b|(?<![\w.\])])(?P<path>(?:\d+\.)*[A-Za-z_]\w*(?:\.\w+)*)""", re.VERBOSE
 )
 """Strings, which are left as they are; a node's number; a path, in which a module may be a number."""
+
+_INDEX = r"""\[(?:(?P<place>\d+)|'(?P<one>\w+)'|"(?P<other>\w+)")\]"""
+_OF_A_TENSOR = "|".join(sorted({*METHODS, *FACTS, "grad", "value"}))
+_ITEM_OF_A_MODULE = re.compile(rf"{_INDEX}(?=\.(?!(?:{_OF_A_TENSOR})\b)\w)")
+"""The ``[0]`` of ``net[0].weight``: what follows is of no tensor."""
 
 _FLOAT = re.compile(r"\d+\.[eEjJ]\d*$")
 _NODE = re.compile(r"node_(\d{1,18})_$")
@@ -16,7 +23,13 @@ _ITEM = re.compile(r"item_(\d+)_$")
 
 def as_python(text: str) -> str:
     """An expression with names in the place of what Python takes for none."""
-    return _WRITTEN.sub(_named, text)
+    return _WRITTEN.sub(_named, with_paths(text))
+
+
+def with_paths(text: str) -> str:
+    """Modules that are items of others in one path: ``net[0].weight`` as ``net.0.weight``."""
+    changed = _ITEM_OF_A_MODULE.sub(lambda found: f".{found['place'] or found['one'] or found['other']}", text)
+    return changed if changed == text else with_paths(changed)
 
 
 def as_written(name: str) -> str:

@@ -16,7 +16,8 @@ from gviz.trace.timeline import Timeline
 from gviz.values import Array
 from gviz.where import guarded
 from gviz.where.condition import holds
-from gviz.where.guarded import FACTS, FUNCTIONS, METHODS
+from gviz.where.guarded import FUNCTIONS
+from gviz.where.of_tensors import FACTS, METHODS
 from gviz.where.place import Aspect, place, split_aspect
 from gviz.where.spelling import node_of
 from gviz.where.stop import Stop

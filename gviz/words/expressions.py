@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,7 +49,17 @@ def evaluated(timeline: Timeline, names: NamedNodes, n: int, text: str, states: 
         missing = next((name for name, value in found.items() if value is None), None)
         if missing is not None:
             raise GvizError(f"{clipped(text, 40)}: {resolver.written(missing)} is None here", exit_code=2) from None
-        raise GvizError(f"{clipped(text, 40)}: {clipped(told(error), 80)}", exit_code=2) from None
+        said = f"{clipped(text, 40)}: {clipped(told(error).strip(), 110)}"
+        raise GvizError(said, hint=_hint(error), exit_code=2) from None
+
+
+def _hint(error: Exception) -> str:
+    """What to write in the place of what PyTorch's users write, or nothing."""
+    if isinstance(error, guarded.Refused):
+        return error.hint
+    if isinstance(error, TypeError) and "keyword argument 'dim'" in str(error):
+        return "the dimension is called axis here, as in numpy"
+    return "x.shape, x.size is the number of elements" if "'int' object is not callable" in str(error) else ""
 
 
 def as_value(result: Any) -> Value | None:
@@ -63,11 +74,17 @@ def parsed(text: str) -> ast.Expression:
         tree = guarded.parsed(as_python(text.strip()))
     except guarded.Refused:
         hint = "x.grad, #4, x * 2, norm(x.grad), net.fc1.weight.grad"
+        if _ASSIGNED.match(text):
+            hint = "set x = 5 asks what would follow from a value; == compares"
         raise GvizError(f"{clipped(text, 40) or 'nothing'} is no expression", hint=hint, exit_code=2) from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
             raise _no_function(node.func.id)
     return tree
+
+
+_LIBRARIES = ("torch", "math", "numpy", "F")
+_ASSIGNED = re.compile(r"\s*[\w.#\[\], ]+=(?!=)")
 
 
 def _no_function(name: str) -> GvizError:
@@ -139,7 +156,10 @@ class _Resolver(ast.NodeTransformer):
             raise GvizError(f"there is no {clipped(name, 40)} yet", why=made, hint=f"goto #{later}", exit_code=2)
         near, word = self._names.near(name, n), name.partition(".")[0]
         of_every = f"conditions ask for {word}, as break if value.max() > 3: here it is of x, x.grad or #4"
+        function = name.rpartition(".")[2]
         listed = of_every if word in NAMES else "only tensors are recorded, the tape lists them"
+        if word in _LIBRARIES and function in OF_NUMPY:
+            listed = f"np.{function}"
         hint = f"did you mean {near}?" if near else listed
         return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 from gviz.errors import GvizError
 from gviz.events import Output
 from gviz.plain_text import clipped
+from gviz.trace.meaning import says
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where.place import split_aspect
@@ -72,13 +72,8 @@ class NamedNodes:
                 hint=f"ask for #{fitting[0]}",
                 exit_code=2,
             )
-        said = [node for node in fitting if known[node].born <= n and self._says(known[node], module)]
+        said = [node for node in fitting if known[node].born <= n and says(self.timeline, known[node], module)]
         return said[0] if said else 0
-
-    def _says(self, info: NodeInfo, word: str) -> bool:
-        """Whether a word stands in the program, as far as its text is known."""
-        texts = [self.timeline.source(frame.path) for frame in info.frames]
-        return None in texts or not texts or any(re.search(rf"\b{re.escape(word)}\b", text) for text in texts if text)
 
     def without(self, what: str, word: str) -> GvizError:
         """That a recording has none of what a word of the command language means, and which node is called so."""

@@ -14,6 +14,7 @@ from gviz.trace.state import BAD, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text
 from gviz.where import place as places
+from gviz.where.spelling import with_paths
 from gviz.words.names import NamedNodes
 
 Matches = Callable[[int], bool]
@@ -96,7 +97,7 @@ def query(timeline: Timeline, text: str) -> Matches:
 
 def exactly(timeline: Timeline, text: str) -> Matches:
     """Nodes called `text`: by their own name first of all, by module or operation."""
-    return Fitting(timeline, places.Place(text, "word", word=text))
+    return Fitting(timeline, places.Place(text, "word", word=with_paths(text)))
 
 
 def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:

@@ -139,4 +139,4 @@ def test_a_condition_has_none_of_pythons_builtins():
         conditions.condition("open('/tmp/x')")
     with pytest.raises(GvizError) as error:
         conditions.condition("[].__class__.__base__ and name")
-    assert "__base__ is not among" in error.value.why
+    assert "__class__ is not among" in error.value.why

@@ -59,6 +59,8 @@ class Asker(Evaluator):
     def change(self, text: str, n: int, *, first: bool = False) -> int:
         """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
         hits = hits_of(self.timeline, changes(text))
+        if missing := hits.nowhere():
+            self.last(missing, n)  # it says why there is none
         hit = next(hits.after(0) if first else hits.before(n), None)
         if hit is None:
             when = "anywhere" if first else f"before event {n}"

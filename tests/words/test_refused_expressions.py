@@ -1,0 +1,30 @@
+"""What an expression cannot be: what, why, and what is written instead, in one line."""
+
+import pytest
+from driving import transcript
+from stories import demo
+
+ANSWERS = {
+    "#1.grad.#2": "#2 is a node, and no part of another; hint: #2 alone.",
+    "x.grad.grad": "hint: a gradient of a gradient is a node of its own, which create_graph makes: the tape lists it.",
+    "x.grad_fn.foo": ".grad_fn is not among what it knows of a tensor; hint: the command node shows it.",
+    "x.foo()": "hint: of a tensor it knows .sum() .max() .mean() .norm() .shape .T and others of numpy.",
+    "x.detach()": "hint: leave it out: what is typed here has no history.",
+    "x.max(dim=0)": "hint: the dimension is called axis here, as in numpy.",
+    "x.size()": "hint: x.shape, x.size is the number of elements.",
+    "x = 3": "x = 3 is no expression; hint: set x = 5 asks what would follow from a value; == compares.",
+    "x ==": "x == is no expression; hint: x.grad, #4,",
+    "torch.sum(x)": "there is no torch.sum here; hint: np.sum.",
+    "nosuch.grad": "there is no nosuch.grad here; hint:",
+    "value[99]": "there is no value here; hint: conditions ask for value,",
+    "1/0": "1/0: division by zero.",
+}
+
+
+@pytest.mark.parametrize("text", ANSWERS)
+@pytest.mark.parametrize("command", ["print", "whatis", "pp", "copy"])
+def test_it_is_said_in_a_line(command, text):
+    timeline = demo()
+    answer = transcript(timeline, f"{command} {text}", at=len(timeline)).partition(f"(gviz) {command} {text}\n")[2]
+    assert ANSWERS[text] in answer
+    assert answer.count("\n") == 1
