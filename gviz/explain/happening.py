@@ -48,7 +48,7 @@ def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
     if n == 0:
         return f"start of the recording, before event 1 of {len(timeline)}."
     moment = timeline.at(n)
-    words = phase_words(timeline, moment)
+    words = _BEFORE_THE_KEPT if n <= timeline.dropped.again else phase_words(timeline, moment)
     phase = f", {words}" if words else ""
     here = moment.actor
     who = f", node {label(timeline, here)}" if here else ""
@@ -56,6 +56,7 @@ def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
 
 
 _NOW = ", now "
+_BEFORE_THE_KEPT = "from before the part that was kept"
 _STARTING = "no tensor is made yet: the program starts and imports (PyTorch takes seconds)"
 
 

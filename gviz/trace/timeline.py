@@ -231,7 +231,7 @@ class Timeline(Played):
 
     @cached_property
     def iterations(self) -> tuple[Iteration, ...]:
-        """Every graph's life, in order; there is at least one."""
+        """Every graph's life, in order; there is at least one. What is said again before a kept part is in none."""
         starts = self._iteration_starts
         ends = [*(start - 1 for start in starts[1:]), len(self)]
         return tuple(Iteration(i, start, end) for i, (start, end) in enumerate(zip(starts, ends, strict=True)))
@@ -254,7 +254,9 @@ class Timeline(Played):
     @cached_property
     def _phases(self) -> tuple[tuple[int, Phase], ...]:
         rows = self._index.tables["phases"].T.tolist()
-        return tuple((row[4], Phase(PHASE_KINDS[row[0]], row[1], row[2] or len(self), row[3])) for row in rows)
+        begin, length = self._begin, len(self)
+        phases = ((row[4], Phase(PHASE_KINDS[row[0]], max(row[1], begin), row[2] or length, row[3])) for row in rows)
+        return tuple((thread, phase) for thread, phase in phases if begin <= phase.end)
 
     @cached_property
     def _phases_by_thread(self) -> dict[int, list[Phase]]:
@@ -307,4 +309,9 @@ class Timeline(Played):
     @cached_property
     def _iteration_starts(self) -> list[int]:
         starts: list[int] = self._index.tables["iterations"][0].tolist()
-        return starts
+        return [self._begin, *(start for start in starts[1:] if start > self._begin)]
+
+    @property
+    def _begin(self) -> int:
+        """The first event of what was kept, behind those that say again what was there; there may be no such event."""
+        return min(self.dropped.again + 1, max(len(self), 1))

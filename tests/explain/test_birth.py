@@ -143,7 +143,7 @@ def test_a_nan_that_is_older_than_what_was_kept_is_called_so(tmp_path):
         for _ in range(4):
             (w * 2).sum().backward()
     (found,) = answers(load(tmp_path / "run.gviz"), "w.grad")
-    assert "held it already where this recording begins" in str(found)
+    assert "was nan already where this recording begins" in str(found)
 
 
 def test_a_nan_that_arrives_at_a_later_output_is_followed(tmp_path):

@@ -24,24 +24,49 @@ from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, short
 from gviz.values import Value
 
+_LAST_OF_ALL = "gviz record --on nan, which ends at the first one: with --last it keeps what led there"
+
 
 def followed(timeline: Timeline, place: Place) -> Finding:
     """Go back from place to place, each earlier than the one before, until one has its reason in itself."""
     way: list[Place] = []
     while True:
         aspect, node, n = place
-        found = _value(timeline, node, n) if aspect == "value" else _gradient(timeline, node, n)
+        found = _older(timeline, place) or (
+            _value(timeline, node, n) if aspect == "value" else _gradient(timeline, node, n)
+        )
         way.append(place)
         if isinstance(found, Finding):
             return replace(found, parts=(*found.parts, *told(timeline, way)))
         place = found
 
 
+def _older(timeline: Timeline, place: Place) -> Finding | None:
+    """What was bad already where the kept last part of a run begins: what happened before is not in the recording."""
+    aspect, node, n = place
+    again = timeline.dropped.again
+    if not again:
+        return None
+    output = output_at(timeline.at(n), node, aspect)
+    if output is None or (aspect == "grad" and bad_part(output) is not None):
+        return None
+    value, since = (output.value, output.value_seq) if aspect == "value" else (output.grad, output.grad_seq)
+    if not 0 < since <= again or not bad_text(value):
+        return None
+    whose = label(timeline, node) if aspect == "value" else f"the .grad of {label(timeline, node)}"
+    text = (
+        f"{whose} was {'nan' if 'nan' in bad_text(value) else 'inf'} already where this recording begins: "
+        f"it is older than the part that was kept, {timeline.dropped.events:,} events before it were dropped"
+    )
+    return Finding("nan-born", text, again, node, fix=_LAST_OF_ALL)
+
+
 def _value(timeline: Timeline, node: int, n: int) -> Finding | Place:
     info = timeline.info(node)
     if leaf := dict(info.created.attrs).get("grad_of", 0):
         return "grad", int(leaf), n
-    return _made(timeline, node) if _made_bad(timeline, node) else _written(timeline, node, n)
+    made = info.born > timeline.dropped.again and _made_bad(timeline, node)
+    return _made(timeline, node) if made else _written(timeline, node, n)
 
 
 def _made(timeline: Timeline, node: int, besides: int = 0) -> Finding | Place:
@@ -133,9 +158,8 @@ def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
     """A bad ``.grad`` that no pass has brought, and no other is known to have: whose line wrote it."""
     write = write_at(timeline, seq)
     if write is None or not write.frames:
-        began = "held it already where this recording begins: only the last part of the run was kept"
-        how = began if timeline.dropped.events and seq <= timeline.dropped.again else "got it from outside the pass"
-        return Finding("nan-born", f"the .grad of {label(timeline, node)} {how}", seq, node)
+        text = f"the .grad of {label(timeline, node)} got it from outside the pass"
+        return Finding("nan-born", text, seq, node)
     text = f"{_what(write.after)} written to the .grad of {label(timeline, node)}{made_at(write.frames)}"
     line = Finding("write", clipped(line_text(timeline, write.at).strip(), 120), seq, node, at=write.at)
     return Finding("nan-born", text, seq, node, (line, *suspected(timeline, write)), at=write.at)

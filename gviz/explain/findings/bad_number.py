@@ -30,7 +30,10 @@ def bad_value(asked: Question) -> Finding | None:
     first = _first_in_a_row(asked)
     if first == asked.node:
         return followed(asked.timeline, ("value", asked.node, asked.moment.n))
-    found = followed(asked.timeline, ("value", first, asked.timeline.nodes.born(first)))
+    born = asked.timeline.nodes.born(first)
+    found = followed(asked.timeline, ("value", first, born))
+    if born <= asked.timeline.dropped.again:
+        return found
     return replace(found, parts=(_since(asked, first), *found.parts))
 
 

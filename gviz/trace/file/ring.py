@@ -22,6 +22,7 @@ Put = Callable[[list[e.Event], int, int], None]
 """Writes events to the file: the number before the first of them, and the time at which they are said."""
 
 _MATTERING = frozenset(KIND_NUMBERS[kind] for kind in MATTERING)
+_ENTERING = KIND_NUMBERS[e.ScopeEntered]
 _DECIDING = frozenset(DECIDING)
 _WAL_SHARE = 16  # the part of the size at which the write-ahead log is folded in; it and one write stay below four
 _INDEX_BYTES = 20  # an event in the index that a clean close adds, about
@@ -146,17 +147,19 @@ class Ring:
 
     def _drop(self, first: int) -> frozenset[bytes]:
         sql = "SELECT first, last, events, bodies FROM batch WHERE first > ? AND first < ? ORDER BY first"
-        time = 0
+        time, entered = 0, 0
         for batch in starmap(Batch, self._connection.execute(sql, (self.cut, first))):
             time = batch.rows[-1].time
             for row in batch.rows:
+                entered = entered + 1 if row.kind == _ENTERING else 0
                 if row.kind in _MATTERING:
                     self._alive.happen(decode(row.kind, batch.body(row)))
         self._connection.execute("DELETE FROM batch WHERE first < ?", (first,))
         again = self._alive.said_again()
         self._put(again, first - 1 - len(again), time)
         self.cut, self._again = first - 1, len(again)
-        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('said_again', ?)", (str(len(again)),))
+        said = len(again) - entered  # the calls in which the first kept event is made are of its forward, not of before
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('said_again', ?)", (str(said),))
         return self._forget(first, again)
 
     def _forget(self, first: int, again: list[e.Event]) -> frozenset[bytes]:
