@@ -60,3 +60,13 @@ async def test_the_chooser_goes_where_it_was_told_and_escape_nowhere():
         await pilot.press("P", "k", "enter")
         await pilot.pause()
         assert app.screen.cursor.position == pass_rows(timeline, 0)[-2][1]
+
+
+async def test_the_chooser_is_no_higher_than_its_rows_and_lies_over_the_panels():
+    app = app_of(iterations(1))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("P")
+        await pilot.pause()
+        chooser = app.screen.query_one("#chooser")
+        assert chooser.outer_size.height == chooser.option_count + 2
+        assert app.screen.styles.background.a < 1

@@ -23,10 +23,6 @@ class ChooserScreen(ModalScreen[int | None]):
         Binding("j", "move(1)", show=False),
         Binding("k", "move(-1)", show=False),
     ]
-    DEFAULT_CSS = """
-    ChooserScreen { align: center middle; background: $background 60%; }
-    ChooserScreen OptionList { width: 90%; max-width: 100; height: auto; max-height: 90%; background: $background; }
-    """
 
     def __init__(self, title: str, rows: Sequence[tuple[str, int, bool]], glyphs: Glyphs) -> None:
         super().__init__()
