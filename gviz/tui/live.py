@@ -6,6 +6,7 @@ gate, and where that cannot tell whether to stop the timeline can, in `_met`.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -103,9 +104,16 @@ class Live:
     def takes(self, command: Command) -> bool:
         """Whether a command lets the program run, instead of moving in what is recorded."""
         runs = _mode(command)
-        if runs is None or not self.alive:
+        if not self.alive or (runs is None and not self._ahead(command)):
             return False
+        if runs is None:
+            return True
         return self.at_end or self.running or (runs == "continue" and self._stopped_late(_place(command)))
+
+    def _ahead(self, command: Command) -> int:
+        """How many events the program is short of the one that a `goto` names; 0 if it is there, or none is named."""
+        named = re.fullmatch(r"@?(\d{1,18})", command.argument) if command.name == "goto" else None
+        return max(int(named[1]) - len(self.timeline) - self.timeline.behind, 0) if named else 0
 
     def _stopped_late(self, place: Stop | None) -> bool:
         """Whether the cursor is where the program was held for, which has shown itself a little later."""
@@ -123,6 +131,9 @@ class Live:
         """Let the program run on by a command that it `takes`."""
         if self.running:
             raise GvizError("the program is running", hint="ctrl+c pauses it", exit_code=2)
+        if ahead := self._ahead(command):
+            self._send(Errand(command.name, self.cursor.position, Wish("step", count=ahead)))
+            return
         mode, place = _mode(command), _place(command)
         assert mode is not None, command.name  # else it does not take the command
         wish = Wish(mode, count=max(command.count, 1))

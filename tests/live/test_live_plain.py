@@ -36,6 +36,16 @@ def test_the_program_stands_still_between_commands_and_its_past_is_replay(tmp_pa
     assert "| step" not in out
 
 
+def test_goto_lets_the_program_run_to_an_event_that_is_still_to_come(tmp_path):
+    """Also from the past, and past breakpoints, as it does in a recording; to its end where there is none."""
+    commands = "break Mul\ngoto 10\ngoto 5\n@12\ngoto 12\ngoto 9999\n"
+    _, out, _ = live(tmp_path, commands=commands + "type Ada\nquit\n")
+    events = re.findall(r"^(?:back to )?event (\d+),", out, re.M)
+    assert events[:5] == ["1", "10", "5", "12", "12"]
+    assert "hello Ada" in out
+    assert "there is no event" not in out
+
+
 def test_another_run_keeps_what_was_watched(tmp_path):
     _, out, _ = live(tmp_path, commands="watch x * 2\nrun\nquit\n")
     assert out.count("watch: x * 2 = 4") == 1
