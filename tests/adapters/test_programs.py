@@ -21,6 +21,7 @@ from gviz.events import (
     Named,
     NodeCreated,
     NodeFreed,
+    OpSeen,
     OptimizerStarted,
     OptimizerStepped,
     RequiresGradSet,
@@ -398,6 +399,23 @@ def test_a_compiled_region_is_left_alone():
 
     log = balanced(events_of(program))
     assert of_kind(log, GradAccumulated)
+
+
+def test_the_rule_of_a_compiled_region_is_closed():
+    """What it computes, and what compiles it when it runs first, is no part of the program; what follows it is."""
+
+    def program():
+        doubled = torch.compile(lambda x: (x * 2).sin().sum(), backend="aot_eager")
+        w = leaf(1.0, 2.0)
+        w.register_hook(lambda g: g * 3)
+        doubled(w).backward()
+        return w
+
+    log = balanced(events_of(program))
+    ops = {event.op: event.name for event in of_kind(log, OpSeen)}
+    made = [event for event in of_kind(log, NodeCreated) if event.kind == "op"]
+    assert [ops[event.op] for event in made] == ["CompiledFunction", "mul"]
+    assert made[1].during == (1, of_kind(log, GradAccumulated)[0].node)
 
 
 def test_a_listener_that_blocks_in_one_thread_holds_no_other():

@@ -35,8 +35,8 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
     session.spent += clock() - began
     thread = session.thread
     thread.passes.append(current)
-    before = thread.during, thread.steps
-    thread.steps = []
+    before = thread.during, thread.steps, thread.is_closed
+    thread.steps, thread.is_closed = [], False
     error = "interrupted", ""
     try:
         with _listening(session):  # the caller's is off while ``Tensor.backward`` is handled
@@ -53,7 +53,7 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         raise
     finally:
         thread.passes.pop()
-        thread.during, thread.steps = before
+        thread.during, thread.steps, thread.is_closed = before
         session.forget(current)
         del ends
         if session.is_heard:

@@ -73,6 +73,7 @@ class ThreadState(threading.local):
 
     A module call that is not recorded is scope 0. `is_within` says that the thread is in one of the calls that are
     asked for, where only some are. `updates` has None for a call of ``step`` within a step, and while none has begun.
+    `is_closed` says that it is in the rule of a compiled region, whose operations are no part of the program.
     `adding` says that a gradient was added to a leaf, of which it is given the value; the last is its address.
     """
 
@@ -80,6 +81,7 @@ class ThreadState(threading.local):
         self.scopes: list[int] = []
         self.modules: list[tuple[dict[int, str], str]] = []
         self.is_within = False
+        self.is_closed = False
         self.passes: list[Pass] = []
         self.during: Edge = (0, 0)
         self.steps: list[Step] = []
@@ -123,8 +125,9 @@ class Session:
 
     @property
     def is_outside(self) -> bool:
-        """Whether this thread is in no module call that is asked for."""
-        return self.is_partial and not self.thread.is_within
+        """Whether this thread is in no module call that is asked for, or in the rule of a compiled region."""
+        thread = self.thread
+        return thread.is_closed or (self.is_partial and not thread.is_within)
 
     def not_seen(self, what: str) -> None:
         """Say once that something the program does is in no event."""

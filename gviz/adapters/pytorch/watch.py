@@ -87,6 +87,22 @@ class NodeWatch:
                 self._session.edge_of(grad)
 
 
+class RegionWatch(NodeWatch):
+    """The hooks of a compiled region: what its rule computes, and compiles when it runs first, is closed to gviz."""
+
+    __slots__ = ()
+
+    def before(self, grads: Grads) -> None:
+        """All gradients have arrived, and the rule runs now."""
+        super().before(grads)
+        self._session.thread.is_closed = True
+
+    def after(self, given: Grads, grads: Grads) -> None:
+        """The rule has run."""
+        self._session.thread.is_closed = False
+        super().after(given, grads)
+
+
 class LeafWatch:
     """The hooks of a leaf's accumulator. They keep no gradient: PyTorch takes one over that nobody else has."""
 
@@ -153,7 +169,14 @@ def watch_node(
         else:
             target.uses += 1
             targets.append((slot, target, output_nr))
-    session.marks.put(node, mark, NodeWatch(session, mark, targets, keeps))
+    watch = RegionWatch if _is_region(node) else NodeWatch
+    session.marks.put(node, mark, watch(session, mark, targets, keeps))
+
+
+def _is_region(node: Any) -> bool:
+    """Whether a graph node is what `torch.compile` made of a part of the program."""
+    function = getattr(node, "_forward_cls", None)
+    return function is not None and function.__module__.startswith("torch._functorch._aot_autograd.")
 
 
 def watch_accumulator(session: Session, node: Any, mark: Mark, leaf: torch.Tensor) -> None:
