@@ -11,10 +11,10 @@ _WRITTEN = re.compile(
 )
 """Strings, which are left as they are; a node's number; a path, in which a module may be a number."""
 
-_INDEX = r"""\[(?:(?P<place>\d+)|'(?P<one>\w+)'|"(?P<other>\w+)")\]"""
+_INDEX = re.compile(r"""\[(?:(\d+)|'(\w+)'|"(\w+)")\]""")
 _OF_A_TENSOR = "|".join(sorted({*METHODS, *FACTS, "grad", "value"}))
-_ITEM_OF_A_MODULE = re.compile(rf"{_INDEX}(?=\.(?!(?:{_OF_A_TENSOR})\b)\w)")
-"""The ``[0]`` of ``net[0].weight``: what follows is of no tensor."""
+_ITEMS_OF_MODULES = re.compile(rf"(?<!\])(?:{_INDEX.pattern})+(?=\.(?!(?:{_OF_A_TENSOR})\b)\w)")
+"""The ``[1][0]`` of ``net[1][0].weight``: what follows is of no tensor."""
 
 _FLOAT = re.compile(r"\d+\.[eEjJ]\d*$")
 _NODE = re.compile(r"node_(\d{1,18})_$")
@@ -28,8 +28,7 @@ def as_python(text: str) -> str:
 
 def with_paths(text: str) -> str:
     """Modules that are items of others in one path: ``net[0].weight`` as ``net.0.weight``."""
-    changed = _ITEM_OF_A_MODULE.sub(lambda found: f".{found['place'] or found['one'] or found['other']}", text)
-    return changed if changed == text else with_paths(changed)
+    return _ITEMS_OF_MODULES.sub(lambda found: _INDEX.sub(lambda one: f".{one[1] or one[2] or one[3]}", found[0]), text)
 
 
 def as_written(name: str) -> str:

@@ -97,6 +97,7 @@ def test_a_parameter_with_the_whole_name_is_meant_alone(tmp_path):
         ("0.weight.grad", "item_0_.weight.grad"),
         ("net.10.0.w[0].grad", "net.item_10_.item_0_.w[0].grad"),
         ("net[0].w.grad - net['a'][1].w[0].sum()", "net.item_0_.w.grad - net.a.item_1_.w[0].sum()"),
+        ("x" + "[0]" * 5000 + ".w", "x" + "".join([".item_0_"] * 5000) + ".w"),
         ("x[0].sum() + parts[1].grad", "x[0].sum() + parts[1].grad"),
         ("#4 - #12.grad", "node_4_ - node_12_.grad"),
         ("1.0 + 2.e5 + .5 + 2.j", "1.0 + 2.e5 + .5 + 2.j"),
