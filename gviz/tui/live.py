@@ -7,8 +7,6 @@ gate, and where that cannot tell whether to stop the timeline can, in `_met`.
 from __future__ import annotations
 
 import re
-import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -25,12 +23,11 @@ from gviz.tui.commands import stopping
 from gviz.tui.commands.saving import lasting
 from gviz.tui.commands.table import BY_NAME
 from gviz.tui.language.command import Command
+from gviz.tui.pace import Pace
 from gviz.tui.session import Session
 from gviz.where.stop import Stop, stop
 
 REFRESH_SECONDS = 0.05
-QUIET_SECONDS = 0.5
-_RATE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +78,7 @@ class Live:
         self._errand = Errand("start", 0, Wish("run"))
         self._place: Hits | None = None
         self._grow(growing=True)
-        self._rates: deque[tuple[float, int]] = deque()
-        self._last_output = (0.0, b"")
+        self._pace = Pace()
 
     @property
     def alive(self) -> bool:
@@ -175,7 +171,7 @@ class Live:
             case Released():
                 self.running = True
             case Written(data=data):
-                self._last_output = time.monotonic(), data
+                self._pace.wrote(data)
         return None
 
     def follow(self, seconds: float = REFRESH_SECONDS) -> None:
@@ -190,14 +186,9 @@ class Live:
 
     def progress(self) -> str:
         """One line about the running program: how many events, how many a second; what it may be waiting for."""
-        now, count = time.monotonic(), len(self.timeline) + self.timeline.behind
-        self._rates.append((now, count))
-        while len(self._rates) > 2 and now - self._rates[1][0] > _RATE_SECONDS:
-            self._rates.popleft()
-        (since, before), quiet = self._rates[0], now - self._last_output[0]
-        rate = (count - before) / (now - since) if now > since else 0.0
-        question = self._last_output[1].decode("utf-8", "replace").rpartition("\n")[2].strip()
-        if quiet > QUIET_SECONDS and not rate and (question or self.program.waits_for_line):
+        count, question = len(self.timeline) + self.timeline.behind, self._pace.question
+        rate = self._pace.rate(count)
+        if self._pace.is_quiet and not rate and (question or self.program.waits_for_line):
             then = ", then it pauses" if self.pausing else ""
             return f"A answers{then}: {clipped(question, 30) or 'it waits for a line'}"
         if self.pausing:
@@ -216,7 +207,7 @@ class Live:
     def _send(self, errand: Errand) -> None:
         self._errand = errand
         self._place = self._hits(errand.place)
-        self._rates.clear()
+        self._pace.begin()
         self._go(errand.wish)
 
     def _go(self, wish: Wish) -> None:

@@ -21,7 +21,8 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completing import completions
 from gviz.tui.language.reading import Reader
-from gviz.tui.live import QUIET_SECONDS, Launch, Live, code_of, kept
+from gviz.tui.live import Launch, Live, code_of, kept
+from gviz.tui.pace import QUIET_SECONDS
 from gviz.tui.session import Session
 from gviz.tui.title import Title
 
