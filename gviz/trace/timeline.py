@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from math import inf
@@ -21,7 +20,7 @@ from gviz.trace.index.references import References
 from gviz.trace.log import Columns, Dropped, E, EventLog, expect
 from gviz.trace.moment import Moment
 from gviz.trace.nodes import Nodes
-from gviz.trace.phases import PHASE_KINDS
+from gviz.trace.spans import Spans
 from gviz.trace.state import UNKNOWN_OP, Bad, Iteration, NodeInfo, Phase
 from gviz.trace.troubles import Troubles
 from gviz.trace.weakly import weakly
@@ -229,41 +228,27 @@ class Timeline(Played):
         """All elements of a value, or None if they were not stored."""
         return self._log.array(value)
 
-    @cached_property
+    @property
     def iterations(self) -> tuple[Iteration, ...]:
         """Every graph's life, in order; there is at least one. What is said again before a kept part is in none."""
-        starts = self._iteration_starts
-        ends = [*(start - 1 for start in starts[1:]), len(self)]
-        return tuple(Iteration(i, start, end) for i, (start, end) in enumerate(zip(starts, ends, strict=True)))
+        return self._spans.iterations
 
     def iteration_at(self, n: int) -> Iteration:
         """The iteration in which moment `n` lies (the first one for moment 0)."""
-        return self.iterations[max(bisect_right(self._iteration_starts, n) - 1, 0)]
+        return self._spans.iteration_at(n)
 
-    @cached_property
+    @property
     def phases(self) -> tuple[Phase, ...]:
         """The phases of all threads by their starts; a moment between two of its thread belongs to none."""
-        return tuple(phase for _, phase in self._phases)
+        return self._spans.phases
 
     def phase_at(self, n: int) -> Phase | None:
         """The phase of its thread in which moment `n` lies."""
-        phases = self._phases_by_thread.get(self.contexts.thread_at(n), ())
-        at = bisect_right(phases, n, key=lambda phase: phase.start) - 1
-        return phases[at] if at >= 0 and n <= phases[at].end else None
+        return self._spans.phase_at(n)
 
     @cached_property
-    def _phases(self) -> tuple[tuple[int, Phase], ...]:
-        rows = self._index.tables["phases"].T.tolist()
-        begin, length = self._begin, len(self)
-        phases = ((row[4], Phase(PHASE_KINDS[row[0]], max(row[1], begin), row[2] or length, row[3])) for row in rows)
-        return tuple((thread, phase) for thread, phase in phases if begin <= phase.end)
-
-    @cached_property
-    def _phases_by_thread(self) -> dict[int, list[Phase]]:
-        found: dict[int, list[Phase]] = {}
-        for thread, phase in self._phases:
-            found.setdefault(thread, []).append(phase)
-        return found
+    def _spans(self) -> Spans:
+        return Spans(self._index, self.dropped.again + 1, self.contexts.thread_at)
 
     @cached_property
     def marks(self) -> tuple[tuple[int, str], ...]:
@@ -305,13 +290,3 @@ class Timeline(Played):
         seqs = self._index.lists["kind"].between(KIND_NUMBERS[kind], 1, n + 1)
         self._log.prefetch(seqs)
         return [(seq, expect(self._events, seq, kind)) for seq in seqs]
-
-    @cached_property
-    def _iteration_starts(self) -> list[int]:
-        starts: list[int] = self._index.tables["iterations"][0].tolist()
-        return [self._begin, *(start for start in starts[1:] if start > self._begin)]
-
-    @property
-    def _begin(self) -> int:
-        """The first event of what was kept, behind those that say again what was there; there may be no such event."""
-        return min(self.dropped.again + 1, max(len(self), 1))
