@@ -85,6 +85,8 @@ def test_all_parameters_of_a_loop_are_named(engine):
     names = [one.finding.text, *one.others]
     assert [name for name in ("w", "b", "c") if any(name in text.split() for text in names)] == ["w", "b", "c"]
     assert ", ".join(one.others) in one.heading
+    count = len(recorded("loops", "never_cleared_by_hand", engine).iterations)
+    assert f"added to it, in {count - 1} of {count} iterations" in one.finding.text
 
 
 @on_both_engines

@@ -417,6 +417,27 @@ def test_two_uses_on_two_lines_are_no_steps():
     assert "step" not in told(found)
 
 
+def test_many_passes_that_add_up_are_counted_before_they_are_told():
+    def program():
+        w = torch.ones(8, requires_grad=True)
+        for step in range(30):
+            (w * float(step)).sum().backward()
+        return w
+
+    timeline = recorded(program)
+    found = checked(timeline, asked(timeline, "w", "grad"))
+    total, this, others = found.parts
+    assert total.text == ".grad is the sum of 30 backward passes: nothing has cleared it since pass 1"
+    assert this.text.startswith("+= [29 29 29 29 29 29 29 29] from #")
+    lengths = [f"|g| {number} in pass {nr}" for number, nr in ((79.2, 29), (76.4, 28), (73.5, 27))]
+    assert others.text == f"before it {', '.join(lengths)}, and 26 more passes"
+    assert [part.kind for part in others.parts] == ["accumulated"] * 20 + ["more"]
+    assert others.parts[-1].text == "and from 9 more passes before these"
+    texts = [text for _, text, _ in brief(found)]
+    assert texts[1] == total.text
+    assert texts[-1].startswith("try: zero_grad()")
+
+
 def test_a_gradient_is_taken_apart_by_loss():
     def program():
         w = torch.tensor([1.0, 2.0], requires_grad=True)

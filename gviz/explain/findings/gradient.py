@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gviz.events import BackwardStarted, GradFlowed
+from gviz.events import BackwardStarted, GradAccumulated, GradFlowed
 from gviz.explain.accumulation import Accumulation, accumulation, passes_added
 from gviz.explain.by_loss import by_loss
 from gviz.explain.contributions import agreeing, contribution, contributions
-from gviz.explain.finding import Finding
+from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
 from gviz.explain.neglected import has_stepped, neglected
 from gviz.explain.silent_uses import silent_uses
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
-from gviz.value_text import grad
+from gviz.value_text import grad, share
 from gviz.values import Value
 
 _CLEAR = "zero_grad() before each backward, if the passes should not add up"
+FEW_PASSES = 3
+"""So many earlier passes are told one by one with their numbers; of more it is said first how many they are."""
+
 MOST_PASSES = 20
 """So many earlier passes are told one by one, the latest."""
+
+_ROOM = 40
+"""Characters for what one of many passes has brought: a few numbers, or their length."""
+
+Added = tuple[int, GradAccumulated]
+"""What a pass has added to a ``.grad``, and the event that says so."""
 
 
 def sent(asked: Question) -> Finding:
@@ -56,7 +65,11 @@ def gradient(asked: Question) -> Finding | None:
     before = accumulation(timeline, node, output)
     unused = neglected(timeline, node, asked.moment.n) if asked.info.created.kind != "op" else None
     if before is not None:
-        parts = (*_earlier(timeline, node, output.grad, output.grad_seq, before), *parts)
+        earlier = passes_added(timeline, node, output.grad_seq)[:-1]
+        if len(earlier) > FEW_PASSES:
+            parts = (_sum(node, earlier, output.grad_seq), *parts, _others(timeline, node, earlier))
+        else:
+            parts = (*_earlier(timeline, node, output.grad, earlier, before), *parts)
     if unused is not None:
         parts = (replace(unused, fix=""), *parts)
     reached = before is not None and not has_stepped(timeline, asked.moment.n)
@@ -64,15 +77,36 @@ def gradient(asked: Question) -> Finding | None:
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
 
 
-def _earlier(timeline: Timeline, node: int, total: Value, seq: int, before: Accumulation) -> Iterator[Finding]:
+def _earlier(
+    timeline: Timeline, node: int, total: Value, added: Sequence[Added], before: Accumulation
+) -> Iterator[Finding]:
     """What was there before the last pass, by pass where that is known."""
-    passes = [(n, event.part, event.pass_nr) for n, event in passes_added(timeline, node, seq)[:-1]]
-    for n, part, pass_nr in passes[-MOST_PASSES:] or [(before.event, before.before, before.since)]:
+    passes = [(n, event.part, event.pass_nr) for n, event in added]
+    for n, part, pass_nr in passes or [(before.event, before.before, before.since)]:
         since = f", from {the_pass(timeline, pass_nr)}" if pass_nr else ""
         had = f"{grad(part)} was there before{since}, and nothing has cleared it"
         yield agreeing(timeline, Finding("accumulated", had, n, node), part, total)
-    if len(passes) > MOST_PASSES:
-        yield Finding("more", f"and from {len(passes) - MOST_PASSES} more passes before these")
+
+
+def _sum(node: int, earlier: Sequence[Added], seq: int) -> Finding:
+    """That many passes have added up, the first of them since when nothing has cleared it."""
+    since = earlier[0][1].pass_nr
+    text = f".grad is the sum of {len(earlier) + 1:,} backward passes: nothing has cleared it since pass {since}"
+    return Finding("sum", text, seq, node, numbers=(Number("passes", len(earlier) + 1, seq),))
+
+
+def _others(timeline: Timeline, node: int, earlier: Sequence[Added]) -> Finding:
+    """What the passes before this one had brought: of the last few in one row, of more below it."""
+    last = list(reversed(earlier[-MOST_PASSES:]))
+    told = ", ".join(f"{share(event.part, _ROOM)} in pass {event.pass_nr}" for _, event in last[:FEW_PASSES])
+    text = f"before it {told}, and {len(earlier) - FEW_PASSES:,} more passes"
+    parts = [
+        Finding("accumulated", f"{share(event.part, _ROOM)} from {the_pass(timeline, event.pass_nr)}", n, node)
+        for n, event in last
+    ]
+    if len(earlier) > MOST_PASSES:
+        parts.append(Finding("more", f"and from {len(earlier) - MOST_PASSES:,} more passes before these"))
+    return Finding("earlier", text, last[0][0], node, tuple(parts))
 
 
 def start_of_pass(timeline: Timeline, pass_nr: int) -> int:

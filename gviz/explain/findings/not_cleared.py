@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gviz.events import BackwardStarted, Event, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
-from gviz.explain.finding import Finding
+from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind
-from gviz.explain.names import label, made_at
+from gviz.explain.names import iteration_called, label, made_at
 from gviz.explain.survey import Survey
 from gviz.trace.timeline import Timeline
-from gviz.value_text import grad
+from gviz.value_text import grad, share
+from gviz.values import Value
 
 _CLEARED = {"none", "zero"}
+_ROOM = 40
+"""Characters for a gradient in a row of others."""
 
 
 @dataclass(slots=True)
@@ -27,10 +30,11 @@ class _Leaf:
 
 
 def found(survey: Survey) -> Iterator[Finding]:
-    """Of each leaf the first sum of a used and a new gradient that was used in its turn: others are of its loop."""
+    """Of each leaf the first sum of a used and a new gradient that was used in its turn, and how often it happened."""
     leaves: defaultdict[int, _Leaf] = defaultdict(_Leaf)
     holders: dict[int, int] = {}
-    told: set[int] = set()
+    first: dict[int, _Leaf] = {}
+    iterations: defaultdict[int, set[int]] = defaultdict(set)
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten):
         match event:
             case GradAccumulated(node=node, value=value) if node in survey.nodes:
@@ -42,10 +46,11 @@ def found(survey: Survey) -> Iterator[Finding]:
                 pass  # scaled or clipped, before its step
             case _:
                 for node, leaf in [(node, leaves[node]) for node in _updated(event, holders) if node in leaves]:
-                    if leaf.added and node not in told:
-                        told.add(node)
-                        yield _finding(survey.timeline, leaf)
+                    if leaf.added > leaf.used:
+                        first.setdefault(node, replace(leaf))
+                        iterations[node].add(survey.timeline.iteration_at(leaf.added).index)
                     leaf.used = seq
+    yield from (_finding(survey.timeline, leaf, len(iterations[node])) for node, leaf in first.items())
 
 
 def _is_used(leaf: _Leaf) -> bool:
@@ -70,7 +75,7 @@ def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
     return ()
 
 
-def _finding(timeline: Timeline, leaf: _Leaf) -> Finding:
+def _finding(timeline: Timeline, leaf: _Leaf, times: int) -> Finding:
     seq, event = leaf.added, timeline.event(leaf.added)
     assert isinstance(event, GradAccumulated)
     name = label(timeline, event.node)
@@ -85,15 +90,29 @@ def _finding(timeline: Timeline, leaf: _Leaf) -> Finding:
     frames = timeline.stack(started.stack) if isinstance(started, BackwardStarted) else ()
     text = (
         f"the .grad of {name} still held the gradient{since}, which a step had used, when backward{made_at(frames)} "
-        "added to it"
+        f"added to it{_how_often(timeline, times)}"
     )
     parts = (
-        Finding("accumulated", f"{grad(had)} was there before", leaf.filled, event.node),
+        Finding("accumulated", f"{_brief(had)} was there before", leaf.filled, event.node),
         Finding("used", "the parameter was updated with it here", leaf.used, event.node),
-        Finding("sum", f"{grad(event.part)} was added to it: {grad(event.value)}", seq, event.node),
+        Finding("sum", f"{_brief(event.part)} was added to it: {_brief(event.value)}", seq, event.node),
     )
     fix = "optimizer.zero_grad() before each backward(), or w.grad = None after the update"
-    return Finding("not-cleared", text, seq, event.node, parts, fix, frames[0] if frames else None)
+    numbers = (Number("iterations", times, seq),)
+    return Finding("not-cleared", text, seq, event.node, parts, fix, frames[0] if frames else None, numbers)
+
+
+def _how_often(timeline: Timeline, times: int) -> str:
+    """In how many iterations it happened, of all that were recorded; empty for the only one."""
+    count = len(timeline.iterations)
+    if times < 2:
+        return ""
+    return f", in {times:,} of {count:,} {iteration_called(timeline)}s"
+
+
+def _brief(value: Value | None) -> str:
+    """A few numbers, of more their length."""
+    return share(value, _ROOM) if value is not None else grad(value)
 
 
 NOT_CLEARED = Kind("not-cleared", "error", "a gradient that a step has used and nothing has cleared", find=found)
