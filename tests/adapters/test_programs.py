@@ -29,6 +29,7 @@ from gviz.events import (
     ScopeLeft,
     StepStarted,
     StorageWritten,
+    Warned,
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -416,6 +417,21 @@ def test_the_rule_of_a_compiled_region_is_closed():
     made = [event for event in of_kind(log, NodeCreated) if event.kind == "op"]
     assert [ops[event.op] for event in made] == ["CompiledFunction", "mul"]
     assert made[1].during == (1, of_kind(log, GradAccumulated)[0].node)
+
+
+def test_what_was_compiled_before_the_recording_stays_compiled():
+    """Dynamo would follow the calls of the program into gviz, and fail there."""
+    doubled = torch.compile(lambda x: (x * 2).sin().sum(), backend="aot_eager", fullgraph=True)
+
+    def program():
+        w = leaf(1.0, 2.0)
+        doubled(w).backward()
+        return w * 2
+
+    for _ in range(2):  # it is compiled in the first, and run in the second
+        log = balanced(events_of(program))
+        assert [event.message[:17] for event in of_kind(log, Warned)] == ["a compiled region"]
+        assert operations(log) == ["CompiledFunctionBackward", "MulBackward0"]
 
 
 def test_a_listener_that_blocks_in_one_thread_holds_no_other():

@@ -294,6 +294,7 @@ _PARTS: dict[str, Callable[[Session, ExitStack], None]] = {
     "optimizer steps": _put_in_optimizers,
     "what other threads compute": _put_in_threads,
     "that processes are started": _put_in_processes,
+    "regions compiled before the recording": regions.put_in_earlier,
     "operations": _put_in_mode,
 }
 _OF_ALL = set(_PARTS) - {"names of parameters"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -78,19 +80,56 @@ def _unheard(function: Callable[..., Any]) -> Callable[..., Any]:
     return alone
 
 
+def put_in_earlier(session: Session, leaving: ExitStack) -> None:
+    """What was compiled before the recording began stays compiled, too.
+
+    The function that runs one switches Dynamo on before it and back after it. Only where Dynamo has been imported by
+    then can there be any.
+    """
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    if frames is None or not private.can_move_modes:
+        return
+    switch, within = frames._maybe_set_eval_frame, threading.local()
+
+    @wraps(switch)
+    def listened(callback: Any) -> Any:
+        caller, regions = sys._getframe(1), vars(within).setdefault("regions", [])
+        if regions and regions[-1][0] is caller:
+            _put_back(regions.pop()[1])
+        elif callback not in (None, False) and caller.f_code.co_name == "compile_wrapper":
+            before = _taken_out()
+            if any(isinstance(mode, Listening) for mode in before):
+                regions.append((caller, before))
+                if session.is_heard:
+                    session.not_seen("compiled")
+        return switch(callback)
+
+    replace(frames, "_maybe_set_eval_frame", listened, leaving)
+
+
 @contextmanager
 def _without_listening() -> Iterator[None]:
     """Take gviz's function mode out of this thread for a moment; the program's own modes stay."""
+    before = _taken_out()
+    try:
+        yield
+    finally:
+        _put_back(before)
+
+
+def _taken_out() -> list[Any]:
+    """Take gviz's function modes out of this thread; all modes that there were before."""
     before = _popped()
     for mode in before:
         if not isinstance(mode, Listening):
             private.push_mode(mode)
-    try:
-        yield
-    finally:
-        _popped()
-        for mode in before:
-            private.push_mode(mode)
+    return before
+
+
+def _put_back(before: list[Any]) -> None:
+    _popped()
+    for mode in before:
+        private.push_mode(mode)
 
 
 def _popped() -> list[Any]:
