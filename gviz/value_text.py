@@ -184,9 +184,12 @@ def fitting(forms: Iterable[str], width: int | None) -> str:
     return next((form for form in forms if width is None or len(form) <= width), CUT)
 
 
-def or_unknown(text: str) -> str:
-    """A text about a course of events that was not recorded: what is not stored there is not known."""
-    return UNKNOWN if NOT_STORED in text else text
+def or_unknown(text: str, whole: str) -> str:
+    """A text about a course of events that was not recorded: what is not stored there is not known.
+
+    `whole` is that text where there is room for all of it.
+    """
+    return UNKNOWN if NOT_STORED in whole or whole == UNKNOWN else text
 
 
 def _forms(value: Value | None, digits: int, few: int) -> Iterator[str]:
@@ -229,6 +232,8 @@ def _summaries(value: Value, stats: Stats | None) -> Iterator[str]:
     if stats is None:
         yield f"{kind} {NOT_STORED}"
         yield NOT_STORED
+        if not value.shape:  # a tensor has a shape yet
+            yield UNKNOWN
         return
     remarks, bad = " ".join(_remarks(value, stats)), bool(bad_text(value))
     span = _range(value, stats, mean=False)

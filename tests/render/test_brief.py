@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from msgspec.structs import replace
 from recording import events_of
 from stories import demo, iterations
 
@@ -12,8 +13,10 @@ from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.moments import Moments
+from gviz.render.scene import scene
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
 
 
 def trained():
@@ -125,3 +128,38 @@ def test_where_both_are_too_long_the_value_is_whole_and_the_gradient_shorter_or_
     timeline = HISTORIES["trained"]()
     said = (text(timeline, n, each.index) for each in timeline.iterations for n in range(each.start, each.end + 1))
     assert any(re.search(f"{line} [│║╎┃]", drawn) for drawn in said)
+
+
+@pytest.mark.parametrize("density", ["brief", "normal"])
+def test_what_another_course_does_not_know_is_a_question_mark_and_no_cut(density):
+    def program():
+        x = torch.tensor(20.0, requires_grad=True)
+        y = x * 3
+        (y * torch.tensor([1.0, 2.0])).sum().backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    shape = structure(timeline, timeline.iterations[0], Options(density=density))
+    moment = timeline.at(len(timeline))
+    unknown = Value("float32", ())
+    wide = Value("float32", (2,))
+
+    def other(nodes):
+        for state in moment.states(nodes):
+            known = state.node == 1
+            outputs = [
+                replace(
+                    output,
+                    value=output.value if known else wide if output.value.shape else unknown,
+                    incoming=output.incoming and unknown,
+                    grad=output.grad and unknown,
+                )
+                for output in state.outputs
+            ]
+            yield replace(state, outputs=tuple(outputs))
+
+    boxes = {box.node: box for box in scene(shape, timeline, moment, other=lambda nodes: [*other(nodes)]).boxes}
+    said = {node: " ".join(row.text for row in box.rows) for node, box in boxes.items()}
+    assert said[3].startswith("60 → ?")
+    assert "→ ?" in said[1]
+    assert not [text for text in said.values() if "…" in text]
+    assert not [box for box in boxes.values() for row in box.rows if row.characters > box.width]

@@ -68,4 +68,4 @@ def _differences(here: NodeState, there: NodeState) -> Iterator[str]:
 
 
 def _text(value: Value | None) -> str:
-    return "none" if value is None else or_unknown(short(value, _NUMBER))
+    return "none" if value is None else or_unknown(short(value, _NUMBER), short(value))

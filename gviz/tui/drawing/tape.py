@@ -35,6 +35,8 @@ class Columns:
     note: int
 
 
+_WHOLE = 80
+"""Characters in which a number is written out, or said not to be known."""
 _NUMBER = 6
 """Characters of a value or a gradient in a row, at least: ``|g| 2`` and a blank."""
 
@@ -131,8 +133,10 @@ def _both(
     """What a text says of a state; where it says something else of another, ``9 → 25``, or at least ``→ 25``."""
     if other is None or text(state, width) == text(other, width):
         return text(state, width)
-    pairs = [f"{text(state, each)} → {or_unknown(text(other, each))}" for each in (width, (width - 3) // 2)]
-    return fitting([*[pair for pair in pairs if "…" not in pair], f"→ {or_unknown(text(other, width - 2))}"], width)
+    whole = text(other, _WHOLE)
+    pairs = [f"{text(state, each)} → {or_unknown(text(other, each), whole)}" for each in (width, (width - 3) // 2)]
+    alone = f"→ {or_unknown(text(other, width - 2), whole)}"
+    return fitting([*[pair for pair in pairs if "…" not in pair], alone], width)
 
 
 def _value(state: NodeState | None, width: int) -> str:
