@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
+from gviz.plain_text import shown
 from gviz.program.undecodable import as_python_says
 from gviz.site import is_hidden, of_listening
 
@@ -48,8 +49,20 @@ def find(argv: Sequence[str], *, as_module: bool) -> Target:
         sys.argv[0] = target.path
         return target
     if not os.path.exists(name):
-        raise GvizError(f"{name}: no such script", hint="gviz run -m NAME runs a module", exit_code=3)
+        raise GvizError(f"{name}: no such script", hint=_where_it_may_be(name), exit_code=3)
     return _find_container(name) or _find_script(name)
+
+
+def _where_it_may_be(name: str) -> str:
+    """What to try for a script that is not there: a file named alike, another folder, or that it is a module."""
+    if all(map(str.isidentifier, name.split("."))) and not name.endswith(".py"):
+        return f"-m {name} runs a module"
+    folder, file = os.path.split(os.path.abspath(name))
+    if not os.path.isdir(folder):
+        return f"there is no folder {shown(folder)}"
+    found = os.listdir(folder) if os.access(folder, os.R_OK) else []
+    scripts = [shown(one) for one in found if one.endswith(".py")]
+    return did_you_mean(file, scripts, f"it is not in {shown(folder)}: is it in another folder?")
 
 
 def load(target: Target) -> CodeType:

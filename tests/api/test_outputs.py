@@ -61,7 +61,7 @@ def test_nothing_is_lost(folder, force, arguments, code, words):
 def test_a_trace_survives_a_mistyped_script(folder):
     before = contents(folder)
     code, _, err = gviz("record", "-f", "-o", "good.gviz", "progam.py", cwd=folder)
-    assert (code, err) == (3, "gviz: error: progam.py: no such script\nhint: gviz run -m NAME runs a module\n")
+    assert (code, err) == (3, "gviz: error: progam.py: no such script\nhint: did you mean program.py?\n")
     assert contents(folder) == before
 
 

@@ -120,3 +120,10 @@ def test_two_traces_open_beside_each_other(folder):
     code, _, err = gviz_here("open", "--plain", "loop.gviz", "loop.py", cwd=folder)
     assert code == 3
     assert "loop.py is not a gviz trace" in err
+
+
+def test_programs_are_to_be_recorded_first(tmp_path):
+    (tmp_path / "a b.py").write_text("")
+    code, out, err = gviz("diff", "a b.py", "c.py", cwd=tmp_path)
+    assert (code, out) == (3, "")
+    assert err.endswith("is not a gviz trace: it is a program\nhint: gviz record -o 'a b.gviz' 'a b.py'\n")

@@ -70,7 +70,19 @@ def test_errors_are_lines_with_a_hint_and_a_code(tmp_path, arguments, code, word
 def test_a_script_that_is_not_there_is_an_error_like_others(tmp_path, arguments):
     code, out, err = gviz(*arguments, cwd=tmp_path, env={"XDG_CACHE_HOME": str(tmp_path)})
     assert (code, out) == (3, "")
-    assert err == "gviz: error: nothing.py: no such script\nhint: gviz run -m NAME runs a module\n"
+    where = f"it is not in {tmp_path}: is it in another folder?"
+    assert err == f"gviz: error: nothing.py: no such script\nhint: {where}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("pkg.train", "-m pkg.train runs a module"), ("no/where.py", "there is no folder {folder}/no"),
+     ("trian.py", "did you mean train.py?")],
+)  # fmt: skip
+def test_what_may_be_meant_by_a_script_that_is_not_there(tmp_path, name, hint):
+    (tmp_path / "train.py").write_text("")
+    code, _, err = gviz("check", name, cwd=tmp_path, env={"XDG_CACHE_HOME": str(tmp_path)})
+    assert (code, err) == (3, f"gviz: error: {name}: no such script\nhint: {hint.format(folder=tmp_path)}\n")
 
 
 ARGUMENTS = """import sys

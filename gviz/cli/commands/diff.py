@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gviz.cli import shell
 from gviz.errors import GvizError
+from gviz.plain_text import shown
 
 if TYPE_CHECKING:
     from gviz.compare.comparison import Comparison
+    from gviz.trace.file.reader import Trace
     from gviz.trace.timeline import Timeline
 
 ROWS = 40
@@ -50,12 +53,11 @@ def command(
     from gviz.compare.closeness import EXACT, Tolerance
     from gviz.compare.comparison import compared
     from gviz.compare.side import Side
-    from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
     with ExitStack() as files:
-        first = Timeline(files.enter_context(open_trace(a)))
-        second = first if b is None else Timeline(files.enter_context(open_trace(b)))
+        first = Timeline(files.enter_context(_opened(a)))
+        second = first if b is None else Timeline(files.enter_context(_opened(b)))
         tolerance = EXACT if exact else Tolerance(rtol, atol)
         for one, other in _numbers(iterations, first, second):
             comparison = compared(Side(first, one), Side(second, other), tolerance)
@@ -69,6 +71,15 @@ def command(
             _print(comparison, a.name, (b or a).name, everything)
             click.echo(ends, nl=bool(ends))
     return _DIFFERENT if comparison.differences or ends else _SAME
+
+
+def _opened(path: Path) -> Trace:
+    from gviz.trace.file.reader import open_trace
+
+    if path.suffix == ".py" and path.is_file():
+        hint = f"gviz record -o {shell.word(path.with_suffix('.gviz'))} {shell.word(path)}"
+        raise GvizError(f"{shown(str(path))} is not a gviz trace: it is a program", hint=hint, exit_code=3)
+    return open_trace(path)
 
 
 def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, int]]:
