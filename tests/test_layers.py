@@ -9,13 +9,14 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
-    "arguments", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "value_text", "display",
-    "garbage", "whole_files", "syntax",
+    "arguments", "driven", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "value_text",
+    "display", "garbage", "whole_files", "syntax",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
     "notice": {"plain_text"},
     "own_process": set(),
+    "driven": set(),
     "errors": set(),
     "crash": {"errors"},
     "plain_text": set(),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from gviz.driven import Driven, Far, finished
 from gviz.events import BackwardFinished, GradCaptured
 from gviz.explain.finding import Finding, whole
 from gviz.explain.findings.zero import is_zero
@@ -49,17 +50,22 @@ class Checked:
         return "\n".join([self.heading, *rest])
 
 
-def check(
-    timeline: Timeline, kinds: Iterable[Kind] = KINDS, progress: Callable[[str], object] = lambda name: None
-) -> list[Checked]:
-    """What is wrong in a recording, the gravest first; of several findings of one kind and line the first.
+def check(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> list[Checked]:
+    """What is wrong in a recording, the gravest first; of several findings of one kind and line the first."""
+    return finished(checking(timeline, kinds))
 
-    `progress` is told the name of each kind before it is looked for.
-    """
+
+def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[Checked]]:
+    """The same, a little at a time."""
     wanted = {kind.name: kind for kind in kinds}
-    found = (level for one in findings(timeline, progress) if one.kind in wanted and (level := _level(one)))
     kept: dict[tuple[object, ...], Checked] = {}
-    for one in found:
+    for found in findings(timeline):
+        if isinstance(found, Far):
+            yield found
+            continue
+        one = _level(found) if found.kind in wanted else None
+        if one is None:
+            continue
         at = one.finding.at
         key = one.finding.kind, one.level, (at.path, at.line) if at is not None else one.finding.node
         kept[key] = _and(timeline, kept[key], one.finding.node) if key in kept else one
@@ -80,22 +86,29 @@ def _level(finding: Finding) -> Checked | None:
     return Checked(finding, "suspicion" if finding.suspected else kind.severity)
 
 
-def findings(timeline: Timeline, progress: Callable[[str], object] = lambda name: None) -> Iterator[Finding]:
-    """All that is looked for in a recording, every single one; some of it may be no more than a fact."""
+def findings(timeline: Timeline) -> Iterator[Finding | Far]:
+    """All that is looked for in a recording, every single one; some of it may be no more than a fact.
+
+    Between them it tells how far it has come, often enough to be driven by a screen that has to stay awake.
+    """
     survey = Survey(timeline)
-    progress("errors")
+    for read in survey.reading():
+        yield Far("checking: reading event", read, survey.end)
     errors = list(map(why_failed, troubles(survey.timeline)))
     yield from errors
     told = {(one.kind, one.node) for error in errors for one in whole(error)}
-    progress("leaves")
-    yield from (one for one in _of_leaves(survey) if (one.kind, one.node) not in told)
-    for kind in KINDS:
-        if kind.find is not None:
-            progress(kind.name)
-            yield from (one for one in kind.find(survey) if (one.kind, one.node) not in told)
+    searches = [("leaves", _of_leaves), *((kind.name, kind.find) for kind in KINDS if kind.find is not None)]
+    for number, (name, find) in enumerate(searches, 1):
+        far = Far(f"checking: {name.replace('-', ' ')},", number, len(searches))
+        yield far
+        for one in find(survey):
+            if one is None:
+                yield far
+            elif (one.kind, one.node) not in told:
+                yield one
 
 
-def _of_leaves(survey: Survey) -> Iterator[Finding]:
+def _of_leaves(survey: Survey) -> Iterator[Finding | None]:
     """Why leaves got no gradient from any pass, or zero from the last."""
     if all(event.inputs for _, event in survey.passes):
         return  # there is none, or each was asked for some gradients only
@@ -108,6 +121,7 @@ def _of_leaves(survey: Survey) -> Iterator[Finding]:
     roots = {node for _, event in survey.passes for node, _ in event.roots}
     silent = [node for node in leaves if node not in {*last, *failed, *taken, *roots}]
     for node in silent[:MOST_ASKED]:
+        yield None
         found = why(timeline, end, node, "grad")
         looked_at = _only_looked_at(found)
         elsewhere = bool(survey.optimized) and node not in survey.optimized
@@ -116,6 +130,7 @@ def _of_leaves(survey: Survey) -> Iterator[Finding]:
     if survey.passes[-1][1].pass_nr in _failed(survey):
         return  # of a program that got no further, one zero says little
     for node in [node for node in leaves if node in last and is_zero(last[node][1].part)][:MOST_ASKED]:
+        yield None
         yield why(timeline, timeline.at(last[node][0]), node, "grad")
 
 

@@ -52,7 +52,8 @@ class Kind:
     """One kind of finding.
 
     `answer` explains a node whose question is one of `topics`, or passes with None; of several kinds the first in the
-    table has the word. `explain` does the same for an error. `find` looks for it in a whole recording.
+    table has the word. `explain` does the same for an error. `find` looks for it in a whole recording; where that can
+    take long it gives None now and then, so that others have their turn.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Kind:
     topics: tuple[Topic, ...] = ()
     answer: Callable[[Question], Finding | None] | None = None
     explain: Callable[[Trouble], Finding | None] | None = None
-    find: Callable[[Survey], Iterable[Finding]] | None = None
+    find: Callable[[Survey], Iterable[Finding | None]] | None = None
 
 
 def question(

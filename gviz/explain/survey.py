@@ -53,39 +53,54 @@ _READ: tuple[type[e.Event], ...] = (
 )  # fmt: skip
 """What is read in one go: to read it kind by kind would be to read the file as often."""
 
+STRETCH = 16_384
+"""Events that are read in one go."""
+
 _Events = list[tuple[int, e.Event]]
 
 
 class Survey:
-    """All nodes and passes of a timeline."""
+    """All nodes and passes of a timeline. It can be read a little at a time beforehand; else the first answer does."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.end = len(timeline)
+        self._read_to = 0
+        self._selected: dict[type[e.Event], _Events] = {kind: [] for kind in _READ}
+        self._nodes: dict[int, Made] = {}
+        self._names: dict[int, str] = {}
 
-    @cached_property
-    def _events(self) -> dict[type[e.Event], _Events]:
-        found: dict[type[e.Event], _Events] = {kind: [] for kind in _READ}
-        for seq, event in self.timeline.select(_READ):
-            found[type(event)].append((seq, event))
-        return found
+    def reading(self) -> Iterator[int]:
+        """Read what all answers need; gives how many events were read, now and then."""
+        while self._read_to < self.end:
+            start, self._read_to = self._read_to + 1, min(self._read_to + STRETCH, self.end)
+            for seq, event in self.timeline.select(_READ, start, self._read_to + 1):
+                self._selected[type(event)].append((seq, event))
+                if isinstance(event, e.NodeCreated):
+                    self._nodes[event.node] = Made(seq, self._name(event.op), event)
+            yield self._read_to
+
+    def _read(self) -> None:
+        for _ in self.reading():
+            pass
+
+    def _name(self, op: int) -> str:
+        if op not in self._names:
+            self._names[op] = self.timeline.op(op).name.rstrip("_")
+        return self._names[op]
 
     def select(self, *kinds: type[E]) -> Iterator[tuple[int, E]]:
         """The events of these classes, which are of `_READ`, in order."""
-        selected = merge(*(self._events[kind] for kind in kinds), key=itemgetter(0))
+        self._read()
+        selected = merge(*(self._selected[kind] for kind in kinds), key=itemgetter(0))
         return cast("Iterator[tuple[int, E]]", selected)
 
-    @cached_property
+    @property
     def nodes(self) -> dict[int, Made]:
         """Every node, in order of creation."""
-        names: dict[int, str] = {}
-        found: dict[int, Made] = {}
-        for seq, event in self.select(e.NodeCreated):
-            name = names.get(event.op)
-            if name is None:
-                name = names[event.op] = self.timeline.op(event.op).name.rstrip("_")
-            found[event.node] = Made(seq, name, event)
-        return found
+        if self._read_to < self.end:
+            self._read()
+        return self._nodes
 
     @cached_property
     def by_op(self) -> dict[str, list[Made]]:

@@ -23,7 +23,7 @@ class Fitting:
     def __init__(self, timeline: Timeline, place: Place) -> None:
         self._timeline = timeline
         self._place = place
-        self._kinds: dict[tuple[int, int, str], Literal["yes", "maybe", "no"]] = {}
+        self._kinds: dict[tuple[int, int, str, int], Literal["yes", "maybe", "no"]] = {}
         self._modules: dict[int, str] = {}
 
     def __call__(self, node: int) -> bool:
@@ -32,8 +32,9 @@ class Fitting:
             return at >= 0 and node == self._place.number
         origins, likely = self._timeline.nodes.origins, "maybe"
         nodes = self._timeline.nodes
-        if node not in nodes.named and node not in nodes.parts and not origins.gradient_of[at]:
-            likely = self._likely(origins.op.item(at), origins.stack.item(at), self._module(origins.scope.item(at)))
+        if node not in nodes.named and node not in nodes.parts:
+            module, owner = self._module(origins.scope.item(at)), origins.gradient_of.item(at)
+            likely = self._likely(origins.op.item(at), origins.stack.item(at), module, owner)
         return likely == "yes" or (likely == "maybe" and self._fits(self._timeline.info(node)))
 
     def _fits(self, info: NodeInfo) -> bool:
@@ -48,15 +49,21 @@ class Fitting:
         whole = any(self._timeline.info(node).name == self._place.word for node in nodes.named if node in nodes)
         return not whole and says(self._timeline, info, variable)
 
-    def _likely(self, op: int, stack: int, module: str) -> Literal["yes", "maybe", "no"]:
+    def _likely(self, op: int, stack: int, module: str, owner: int) -> Literal["yes", "maybe", "no"]:
         """What can be told without working out whether a node is a step on the way to what is assigned."""
-        kind = op, stack, module
+        kind = op, stack, module, owner
         if kind not in self._kinds:
             seen, frames = self._timeline.op(op), self._timeline.stack(stack)
-            names = "", *self._timeline.nodes.possible_names(stack)
+            names = "", *self._timeline.nodes.possible_names(stack), *self._of_gradient(owner)
             nameless, *named = (self._place.fits(Possible(0, name, seen, module, frames)) for name in names)
             self._kinds[kind] = "yes" if nameless else "maybe" if any(named) else "no"
         return self._kinds[kind]
+
+    def _of_gradient(self, owner: int) -> tuple[str, ...]:
+        """What a node may be called that is the gradient of another."""
+        if owner not in self._timeline.nodes:
+            return ()
+        return f"#{owner}.grad", f"{self._timeline.info(owner).name}.grad"
 
     def _module(self, scope: int) -> str:
         if scope not in self._modules:

@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 
 from gviz import events as e
+from gviz.driven import Far
 from gviz.events import Event
 from gviz.plain_text import clipped, told
 from gviz.trace.codec import KIND_NUMBERS, values
@@ -77,6 +78,10 @@ class Hits:
         Empty where all is there.
         """
         return ""
+
+    def looking(self) -> Iterator[Far]:
+        """Look for what must be known before anything can be told of the stop, if there is such a thing."""
+        return iter(())
 
     def nowhere(self) -> str:
         """What the stop names and no node is, as it is written; empty where there is one, or it names nothing."""

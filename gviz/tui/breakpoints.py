@@ -73,10 +73,9 @@ class Breakpoints:
     listed: list[Breakpoint] = field(default_factory=list)
     _number: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def add(self, stop: Stop, *, once: bool = False, message: str = "") -> Breakpoint:
-        """Set one."""
-        hits = hits_of(self.timeline, stop)
-        made = Breakpoint(next(self._number), stop, hits, once, message)
+    def add(self, stop: Stop, hits: Hits | None = None, *, once: bool = False, message: str = "") -> Breakpoint:
+        """Set one; `hits` are its moments, where somebody has made them."""
+        made = Breakpoint(next(self._number), stop, hits or hits_of(self.timeline, stop), once, message)
         self.listed.append(made)
         return made
 

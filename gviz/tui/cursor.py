@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gviz.driven import Driven, Far, finished
 from gviz.errors import GvizError
 from gviz.events import Marked
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
+from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
 from gviz.tui.breakpoints import Breakpoints, hits_of
@@ -53,8 +55,13 @@ class Cursor:
 
     def travel(self, move: Move, command: str, count: int = 1, *, backward: bool = False) -> Arrival:
         """Move `count` times by a command of this name, or until an end is reached."""
+        return finished(self.travelling(move, command, count, backward=backward))
+
+    def travelling(self, move: Move, command: str, count: int, *, backward: bool = False) -> Driven[Arrival]:
+        """The same, a little at a time."""
         position = self.position
-        for _ in range(count):
+        for done in range(count):
+            yield Far(f"{command}:", done, count)
             moved = move(self.timeline, position)
             if moved == position:
                 break
@@ -123,21 +130,24 @@ class Cursor:
             raise GvizError(f"#{self.selected} has no {kin}", exit_code=2)
         return self.select(family[0])
 
-    def find(self, text: str) -> Arrival:
-        """Select the next node that fits a search text."""
+    def find(self, text: str) -> Driven[Arrival]:
+        """Select the next node that fits a search text: one that is called so, else one of which that is a part."""
         exact = nodes.exactly(self.timeline, text.strip())
-        named = bool(text.strip()) and nodes.found(self.timeline, exact, self.selected)
-        self._matches = exact if named else nodes.query(self.timeline, text)
-        no_nan = text.strip() == "nan" and not named and not self.timeline.first("nan")
-        return replace(self.again(what=text), said=("there is no nan: this is inf",) if no_nan else ())
+        node = (yield from nodes.finding(self.timeline, exact, self.selected)) if text.strip() else 0
+        no_nan = text.strip() == "nan" and not node and not self.timeline.first("nan")
+        self._matches = exact if node else nodes.query(self.timeline, text)
+        node = node or (yield from nodes.finding(self.timeline, self._matches, self.selected))
+        if not node:
+            raise GvizError(f"no node fits {clipped(text, 40)}", exit_code=2)
+        return replace(self.select(node), said=("there is no nan: this is inf",) if no_nan else ())
 
-    def again(self, *, backward: bool = False, what: str = "the last search") -> Arrival:
+    def again(self, *, backward: bool = False) -> Arrival:
         """Select the next node (the one before) that fits the last search."""
         if self._matches is None:
             raise GvizError("nothing was searched for", hint="/ finds a node", exit_code=2)
         node = nodes.found(self.timeline, self._matches, self.selected, backward=backward)
         if not node:
-            raise GvizError(f"no node fits {clipped(what, 40)}", exit_code=2)
+            raise GvizError("no node fits the last search", exit_code=2)
         return self.select(node)
 
     def bookmark(self, text: str) -> str:
@@ -190,12 +200,18 @@ class Cursor:
         self.selected = events[position]
         return stop
 
-    def until(self, text: str) -> Arrival:
+    def until(self, text: str) -> Driven[Arrival]:
         """Forward to the next event at a PLACE, as ``break`` takes it, or a stop before it; without one ``finish``."""
         if not text:
             return self.travel(navigation.finish, "until")
         asked = stop(text)
-        met = stopping.met(self.timeline, self.breakpoints, self.position, hits_of(self.timeline, asked))
+        hits = hits_of(self.timeline, asked)
+        yield from hits.looking()
+        for stretch in stretches(self.timeline, self.position):
+            yield Far("looking for it: event", stretch.start, len(self.timeline))
+            if any(hit.n > self.position for hit in hits.within(stretch)):
+                break
+        met = stopping.met(self.timeline, self.breakpoints, self.position, hits)
         if met is None:
             of_every = asked.of_every_node and f"until {asked.of_every_node} asks every node"
             hint = f"goto {text} is for a moment" if text in MOMENT_WORDS else of_every

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from gviz.driven import Far
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.check import findings
 from gviz.explain.finding import Finding, whole
@@ -32,11 +35,22 @@ class Found(Hits):
         """The findings that stand in a stretch."""
         return [hit for hit in self._all() if hit.n in stretch]
 
+    def looking(self) -> Iterator[Far]:
+        """Look for the findings, unless that was done."""
+        if self._seen == len(self._timeline):
+            return
+        seen, found = len(self._timeline), {}
+        for one in findings(self._timeline):
+            if isinstance(one, Far):
+                yield one
+            elif one.event and self._fits(one):
+                found[one.event] = one
+        self._hits = [hit for n in sorted(found) if (hit := self._hit(found[n])) is not None]
+        self._seen = seen
+
     def _all(self) -> list[Hit]:
-        if self._seen != len(self._timeline):
-            self._seen = len(self._timeline)
-            found = {one.event: one for one in findings(self._timeline) if one.event and self._fits(one)}
-            self._hits = [hit for n in sorted(found) if (hit := self._hit(found[n])) is not None]
+        for _ in self.looking():
+            pass
         return self._hits
 
     def _fits(self, found: Finding) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from math import inf
 from time import monotonic
 from typing import TextIO
 
@@ -21,12 +22,11 @@ from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.arrival import ENDS, Arrival
-from gviz.tui.commands import stopping
 from gviz.tui.cursor import Cursor, start_of
 from gviz.tui.drawing.beside import differences, title
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
-from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Said
+from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Reply, Said, Work, work
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completing import completions
 from gviz.tui.language.parsing import spec_of
@@ -36,7 +36,7 @@ from gviz.tui.title import UNTITLED, Title
 from gviz.tui.tutor import Noticed, Tutor
 
 WIDTH = 80
-PROGRESS_SECONDS = 2.0
+PROGRESS_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,7 @@ def _carried_out(reader: Reader, answer: Callable[[Command], Iterator[str]], out
 
 def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]:
     """What a command says, line by line; time commands move the session's cursor."""
-    yield from _searched(session, command)
-    reply = spec_of(command).run(session, command)
+    reply = _driven(work(spec_of(command).run(session, command)))
     reader.take(reply)
     match reply:
         case Arrival():
@@ -150,16 +149,18 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
             raise GvizError(f"{command.name} is for the full screen", exit_code=2)
 
 
-def _searched(session: Session, command: Command) -> Iterator[str]:
-    """How far the search has come, every few seconds, where a command has to look for the next stop."""
-    if not spec_of(command).searches:
-        return
-    cursor, said = session.cursor, monotonic()
-    backward = command.name.startswith("reverse-")
-    for event in stopping.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward):
+def _driven(left: Work) -> Reply:
+    """The answer of a command; how far it has come is said on stderr every few seconds, where that is a terminal."""
+    said = monotonic() if sys.stderr.isatty() else inf
+    while True:
+        try:
+            far = next(left)
+        except StopIteration as end:
+            reply: Reply = end.value
+            return reply
         if monotonic() - said > PROGRESS_SECONDS:
             said = monotonic()
-            yield f"looking for a stop: event {event} of {len(session.timeline)}; ctrl+c stops the search."
+            print(f"{far}; ctrl+c stops.", file=sys.stderr, flush=True)
 
 
 def _set(session: Session, text: str) -> str:

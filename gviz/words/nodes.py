@@ -6,11 +6,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 
+from gviz.driven import AT_ONCE, Driven, Far, finished
 from gviz.errors import GvizError
+from gviz.events import NodeCreated
 from gviz.plain_text import clipped
 from gviz.trace.meaning import Fitting
 from gviz.trace.navigation import no_event
-from gviz.trace.state import BAD, NodeInfo
+from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text
 from gviz.where import place as places
@@ -90,7 +92,8 @@ def query(timeline: Timeline, text: str) -> Matches:
         return lambda other: other == node
     if text in BAD:
         word = text if text == "inf" or timeline.first("nan") else "inf"
-        return lambda node: word in _made_bad(timeline.info(node))
+        first = timeline.first(word) or len(timeline) + 1
+        return lambda node: timeline.nodes.born(node) >= first and word in _made_bad(timeline.nodes.created(node))
     place = places.place(text)
     return Fitting(timeline, places.Place(text, "part", word=text) if place.kind == "word" else place)
 
@@ -102,10 +105,20 @@ def exactly(timeline: Timeline, text: str) -> Matches:
 
 def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
     """The next node after `start` (or before it) that matches, going round at the ends; 0 if none does."""
+    return finished(finding(timeline, matches, start, backward=backward))
+
+
+def finding(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> Driven[int]:
+    """The same, a little at a time."""
     nodes, at = timeline.nodes, timeline.nodes.place_of(start)
     first = (at if at >= 0 else len(nodes)) - 1 if backward else at + 1
-    ahead = (nodes[(first - i if backward else first + i) % len(nodes)] for i in range(len(nodes)))
-    return next((node for node in ahead if matches(node)), 0)
+    for i in range(len(nodes)):
+        if not i % AT_ONCE:
+            yield Far("looking for a node:", i, len(nodes))
+        node = nodes[(first - i if backward else first + i) % len(nodes)]
+        if matches(node):
+            return node
+    return 0
 
 
 def event_number(timeline: Timeline, text: str) -> int:
@@ -115,9 +128,9 @@ def event_number(timeline: Timeline, text: str) -> int:
     return int(text)
 
 
-def _made_bad(info: NodeInfo) -> str:
+def _made_bad(created: NodeCreated) -> str:
     """The nan and inf that a node's value held when it was made, as they are told."""
-    return " ".join(bad_text(output.value) for output in info.created.outputs)
+    return " ".join(bad_text(output.value) for output in created.outputs)
 
 
 def _by_number(timeline: Timeline, text: str) -> Matches:

@@ -6,12 +6,13 @@ import pytest
 from driving import after, app_of, transcript
 from stories import demo, failed, iterations
 
+from gviz.driven import finished
 from gviz.errors import GvizError
 from gviz.tui import keymaps
 from gviz.tui.commands.saving import session_lines
 from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config, read
-from gviz.tui.language.command import Look, Said
+from gviz.tui.language.command import Look, Said, work
 from gviz.tui.language.parsing import parse, spec_of
 from gviz.tui.plain import debug
 from gviz.tui.screens.menu import MenuScreen
@@ -129,7 +130,7 @@ def test_a_session_is_the_same_after_it_was_read(tmp_path):
     for line in path.read_text().splitlines()[1:]:
         screen.reader.typed(line)
         while (command := screen.reader.next()) is not None:
-            spec_of(command).run(screen.session, command)
+            finished(work(spec_of(command).run(screen.session, command)))
     assert list(session_lines(screen.session)) == path.read_text().splitlines()[1:]
 
 
@@ -369,4 +370,5 @@ async def test_the_menu_of_a_node_by_key_and_by_the_right_button():
 def test_answers_are_of_a_closed_kind():
     app = app_of(demo(), at=33)
     for text in ("help", "help next", "keys", "show", "info", "print x"):
-        assert isinstance(spec_of(parse(text)).run(app._start.session, parse(text)), Look | Said)
+        answer = finished(work(spec_of(parse(text)).run(app._start.session, parse(text))))
+        assert isinstance(answer, Look | Said)

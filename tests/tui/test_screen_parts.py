@@ -2,9 +2,10 @@
 
 from stories import demo
 
+from gviz.driven import finished
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.language.command import Command
+from gviz.tui.language.command import Command, work
 from gviz.tui.language.parsing import spec_of
 from gviz.tui.messages import LinePointed
 from gviz.tui.screens.playing import PLAY_SECONDS, Player
@@ -30,7 +31,7 @@ class Clock:
         self.stopped += 1
 
     def run_command(self, command):
-        spec_of(command).run(self.session, command)
+        finished(work(spec_of(command).run(self.session, command)))
 
     def follow_settings(self):
         self.said.append("settings")

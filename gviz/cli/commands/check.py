@@ -12,6 +12,7 @@ import click
 from gviz.cli import streams
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.quietly import recorded
+from gviz.driven import Driven, finished
 from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
@@ -46,12 +47,11 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     What may well be meant so is called a suspicion. Exit code 1 if something at least as grave as --fail-on was found,
     0 if not. What the program prints goes to standard error. Options of gviz stand before SCRIPT.
     """
-    from gviz.explain.check import LEVELS, check
+    from gviz.explain.check import LEVELS, checking
 
     kinds = _kinds(only, ignore)
     with recorded(program) as timeline:
-        found = check(timeline, kinds, _progress())
-        streams.say_raw("\r\x1b[K" if sys.stderr.isatty() else "")
+        found = _told(checking(timeline, kinds))
         _PRINTED[kind](found, len(timeline), whole)
         if kind == "text" and found:
             click.echo(how_to_open(program, found[0].finding.event))
@@ -76,10 +76,21 @@ def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
     return names
 
 
-def _progress() -> Callable[[str], object]:
+def _told(checking: Driven[list[Checked]]) -> list[Checked]:
+    """What is found; how far that is stands in one line of a terminal, as long as it goes on."""
     if not sys.stderr.isatty():
-        return lambda name: None
-    return lambda name: streams.say_raw(f"\rlooking for {name}\x1b[K")
+        return finished(checking)
+    said = ""
+    while True:
+        try:
+            far = str(next(checking))
+        except StopIteration as end:
+            streams.say_raw("\r\x1b[K")
+            found: list[Checked] = end.value
+            return found
+        if far != said:
+            said = far
+            streams.say_raw(f"\r{far}\x1b[K")
 
 
 def _text(found: list[Checked], events: int, whole: bool) -> None:

@@ -15,9 +15,10 @@ _MEETING = ("sub", "mul", "add", "div", "pow", "mse_loss", "smooth_l1_loss", "hu
             "binary_cross_entropy_with_logits")  # fmt: skip
 
 
-def found(survey: Survey) -> Iterator[Finding]:
+def found(survey: Survey) -> Iterator[Finding | None]:
     """Operations element by element of which neither input has the shape of the result."""
     for made in survey.ops(*_MEETING):
+        yield None
         if len(made.shape) == 2 and made.shape[0] != made.shape[1]:
             continue
         pair = [survey.unwrapped(source) if source.op == "expand" else source for source in survey.sources(made)][:2]

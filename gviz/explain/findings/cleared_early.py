@@ -12,12 +12,13 @@ from gviz.explain.survey import Survey
 from gviz.trace.timeline import Timeline
 
 
-def found(survey: Survey) -> Iterator[Finding]:
+def found(survey: Survey) -> Iterator[Finding | None]:
     """The first step of an optimizer that met only gradients which had just been cleared."""
     filled: dict[int, int] = {}
     cleared: dict[int, int] = {}
     owners: dict[int, int] = {}
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten):
+        yield None
         match event:
             case GradAccumulated(node=node) if node in survey.nodes:
                 filled[node] = seq

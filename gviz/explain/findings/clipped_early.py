@@ -17,13 +17,14 @@ _READ = (NodeCreated, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
 _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
 
-def found(survey: Survey) -> Iterator[Finding]:
+def found(survey: Survey) -> Iterator[Finding | None]:
     """The first update whose gradients came after the clipping, which met none."""
     is_clipping = partial(survey.timeline.once, _clips)
     filled: set[int] = set()
     learned: set[int] = set()
     clipped = late = 0
     for seq, event in survey.select(*_READ):
+        yield None
         if isinstance(event, NodeCreated | GradSet) and is_clipping(event.stack):
             clipped, late = (0, 0) if filled else (clipped or seq, late)
         match event:

@@ -29,13 +29,14 @@ class _Leaf:
     added: int = 0
 
 
-def found(survey: Survey) -> Iterator[Finding]:
+def found(survey: Survey) -> Iterator[Finding | None]:
     """Of each leaf the first sum of a used and a new gradient that was used in its turn, and how often it happened."""
     leaves: defaultdict[int, _Leaf] = defaultdict(_Leaf)
     holders: dict[int, int] = {}
     first: dict[int, _Leaf] = {}
     iterations: defaultdict[int, set[int]] = defaultdict(set)
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten):
+        yield None
         match event:
             case GradAccumulated(node=node, value=value) if node in survey.nodes:
                 _fill(leaves[node], seq, summed=value is not None)

@@ -13,7 +13,7 @@ from gviz.explain.survey import Survey
 from gviz.plain_text import shown
 
 
-def found(survey: Survey) -> Iterator[Finding]:
+def found(survey: Survey) -> Iterator[Finding | None]:
     """Parameters that two modules of one kind use in one call of a model: tied on purpose, or by a copied reference.
 
     A module that is also called on its own has another path there.
@@ -22,6 +22,7 @@ def found(survey: Survey) -> Iterator[Finding]:
     for made in survey.nodes.values():
         if made.created.kind != "parameter":
             continue
+        yield None
         users = [survey.nodes[node] for node in timeline.nodes.made_into.get(made.node, ()) if node in survey.nodes]
         places: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         for user in users:

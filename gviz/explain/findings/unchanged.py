@@ -31,22 +31,27 @@ class _Parameter:
     exact: bool = True
 
 
-def found(survey: Survey) -> Iterator[Finding]:
+def found(survey: Survey) -> Iterator[Finding | None]:
     """Parameters that were written by every step, always with the numbers they had before."""
     known: dict[int, _Parameter] = {}
-    for seq, node in _updates(survey, known):
-        one = known[node]
-        one.first = one.first or seq
-        one.steps += 1
+    for seq, stepped in _updates(survey, known):
+        yield None
+        for one in (known[node] for node in stepped):
+            one.first = one.first or seq
+            one.steps += 1
     for node, one in known.items():
         if one.steps and not one.moved:
+            yield None
             way = way_to(survey.timeline, node, one.filled, one.gradient)
             if not cancels(way):  # a bias before a normalization can do nothing
                 yield _finding(survey, node, one, way)
 
 
-def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, int]]:
-    """The steps by which a parameter with a gradient was written, noting in `known` what became of it."""
+def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, list[int]]]:
+    """The events, each with the parameters that had a gradient and were written by a step that it ends.
+
+    What became of a parameter is noted in `known`, until it has moved: nothing is asked of it then.
+    """
     parameters = [survey.nodes[node] for node in survey.optimized if node in survey.nodes]
     owners = {made.created.outputs[0].storage: made.node for made in parameters}
     holds = {made.created.outputs[0].storage: made.value for made in parameters}
@@ -55,16 +60,20 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
         match event:
             case StorageWritten(storage=storage, value=value) if storage in owners:
                 one = known.setdefault(owners[storage], _Parameter())
-                one.moved |= _numbers(value) != _numbers(holds[storage])
-                one.exact &= value is not None and (value.data or value.blob) is not None
-                holds[storage] = value
-                written.add(owners[storage])
+                if not one.moved:
+                    one.moved = _numbers(value) != _numbers(holds[storage])
+                    one.exact &= value is not None and (value.data or value.blob) is not None
+                    holds[storage] = value
+                    written.add(owners[storage])
             case GradAccumulated(node=node, part=part):
                 one = known.setdefault(node, _Parameter())
-                one.gradient, one.filled = norm(part) or 0.0, seq
+                if not one.moved:
+                    one.gradient, one.filled = norm(part) or 0.0, seq
             case OptimizerStepped(parameters=stepped):
-                yield from ((seq, node) for node in stepped if node in written and known[node].gradient)
+                yield seq, [node for node in stepped if node in written and known[node].gradient]
                 written.difference_update(stepped)
+                continue
+        yield seq, []
 
 
 def _numbers(value: Value | None) -> tuple[object, ...] | None:

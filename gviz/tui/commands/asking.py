@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gviz.consequences.telling import in_branch
+from gviz.driven import Far, parts
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.plain_text import clipped, shown, told
@@ -127,10 +128,17 @@ def _rows(result: object) -> list[str]:
         return str(np.asarray(result)).splitlines()
 
 
-def diff(asker: Asker, text: str, n: int) -> Iterator[str]:
+def diff(asker: Asker, text: str, n: int) -> Iterator[str | Far]:
     """``diff @A [@B]``."""
     one, other = _moments(asker.timeline, text, n)
-    rows = list(islice(_differences(asker.timeline, one, other), MOST_ROWS + 1))
+    rows: list[str] = []
+    for row in _differences(asker.timeline, one, other):
+        if isinstance(row, Far):
+            yield row
+        else:
+            rows.append(row)
+        if len(rows) > MOST_ROWS:
+            break
     yield f"from event {one} to event {other}:" if rows else f"events {one} and {other}: nothing differs"
     yield from (f"  {row}" for row in rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
@@ -145,13 +153,18 @@ def _moments(timeline: Timeline, text: str, n: int) -> tuple[int, int]:
     return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else (int(numbers[0]), n)
 
 
-def _differences(timeline: Timeline, one: int, other: int) -> Iterator[str]:
-    nodes = [node for node in timeline.nodes if timeline.info(node).born <= max(one, other)]
-    pairs = zip(nodes, timeline.at(one).states(nodes), timeline.at(other).states(nodes), strict=True)
-    for node, before, after in pairs:
-        for what, old, new in zip(("value", "grad"), _looks(before), _looks(after), strict=True):
-            if old != new:
-                yield f"{label(timeline, node)}: {what} {short(old)} -> {short(new)}"
+def _differences(timeline: Timeline, one: int, other: int) -> Iterator[str | Far]:
+    nodes = timeline.nodes
+    made = nodes[: bisect_right(nodes, max(one, other), key=nodes.born)]
+    for part in parts(made, "comparing: node"):
+        if isinstance(part, Far):
+            yield part
+            continue
+        pairs = zip(part, timeline.at(one).states(list(part)), timeline.at(other).states(list(part)), strict=True)
+        for node, before, after in pairs:
+            for what, old, new in zip(("value", "grad"), _looks(before), _looks(after), strict=True):
+                if old != new:
+                    yield f"{label(timeline, node)}: {what} {short(old)} -> {short(new)}"
 
 
 def _looks(state: NodeState | None) -> tuple[Value | None, Value | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from gviz.driven import Driven, Far
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import number
@@ -17,7 +18,7 @@ _SHOWN = 6
 """Elements that are written out of an input whose gradient is another."""
 
 
-def gradcheck(session: Session, place: str) -> Look:
+def gradcheck(session: Session, place: str) -> Driven[Look]:
     """``gradcheck [PLACE]``: the rule of a node; of a leaf the rules of all that use it."""
     timeline, cursor = session.timeline, session.cursor
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
@@ -28,7 +29,10 @@ def gradcheck(session: Session, place: str) -> Look:
     nodes = [node] if is_op else list(dict.fromkeys(users))
     if not nodes:
         raise GvizError(f"nothing uses {shown(label(timeline, node))}", exit_code=2)
-    rows = [row for one in nodes for row in _told(session, one)]
+    rows: list[str] = []
+    for done, one in enumerate(nodes):
+        yield Far("running again: node", done, len(nodes))
+        rows += _told(session, one)
     return Look("Gradients by differences", partial(_lines, rows))
 
 

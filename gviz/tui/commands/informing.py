@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from gviz.driven import Far, collected, parts
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.names import label
 from gviz.plain_text import clipped, shown
 from gviz.trace.plan import planned
-from gviz.trace.state import BAD
+from gviz.trace.state import BAD, NodeState
 from gviz.tui.commands import asking, stopping
 from gviz.tui.session import Session
 from gviz.value_text import kind_text, short
@@ -17,7 +19,7 @@ from gviz.value_text import kind_text, short
 ROWS = 200
 
 
-def info(session: Session, text: str) -> Iterator[str]:
+def info(session: Session, text: str) -> Iterator[str | Far]:
     """One of `PAGES`; without a word the breakpoints."""
     word, _, rest = text.strip().partition(" ")
     word = _PLURALS.get(word, word)
@@ -48,40 +50,62 @@ def _marks(session: Session, _: str) -> Iterator[str]:
         yield f"'{shown(name)}  event {n}  ({whose})"
 
 
-def _graph(session: Session, _: str) -> Iterator[str]:
+def _made(session: Session) -> Sequence[int]:
+    """The nodes made by now, in order of creation."""
+    nodes = session.timeline.nodes
+    return nodes[: bisect_right(nodes, session.cursor.position, key=nodes.born)]
+
+
+def _graph(session: Session, _: str) -> Iterator[str | Far]:
     timeline, n = session.timeline, session.cursor.position
-    made = [timeline.info(node) for node in timeline.nodes if timeline.nodes.born(node) <= n]
-    kinds = Counter(one.created.kind for one in made)
-    edges = sum(1 for one in made for source, _ in one.created.inputs if source)
-    yield f"{len(made)} of {len(timeline.nodes)} nodes made, {edges} edges, at event {n} of {len(timeline)}"
+    kinds, ops, edges = Counter[str](), Counter[int](), 0
+    for part in parts(_made(session), "counting: node"):
+        if isinstance(part, Far):
+            yield part
+            continue
+        for _node, created in timeline.nodes.all_created(part):
+            kinds[created.kind] += 1
+            edges += sum(1 for source, _ in created.inputs if source)
+            if created.kind == "op":
+                ops[created.op] += 1
+    named = Counter[str]()
+    for op, count in ops.items():
+        named[timeline.op(op).name] += count
+    yield f"{kinds.total()} of {len(timeline.nodes)} nodes made, {edges} edges, at event {n} of {len(timeline)}"
     yield ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()) or "no nodes yet"
-    for op, count in Counter(one.op.name for one in made if one.created.kind == "op").most_common(20):
-        yield f"  {count:>6}  {op}"
+    for name, count in named.most_common(20):
+        yield f"  {count:>6}  {name}"
 
 
-def _saved(session: Session, _: str) -> Iterator[str]:
-    nodes = [node for node in session.timeline.nodes if session.timeline.nodes.born(node) <= session.cursor.position]
-    states = session.moment.states(nodes)
-    held = [node for node, state in zip(nodes, states, strict=True) if state is not None and state.saved == "held"]
-    freed = sum(state is not None and state.saved == "freed" for state in states)
+def _saved(session: Session, _: str) -> Iterator[str | Far]:
+    states = yield from collected(_states(session, _made(session)))
+    held = [state.node for state in states if state.saved == "held"]
+    freed = sum(state.saved == "freed" for state in states)
     yield f"{len(held)} nodes hold what they saved for backward, {freed} have released it"
     yield from _rows([f"  {label(session.timeline, node)}: {_what(session, node)}" for node in held])
+
+
+def _states(session: Session, nodes: Sequence[int]) -> Iterator[NodeState | Far]:
+    """The states of nodes that there are at this moment, and how far that is."""
+    for part in parts(nodes, "looking at node"):
+        if isinstance(part, Far):
+            yield part
+        else:
+            yield from (state for state in session.moment.states(list(part)) if state is not None)
 
 
 def _what(session: Session, node: int) -> str:
     return ", ".join(session.timeline.info(node).op.saved) or "something"
 
 
-def _leaks(session: Session, _: str) -> Iterator[str]:
+def _leaks(session: Session, _: str) -> Iterator[str | Far]:
     timeline, moment = session.timeline, session.moment
-    here = timeline.iteration_at(moment.n).index if timeline.iterations else 0
-    old = [one for one in map(timeline.info, timeline.nodes) if one.born <= moment.n and one.iteration < here]
-    states = moment.states([one.node for one in old])
-    alive = [
-        one.node
-        for one, state in zip(old, states, strict=True)
-        if one.created.kind == "op" and state is not None and state.saved == "held" and not state.freed
-    ]
+    start = timeline.iteration_at(moment.n).start if timeline.iterations else 0
+    freed, born = timeline.nodes.freed(moment.n), timeline.nodes.born
+    old = [node for node in _made(session) if born(node) < start and node not in freed]
+    states = yield from collected(_states(session, old))
+    held = (state.node for state in states if state.saved == "held" and not state.freed)
+    alive = [node for node in held if timeline.info(node).created.kind == "op"]
     if not alive:
         yield "no graph of an earlier iteration is still held"
         return
@@ -89,18 +113,20 @@ def _leaks(session: Session, _: str) -> Iterator[str]:
     yield from _rows([f"  {label(timeline, node)}, iteration {timeline.info(node).iteration}" for node in alive])
 
 
-def _params(session: Session, _: str) -> Iterator[str]:
-    timeline, moment = session.timeline, session.moment
-    nodes = [
-        node
-        for node in timeline.nodes
-        if timeline.nodes.born(node) <= moment.n and timeline.info(node).created.kind in ("parameter", "leaf")
-    ]
+def _params(session: Session, _: str) -> Iterator[str | Far]:
+    timeline = session.timeline
+    nodes: list[int] = []
+    for part in parts(_made(session), "looking at node"):
+        if isinstance(part, Far):
+            yield part
+        else:
+            created = timeline.nodes.all_created(part)
+            nodes += [node for node, made in created if made.kind in ("parameter", "leaf")]
     rows = []
-    for node, state in zip(nodes, moment.states(nodes), strict=True):
-        output = state.outputs[0] if state is not None and state.outputs else None
-        if output is not None and output.value is not None and state is not None and state.requires_grad:
-            rows.append(f"  {label(timeline, node)}: {kind_text(output.value)}, .grad {short(output.grad)}")
+    for state in (yield from collected(_states(session, nodes))):
+        output = state.outputs[0] if state.outputs else None
+        if output is not None and output.value is not None and state.requires_grad:
+            rows.append(f"  {label(timeline, state.node)}: {kind_text(output.value)}, .grad {short(output.grad)}")
     yield f"{len(rows)} leaves that require a gradient"
     yield from _rows(rows)
 
@@ -138,7 +164,7 @@ def _rows(rows: list[str]) -> Iterator[str]:
 
 _PLURALS = {"breaks": "break", "breakpoints": "break", "watches": "watch", "mark": "marks"}
 _MOST_PLANNED = 20
-PAGES: dict[str, Callable[[Session, str], Iterator[str]]] = {
+PAGES: dict[str, Callable[[Session, str], Iterator[str | Far]]] = {
     "break": _breaks,
     "watch": _watched,
     "marks": _marks,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from gviz.driven import Driven
 from gviz.errors import GvizError
 from gviz.explain import finding
 from gviz.explain.docstring import about
@@ -54,14 +55,15 @@ def event(session: Session, _: str) -> Look:
     return Look("What happened", lambda width: wrapped(line(session.glyphs.text(said)), width))
 
 
-def check(session: Session, text: str) -> Look:
+def check(session: Session, text: str) -> Driven[Look]:
     """``check [all]``: everything that is wrong in the recording, or may be."""
-    from gviz.explain.check import check as everything
+    from gviz.explain.check import checking
 
     _, whole = _in_full(text)
+    found = yield from checking(session.timeline)
     rows = [
         (depth, text if depth else one.heading, event)
-        for one in everything(session.timeline)
+        for one in found
         for depth, text, event in (
             finding.lines(one.finding) if whole else finding.brief(one.finding, '("check all" has them)')
         )

@@ -9,6 +9,7 @@ from operator import itemgetter
 from pathlib import PurePath
 from string import Formatter
 
+from gviz.driven import Far
 from gviz.errors import KEEP_ALL, GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
@@ -16,7 +17,7 @@ from gviz.trace.situation import Situation
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import CONTINUE, Reason, by_command
-from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.breakpoints import Breakpoint, Breakpoints, hits_of
 from gviz.value_text import short
 from gviz.where.condition import NAMES
 from gviz.where.stop import EVENTS, stop
@@ -49,11 +50,13 @@ def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None
     return min(found, key=itemgetter(0), default=None)
 
 
-def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[int]:
+def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[Far]:
     """Look for the next stop a stretch at a time and give how far that has come; `next_stop` then knows at once."""
     anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
+    for one in breakpoints.listed:
+        yield from one.hits.looking()  # again, where the recording has grown
     for event in breakpoints.searched(n, backward=backward):
-        yield event
+        yield Far("looking for a stop: event", event, len(timeline))
         if event < anyway if backward else event > anyway:
             return
 
@@ -78,10 +81,12 @@ def described(one: Breakpoint) -> str:
     return " ".join(words)
 
 
-def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str]:
+def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str | Far]:
     """``break``: without a place at the selected node."""
     text = text or (f"#{selected}" if selected else "")
-    made = breakpoints.add(stop(text), once=once)
+    hits = hits_of(breakpoints.timeline, where := stop(text))
+    yield from hits.looking()
+    made = breakpoints.add(where, hits, once=once)
     yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(breakpoints, made)}"
     if missing := made.hits.missing():
         yield f"it does not stop where {missing}"
@@ -91,7 +96,7 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
         yield "a finding is known only of what is recorded: the running program does not stop at it by itself"
 
 
-def add_once(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
+def add_once(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str | Far]:
     """``tbreak``."""
     return add(breakpoints, text, selected, once=True)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
+from gviz.driven import Driven, Far, collected
 from gviz.errors import GvizError
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
@@ -33,38 +34,49 @@ from gviz.tui.commands import (
 from gviz.tui.commands.asking import Asker
 from gviz.tui.cursor import Cursor, Move
 from gviz.tui.folds import Folds
-from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Run, Said, Script, Spec
+from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Run, Said, Script, Spec, Work
 from gviz.tui.session import Session
 from gviz.words.vocabulary import A_MOMENT
 
 
 def _moves(move: Move, reason: str, *, backward: bool = False) -> Run:
-    return lambda session, command: session.cursor.travel(move, reason, command.count, backward=backward)
+    return lambda session, command: session.cursor.travelling(move, reason, command.count, backward=backward)
 
 
 def _nodes(move: Callable[[Folds, Timeline, int], int], *, backward: bool = False) -> Run:
     """By whole nodes, of which a closed module is one."""
-    return lambda session, command: session.cursor.travel(
+    return lambda session, command: session.cursor.travelling(
         partial(move, session.folds), "next", command.count, backward=backward
     )
 
 
-def _cursor(act: Callable[[Cursor, str], Arrival]) -> Run:
+def _cursor(act: Callable[[Cursor, str], Arrival | Driven[Arrival]]) -> Run:
     return lambda session, command: act(session.cursor, command.argument)
 
 
-def _asks(answer: Callable[[Asker, str, int], Iterator[str]]) -> Run:
-    return lambda session, command: Said(tuple(answer(session.cursor.asker, command.argument, session.cursor.position)))
+def _said(found: Iterator[str | Far]) -> Work:
+    return Said((*(yield from collected(found)),))
 
 
-def _sets(change: Callable[[Breakpoints, str, int], Iterator[str]]) -> Run:
-    return lambda session, command: Said(
-        tuple(change(session.cursor.breakpoints, command.argument, session.cursor.selected))
-    )
+def _asks(answer: Callable[[Asker, str, int], Iterator[str | Far]]) -> Run:
+    return lambda session, command: _said(answer(session.cursor.asker, command.argument, session.cursor.position))
 
 
-def _looks(look: Callable[[Session, str], Look | Said | FrontEnd | Outside]) -> Run:
+def _sets(change: Callable[[Breakpoints, str, int], Iterator[str | Far]]) -> Run:
+    return lambda session, command: _said(change(session.cursor.breakpoints, command.argument, session.cursor.selected))
+
+
+def _looks(look: Callable[[Session, str], Look | Said | FrontEnd | Outside | Driven[Look]]) -> Run:
     return lambda session, command: look(session, command.argument)
+
+
+def _runs_on(*, backward: bool = False) -> Run:
+    def run_on(session: Session, command: Command) -> Work:
+        cursor = session.cursor
+        yield from stopping.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward)
+        return cursor.run_on(command.count, backward=backward)
+
+    return run_on
 
 
 def _files(act: Callable[[Session, str], Said | Script | Asked]) -> Run:
@@ -126,9 +138,9 @@ _TIME = (
          _moves(navigation.reverse_finish, "finish", backward=True), repeats=True),
     Spec("continue", ("c", "cont"), "[N]",
          "to the next stop: a breakpoint, an error, the first nan or inf, a mark, else the end",
-         lambda session, command: session.cursor.run_on(command.count), repeats=True, runs="continue", searches=True),
+         _runs_on(), repeats=True, runs="continue"),
     Spec("reverse-continue", ("rc",), "[N]", "to the stop before",
-         lambda session, command: session.cursor.run_on(command.count, backward=True), repeats=True, searches=True),
+         _runs_on(backward=True), repeats=True),
     Spec("phase", (), "[N]", "to the next phase (forward, backward, optimizer, next iteration); phase -1 goes back",
          _moves(navigation.phase, "phase"), repeats=True, runs="phase"),
     Spec("reverse-phase", ("rp",), "[N]", "to the phase before",
@@ -180,7 +192,7 @@ _LOOK = (
     Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", looking.up, repeats=True),
     Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down, repeats=True),
     Spec("info", ("i",), "[WORD]", "breaks, watch, marks, graph, saved, params, next, stats or leaks: what there is",
-         lambda session, command: Said(tuple(informing.info(session, command.argument)))),
+         lambda session, command: _said(informing.info(session, command.argument))),
     Spec("passes", (), "", "the iterations and passes, with their events", _looks(looking.passes)),
     Spec("tensor", (), "[PLACE[.grad]]", "all elements as a matrix, how they are spread, and where the large ones lie",
          _looks(looking.tensor)),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from gviz.driven import Driven
 from gviz.tui.lines import Line
 
 if TYPE_CHECKING:
@@ -76,7 +77,13 @@ class Outside:
 
 
 Reply: TypeAlias = "Arrival | Said | Look | Script | Asked | FrontEnd | Outside"
-Run: TypeAlias = "Callable[[Session, Command], Reply]"
+Work: TypeAlias = "Driven[Reply]"
+Run: TypeAlias = "Callable[[Session, Command], Reply | Work]"
+
+
+def work(answer: Reply | Work) -> Work:
+    """What is left to do for the answer of a command: nothing, unless it is given a little at a time."""
+    return (yield from answer) if isinstance(answer, Generator) else answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +92,7 @@ class Spec:
 
     `takes` is ``[N]`` for a count, in brackets where it may be left out, empty where nothing follows. An empty line
     does it again if it `repeats`. Where the recording ends it lets a held program run on, as far as `runs`
-    says, or `runs_bare` where nothing follows, if that is another way. What `searches` may have to look at the whole
-    recording first.
+    says, or `runs_bare` where nothing follows, if that is another way.
     """
 
     name: str
@@ -97,7 +103,6 @@ class Spec:
     repeats: bool = False
     runs: Mode | None = None
     runs_bare: Mode | None = None
-    searches: bool = False
 
     @property
     def counted(self) -> bool:

@@ -15,8 +15,7 @@ from gviz.tui.arrangement import PANELS
 from gviz.tui.arrival import Arrival
 from gviz.tui.commands.comparing import Compared
 from gviz.tui.commands.looking import wrapped_lines
-from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Said
-from gviz.tui.language.parsing import spec_of
+from gviz.tui.language.command import Asked, FrontEnd, Look, Outside, Reply, Said
 from gviz.tui.screens import pages
 from gviz.tui.themes import named
 from gviz.tui.widgets.node import NodePanel
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
     from gviz.tui.screens.debugger import DebuggerScreen
 
 
-def carry_out(screen: DebuggerScreen, command: Command) -> None:
-    """Do what a command says and show its answer; raises GvizError where it cannot be done."""
-    reply = spec_of(command).run(screen.session, command)
+def carry_out(screen: DebuggerScreen, reply: Reply) -> None:
+    """Show the answer to a command, and do what is left to do; raises GvizError where it cannot be done."""
     screen.reader.take(reply)
     screen.follow_settings()
     match reply:

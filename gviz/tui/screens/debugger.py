@@ -136,16 +136,16 @@ class DebuggerScreen(Screen[None]):
     @property
     def busy(self) -> bool:
         """Whether lines that wait have to wait on."""
-        return self.orders.search.goes_on
+        return self.orders.errand.goes_on
 
     def perform(self, command: Command) -> None:
         """Carry out a command, or begin what has to be done before; raises GvizError where that cannot be done."""
         self.orders.perform(command)
 
     def pause(self) -> None:
-        """Stand still, and give up a search."""
+        """Stand still, and give up an errand."""
         self.player.pause()
-        self.orders.search.cancel()
+        self.orders.errand.cancel()
 
     def say(self, remark: str) -> None:
         """Say something in the bottom row until the next key."""
@@ -228,8 +228,8 @@ class DebuggerScreen(Screen[None]):
             self.player.play()
 
     def action_stop(self) -> None:
-        """Give up a search, stand still; else copy what is selected, or say how to leave."""
-        if self.player.plays or self.orders.search.goes_on:
+        """Give up an errand, stand still; else copy what is selected, or say how to leave."""
+        if self.player.plays or self.orders.errand.goes_on:
             self.pause()
         elif self.get_selected_text():
             self.action_copy_text()
@@ -258,8 +258,8 @@ class DebuggerScreen(Screen[None]):
         self.panels.zoom()
 
     def action_leave(self) -> None:
-        """Undo, one after the other: the search, the remark, the zoom."""
-        if self.orders.search.cancel():
+        """Undo, one after the other: the errand, the remark, the zoom."""
+        if self.orders.errand.cancel():
             return
         if self.remark:
             self.remark = ""

@@ -160,12 +160,12 @@ class LiveScreen(DebuggerScreen):
 
     def action_pause_program(self) -> None:
         """Hold the program where it is."""
-        searching = self.orders.search.goes_on
+        waiting = self.orders.errand.goes_on
         self.pause()
         self._queue.clear()
         if self.live.running:
             self.live.pause()
-        elif searching:
+        elif waiting:
             return
         else:
             self.say("the program stands still already; q leaves")

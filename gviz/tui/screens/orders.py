@@ -7,21 +7,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
-from gviz.tui.language.command import Command, Said
+from gviz.tui.language.command import Command, Reply, Said, work
 from gviz.tui.language.parsing import spec_of
 from gviz.tui.screens.carry_out import carry_out, say
-from gviz.tui.screens.searching import Search
+from gviz.tui.screens.errand import Errand
 
 if TYPE_CHECKING:
     from gviz.tui.screens.debugger import DebuggerScreen
 
 
 class Orders:
-    """Carries out on a screen; a long search keeps what comes behind it waiting."""
+    """Carries out on a screen; a long errand keeps what comes behind it waiting."""
 
     def __init__(self, screen: DebuggerScreen) -> None:
         self._screen = screen
-        self.search = Search(screen, self._found)
+        self.errand = Errand(screen, self._resume)
 
     def attempt(self, act: Callable[[], None]) -> None:
         """Do something; why it cannot be done is said in the bottom row."""
@@ -59,10 +59,15 @@ class Orders:
 
     def perform(self, command: Command) -> None:
         """Carry out a command, or begin what has to be done before; raises GvizError where that cannot be done."""
-        self.search.cancel()
-        if not spec_of(command).searches or not self.search.begin(command):
-            carry_out(self._screen, command)
+        self.errand.cancel()
+        self._answer(self.errand.begin(command, work(spec_of(command).run(self._screen.session, command))))
 
-    def _found(self, command: Command) -> None:
-        self.attempt(partial(carry_out, self._screen, command))
-        self.attempt(self.go_on)
+    def _answer(self, reply: Reply | None) -> None:
+        if reply is not None:
+            carry_out(self._screen, reply)
+
+    def _resume(self, advance: Callable[[], Reply | None]) -> None:
+        """Go on with an errand, and with what waits behind it if that was all."""
+        self.attempt(lambda: self._answer(advance()))
+        if not self.errand.goes_on and self._screen.reader.waits:
+            self.attempt(self.go_on)

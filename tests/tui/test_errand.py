@@ -1,0 +1,145 @@
+"""A command that takes long: the screen stays awake, a key ends it, and it is answered as a short one is."""
+
+import sys
+
+import pytest
+from driving import app_of, transcript
+from stories import iterations
+
+from gviz.driven import finished
+from gviz.errors import GvizError
+from gviz.trace import stops
+from gviz.tui import plain
+from gviz.tui.cursor import Arrival
+from gviz.tui.language.command import Command, Look, work
+from gviz.tui.language.parsing import parse, spec_of
+from gviz.tui.screens import errand, orders
+from gviz.tui.screens.sheet import Sheet
+
+LONG = ("check", "check all", "diff @1 @60", "info saved", "info params", "info graph", "info leaks",
+        "/nosuchname", "/nan", "break finding", "until y if value > 1e9", "next 20", "continue")  # fmt: skip
+"""Commands that look at many nodes or events."""
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Nothing is done at once: events are looked at seven at a time, and then the screen has its turn."""
+    monkeypatch.setattr(stops, "STRETCH", 7)
+    monkeypatch.setattr(errand, "AT_ONCE_SECONDS", -1.0)
+
+
+def story():
+    return iterations(6)
+
+
+def compared(reply):
+    """What can be compared of an answer."""
+    return (reply.title, list(reply.lines(80))) if isinstance(reply, Look) else reply
+
+
+def at_once(text):
+    """The answer to a command that nothing else waits for."""
+    session = app_of(story(), at=90)._start.session
+    try:
+        return compared(finished(work(spec_of(parse(text)).run(session, parse(text)))))
+    except GvizError as error:
+        return error.what
+
+
+@pytest.mark.parametrize("text", LONG)
+async def test_a_long_command_is_answered_as_a_short_one_is(slow, monkeypatch, text):
+    replies = []
+    monkeypatch.setattr(orders, "carry_out", lambda screen, reply: replies.append(compared(reply)))
+    app = app_of(story(), at=90)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.screen.run_line(text)
+        assert app.screen.busy
+        assert app.screen.remark.endswith("; ctrl+c stops")
+        while app.screen.busy:
+            await pilot.pause()
+        assert (replies or [app.screen.remark])[0] == at_once(text)
+
+
+async def test_a_check_says_what_it_looks_for_and_how_far_it_is(slow):
+    said = []
+    app = app_of(story(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = app.screen
+        screen.watch(screen, "remark", lambda remark: said.append(remark))
+        screen.run_line("check")
+        while screen.busy:
+            await pilot.pause()
+        assert isinstance(app.screen.query_one(Sheet), Sheet)
+    assert "checking: leaves, 1 of" in " ".join(said)
+    assert "checking: unused losses, " in " ".join(said)
+
+
+@pytest.mark.parametrize("key", ["ctrl+c", "escape", "s"])
+@pytest.mark.parametrize(("text", "name"), [("break y if value > 1e9;;continue", "continue"), ("check", "check")])
+async def test_a_key_ends_it(slow, key, text, name):
+    app = app_of(story(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for line in text.split(";;"):
+            app.screen.run_line(line)
+        await pilot.press(key)
+        assert not app.screen.busy
+        assert app.screen.cursor.position == (2 if key == "s" else 1)
+        assert f"{name} was stopped" in app.screen.remark or key == "s"
+        await pilot.pause(0.1)
+        assert not app.screen_stack[-1].query(Sheet)
+
+
+async def test_a_key_that_moves_no_time_is_taken_meanwhile(slow):
+    app = app_of(story(), at=90)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.screen.run_line("info saved")
+        before = app.screen.cursor.selected
+        await pilot.press("k")
+        assert app.screen.cursor.selected != before
+        while app.screen.busy:
+            await pilot.pause()
+        assert "hold what they saved" in app.screen.remark
+
+
+@pytest.mark.parametrize(("name", "start"), [("continue", 1), ("reverse-continue", None)])
+async def test_a_long_search_ends_where_a_short_one_does(slow, name, start):
+    timeline = story()
+    app = app_of(timeline, at=len(timeline) if start is None else start)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.screen.run_line("break y if value > 1e9")
+        app.screen.run_command(Command(name))
+        assert app.screen.busy
+        assert "ctrl+c stops" in app.screen.remark
+        while app.screen.busy:
+            await pilot.pause()
+        assert app.screen.cursor.position == (0 if start is None else len(timeline))
+        assert app.screen.cursor.breakpoints.listed
+
+
+async def test_what_waits_behind_it_is_carried_out_after_it(slow):
+    timeline = story()
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.screen.run_line("break y if value > 1e9")
+        app.screen.reader.typed("watch x")
+        app.screen.reader.typed("continue")
+        app.screen.orders.attempt(app.screen.orders.go_on)
+        assert app.screen.cursor.asker.watched == []
+        while app.screen.busy:
+            await pilot.pause()
+        assert app.screen.cursor.asker.watched == ["x"]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_line_mode_says_on_a_terminal_how_far_it_has_come(slow, monkeypatch, capsys, terminal):
+    monkeypatch.setattr(plain, "PROGRESS_SECONDS", -1.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    said = transcript(story(), "break y if value > 1e9", "continue", at=1)
+    assert "end of recording" in said
+    assert "looking for a stop" not in said
+    assert ("looking for a stop: event 13 of" in capsys.readouterr().err) is terminal
+
+
+def test_the_answer_of_a_short_command_is_no_work():
+    session = app_of(story(), at=1)._start.session
+    assert isinstance(finished(work(spec_of(Command("step")).run(session, Command("step")))), Arrival)
