@@ -66,7 +66,7 @@ def test_a_leaf_keeps_its_grad_until_the_pass_accumulates():
     script = two_shares()
     waiting = at(script, moment_of(script, e.StepFinished, node=4))
     assert rows(waiting, "n1") == ["value 3", "incoming -6 (1 of 2)", ".grad None"]
-    assert box(waiting, "n1").status == "waiting"
+    assert box(waiting, "n1").status == "1 of 2"
     complete = at(script, moment_of(script, e.GradFlowed, 1, node=1))
     assert rows(complete, "n1") == ["value 3", "incoming -6 += -8", ".grad None"]
     done = at(script)

@@ -40,7 +40,7 @@ SHOWN: tuple[Shown, ...] = (
     Shown("running", "running", "", "its gradient is complete, its rule runs"),
     Shown("current", "now", "►", "acts in this event"),
     Shown("freed", "gone", "dashed and empty", "nothing refers to it any more"),
-    Shown("waiting", "waiting", "", "a part of its gradient has arrived"),
+    Shown("waiting", "waiting", "", "a closed module: a part of its gradients has arrived"),
     Shown("released", "saved freed", "", "what it kept for backward is released"),
     Shown("done", "done", "", "the pass is through with it"),
 )
@@ -111,10 +111,18 @@ def status(info: NodeInfo, held: tuple[State, ...], now: Now) -> str:
         bad = now.timeline.kind_of_first_bad()
         return f"! first {bad}" if {"nan", "inf"} & {*held} else f"! {bad}"
     word, event = state_word(held), now.moment.event
+    if word == "waiting" and state is not None:
+        return arrived(state)
     if word != "receives" or state is None or not isinstance(event, GradFlowed):
         return word
     output = state.outputs[event.output_nr]
     return f"{word} {len(output.parts)} of {output.expected}" if output.expected > 1 else word
+
+
+def arrived(state: NodeState) -> str:
+    """``1 of 2`` while contributions to the gradient of a node are awaited that a pass has come to, then ``ready``."""
+    counts = ((len(output.parts), output.expected) for output in state.outputs)
+    return next((f"{count} of {expected}" for count, expected in counts if count < expected), "ready")
 
 
 def state_word(held: tuple[State, ...]) -> str:

@@ -17,7 +17,7 @@ from gviz.render.boxes.selection import shown_ends
 from gviz.render.forms.svg import scaled
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.drawing import Picture, draw, draw_all
-from gviz.render.graphviz.legend import legend
+from gviz.render.graphviz.legend import legend, together
 from gviz.render.graphviz.picture import DPI, laid_out_or_simple, settled, sized
 from gviz.render.graphviz.placing import INCH, Placing, placing
 from gviz.render.moments import check_moment
@@ -93,7 +93,7 @@ def _fitting(place: Placing, pixels: int) -> float:
 def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Placing:
     """Where everything stands in all of them."""
     widest = _widest(seen)
-    signs = tuple(dict.fromkeys(sign for one in seen for sign in legend(one, options.colours.form.card)))
+    signs = together(sign for one in seen for sign in legend(one, options.colours.form.card))
     room = max(max(cell_len(f"{one.title}   {one.caption}"), cell_len(one.code)) for one in seen)
     found = laid_out_or_simple(
         len(widest.boxes),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gviz.render.boxes.row import Row
@@ -20,6 +21,9 @@ def painted(box: Box) -> str:
     found = next((state for state in PAINTED if state in box.states), box.role)
     return "error" if found in ("nan", "inf") else found
 
+
+PARTS = re.compile(r"\d+ of \d+$")
+"""The word for a node that some parts of its gradient have reached."""
 
 HEAT = "squares: numbers, from minus to plus the largest magnitude in the box"
 """What is said of heat maps; the colours stand beside it."""
@@ -76,6 +80,10 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "bars" in seen.rows, "bars: how many numbers, from the smallest to the largest"),
     (lambda seen: "heat" in seen.rows, HEAT),
     (lambda seen: "incoming" in seen.rows, "incoming: what this pass brings; .grad: what all passes have added up"),
+    (lambda seen: "! first nan" in seen.words, "! first nan: nothing before it held any"),
+    (lambda seen: "! first inf" in seen.words, "! first inf: nothing before it held any"),
+    (lambda seen: any(map(PARTS.match, seen.words)), "1 of 2: so many of the parts of its gradient have arrived"),
+    (lambda seen: "ready" in seen.words, "ready: all parts have arrived, its rule has not run yet"),
     (lambda seen: "+= " in seen.said, "+=: a part that is added"),
     (lambda seen: "sum" in seen.rows, "bold numbers: added, or added to"),
     (lambda seen: "|g|" in seen.said, "|g|: length of a gradient; lengths do not add"),
@@ -92,10 +100,19 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
     yield from (text for is_there, text in SIGNS if is_there(there))
     for shown in SHOWN:
         signs = [shown.look] if shown.look and shown.state in there.states else []
-        if any(word.startswith(shown.word) for word in there.words) and not (signs and shown.word.startswith("!")):
+        if shown.word not in signs and any(word.startswith(shown.word) for word in there.words):
             signs.append(shown.word)
         if signs:
             yield f"{', '.join(signs)}: {shown.meaning}"
+
+
+def together(signs: Iterable[str]) -> tuple[str, ...]:
+    """The signs of several pictures: each meaning once, behind all that has it in one of them."""
+    longest: dict[str, str] = {}
+    for sign in signs:
+        meaning = sign.partition(": ")[2] or sign
+        longest[meaning] = max(longest.get(meaning, ""), sign, key=len)
+    return tuple(longest.values())
 
 
 def _cards(scene: Scene, card: Card) -> Iterator[str]:

@@ -12,7 +12,7 @@ from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.accumulation import accumulation
 from gviz.explain.names import called, constant_value, untracked_word
 from gviz.explain.standing import as_at
-from gviz.render.boxes.states import has_failed, is_gone
+from gviz.render.boxes.states import arrived, has_failed, is_gone
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
@@ -203,12 +203,11 @@ def _untracked(reason: str, width: int) -> str:
 
 def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
     """Where the node stands in its pass."""
-    arrived = state.outputs[0] if state.outputs else None
-    if arrived is not None and bad_text(arrived.value):
-        return f"! {bad_text(arrived.value)}"
-    if state.step == "waiting" and arrived is not None:
-        count = len(arrived.parts)
-        return f"{count} of {arrived.expected}" if count < arrived.expected else "ready"
+    output = state.outputs[0] if state.outputs else None
+    if output is not None and bad_text(output.value):
+        return f"! {bad_text(output.value)}"
+    if state.step == "waiting":
+        return arrived(state)
     if state.step == "running":
         return "running" if info.created.kind == "op" else "complete"
     if state.step == "pending":
@@ -219,8 +218,8 @@ def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
         return "saved freed" if width > 12 else "freed"
     if info.created.untracked and info.created.kind == "op":
         return _untracked(info.created.untracked, width)
-    if arrived is not None and arrived.written_by:
-        return f"↻{arrived.version}"
+    if output is not None and output.written_by:
+        return f"↻{output.version}"
     if info.created.during[0] and state.step == "none":
         return f"made in pass {info.created.during[0]}" if width > 12 else f"pass {info.created.during[0]}"
     return "done" if state.step == "done" else ""
