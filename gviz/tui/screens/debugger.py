@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -37,6 +38,7 @@ from gviz.tui.screens.toggling import toggle_line
 from gviz.tui.screens.views import LOOKS
 from gviz.tui.session import Session
 from gviz.tui.title import Title
+from gviz.tui.widgets.sized import Sized
 
 if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
@@ -120,6 +122,13 @@ class DebuggerScreen(Screen[None]):
             self.say(self.timeline.dropped.words)
         for text in self._opening:
             self.run_line(text)
+
+    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
+        """Lay out, and once more before anything is painted where panels that know their size now want a scroll bar."""
+        with nullcontext() if scroll else self.app.batch_update():
+            super()._refresh_layout(size, scroll)
+        if not scroll and any(panel._layout_required for panel in self.query(Sized)):
+            super()._refresh_layout(size)
 
     def on_resize(self) -> None:
         """Another size may show other panels."""
