@@ -2,10 +2,14 @@
 
 import pytest
 from driving import app_of
+from recording import events_of
 from stories import chain, demo, failed
 from textual.app import App
 from textual.content import Content
 
+import gviz.engine as torch
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.tui.app import DebuggerApp
 from gviz.tui.title import Title
 
@@ -58,6 +62,26 @@ async def test_another_size_is_painted_in_its_own_arrangement_at_once(frames):
             await pilot.pause()
             assert frames[seen:], "it is painted"
             assert frames[seen] == frames[-1], size
+
+
+async def test_a_graph_is_back_in_its_place_when_the_size_is():
+    def program():
+        linear = torch.nn.Linear(2, 1)
+        torch.nn.init.constant_(linear.weight, 0.5)
+        torch.nn.init.zeros_(linear.bias)
+        state = torch.zeros(1, 1)
+        for _ in range(5):
+            state = linear(torch.cat([torch.ones(1, 1), state], 1))
+
+    app = app_of(Timeline(MemoryLog(events_of(program))), at=3)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        graph = app.screen.query_one("#graph")
+        first = graph.scroll_offset
+        for size in [(200, 60), (120, 40)]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        assert graph.scroll_offset == first
 
 
 async def test_a_panel_that_comes_to_the_front_is_painted_as_it_is_now(frames):

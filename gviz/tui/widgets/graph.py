@@ -114,9 +114,14 @@ class GraphCanvas(Painted, can_focus=True):
         self._look_at(node or 0)
 
     def _look_at(self, node: int, *, anew: bool = False) -> None:
-        """Draw the moment with a node in view, or in another picture (or `anew`) that has it not, the newest one."""
+        """Draw the moment with a node in view, or in another picture (or `anew`) that has it not, the newest one.
+
+        Another picture `anew` begins at its corner: held where a box of the old one stood, it might cut boxes.
+        """
         before = self.drawing
         self._renew()
+        if anew and self.drawing is not before:
+            self.scroll_to(x=0, y=0, animate=False, force=True, immediate=True)
         if node and self.place(node) is not None:
             self.bring_into_view(node)
         elif anew or self.drawing is not before:
