@@ -42,9 +42,11 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def dtype_text(dtype: str) -> str:
-    """The short name of a dtype: ``f32``, ``i64``, ``bf16``, ``c64``, ``bool``; a foreign one as it is."""
-    kind = dtype.rstrip("0123456789")
-    return _SHORT_DTYPES.get(dtype) or (_DTYPE_LETTERS[kind] + dtype[len(kind) :] if kind in _DTYPE_LETTERS else dtype)
+    """The short name of a dtype: ``f32``, ``i64``, ``bf16``, ``c64``, ``f32 sparse``; a foreign one as it is."""
+    name, gap, layout = dtype.partition(" ")
+    kind = name.rstrip("0123456789")
+    known = _SHORT_DTYPES.get(name) or (_DTYPE_LETTERS[kind] + name[len(kind) :] if kind in _DTYPE_LETTERS else name)
+    return known + gap + layout
 
 
 def count_text(count: int) -> str:

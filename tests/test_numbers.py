@@ -78,6 +78,7 @@ def test_shapes(shape, text):
         ("bfloat16", "bf16"),
         ("complex64", "c64"),
         ("float8_e4m3fn", "float8_e4m3fn"),
+        ("float32 sparse", "f32 sparse"),
     ],
 )
 def test_dtypes(dtype, text):

@@ -31,6 +31,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
+from gviz.value_text import short
 
 sys.path.insert(0, str(Path(__file__).parent))
 from recorded import events_of, of_kind, operations  # beside this file
@@ -328,8 +329,7 @@ def test_sparse_gradients_are_shown_as_such():
         return table
 
     (added,) = of_kind(balanced(events_of(program)), GradAccumulated)
-    assert added.part.shape == (5, 2)
-    assert added.part.data is None
+    assert short(added.part) == "(5,2) f32 sparse not stored"
 
 
 def test_a_pass_that_fails_names_its_node():

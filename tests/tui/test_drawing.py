@@ -382,6 +382,18 @@ def twice():
     return story.timeline()
 
 
+def test_in_full_the_digits_of_a_sum_stand_apart_from_it():
+    story = Story()
+    x = story.leaf("x", 3.0, 3)
+    w = story.leaf("w", 1 / 3, 4)
+    y = story.mul("y", x, w, 5)
+    story.backward(y, 9)
+    story.backward(y, 9, 2, leaves_had={x: 1 / 3, w: 3.0})
+    timeline = story.timeline()
+    text = " ".join(" ".join(panel(timeline, len(timeline), 1, width=200, full=True)).split())
+    assert "0.3333 += 0.3333 -> 0.6667 0.66666" in text
+
+
 def test_a_grad_that_held_something_says_what_was_added_to_what():
     timeline = twice()
     seq = max(n for n in range(len(timeline) + 1) if isinstance(timeline.at(n).event, GradAccumulated))

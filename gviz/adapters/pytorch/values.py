@@ -29,6 +29,12 @@ def name_of(dtype: torch.dtype) -> str:
     return name
 
 
+def _kind_of(tensor: torch.Tensor) -> str:
+    """The dtype of a tensor and, where its elements lie otherwise than in a row, how: ``float32 sparse``."""
+    name, layout = name_of(tensor.dtype), tensor.layout
+    return name if layout is torch.strided else f"{name} {str(layout).removeprefix('torch.').removesuffix('_coo')}"
+
+
 class Capture:
     """Turns tensors into values, as a recording keeps them; `not_seen` is told of what has none."""
 
@@ -43,7 +49,7 @@ class Capture:
         if not self.keeps_numbers or not has_numbers(tensor):
             if is_transformed(tensor):
                 self._not_seen("transform")
-            return Value(name_of(tensor.dtype), sizes(tensor))
+            return Value(_kind_of(tensor), sizes(tensor))
         try:
             return self._read(tensor)
         except (RuntimeError, TypeError):  # a dtype that numpy has not, or memory that cannot be read

@@ -86,7 +86,8 @@ def _held(asked: Asked, output: OutputState) -> Iterator[Part]:
         yield Part(text, number_style(value, "grad"), output.grad_seq)
     else:
         yield from _addition(was.before, was.part, value, to=output.grad_seq)
-        yield Part(text.removeprefix(short(value)) if asked.full else "", "grad")
+        more = text.removeprefix(short(value))
+        yield Part(("" if more != text else "  ") + more if asked.full else "", "grad")
         yield Part(f"  (the former since pass {was.since})" if was.since else "", "muted")
     if asked.full and output.grad_seq:
         yield from (Part(", ", "muted"), event(output.grad_seq))
