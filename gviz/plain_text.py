@@ -32,6 +32,13 @@ def clipped(text: str, width: int) -> str:
     return plain if len(plain) <= width else plain[: max(width - 1, 0)] + "…"
 
 
+def abridged(text: str, width: int) -> str:
+    """The harmless text in at most `width` characters, its middle replaced by ``…`` where it is longer."""
+    plain = shown(text)
+    half = (width - 1) // 2
+    return plain if len(plain) <= width else f"{plain[: width - 1 - half]}…{plain[len(plain) - half :]}"
+
+
 def file_name(path: str) -> str:
     """The name of a program's file without its folders, whichever system wrote the path."""
     return shown(path.rpartition("/")[2].rpartition("\\")[2])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz.plain_text import clipped, file_line, shown
+from gviz.plain_text import abridged, clipped, file_line, shown
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,17 @@ def test_nothing_unprintable_is_left(text):
 )
 def test_a_line_is_named_by_its_file_without_folders(path, text):
     assert file_line(path, 4) == text
+
+
+@pytest.mark.parametrize("width", [3, 4, 20, 21])
+def test_a_long_name_keeps_both_ends(width):
+    text = "encoder.layers.11.attention.weight"
+    short = abridged(text, width)
+    assert len(short) == width
+    first, last = short.split("…")
+    assert text.startswith(first)
+    assert text.endswith(last)
+    assert first
+    assert last
+    assert abridged(text, len(text)) == text
+    assert abridged("a\x1b" * 50, 9) == "a\\x1…\\x1b"

@@ -32,9 +32,9 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.computation import computation
-from gviz.explain.names import label, made_at, phase_words, why_untracked
+from gviz.explain.names import MAX_NAME, label, made_at, phase_words, why_untracked
 from gviz.explain.shares import Share, shares
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import abridged, clipped, shown
 from gviz.returned import as_taken
 from gviz.trace.moment import Moment
 from gviz.trace.state import OutputState
@@ -87,7 +87,7 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
         case NodeFreed():
             return "nothing refers to it any more"
         case Named(name=name):
-            return f"it is called {shown(name)}"
+            return f"it is called {abridged(name, MAX_NAME)}"
         case Returned(path=path):
             return f"it is {clipped(as_taken(path), 80)} of what the call gave"
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.substitute import is_small
-from gviz.plain_text import clipped, file_line, file_name, shown
+from gviz.plain_text import abridged, clipped, file_line, file_name, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, Phase
@@ -12,6 +12,8 @@ from gviz.trace.timeline import Timeline
 from gviz.value_text import CUT, short
 
 MAX_TITLE = 28
+MAX_NAME = 80
+"""Characters of a name in a sentence: of a longer one both ends are told."""
 
 _COMPARED = 4
 _LOOKED_AT = 100
@@ -39,7 +41,7 @@ def op_title(info: NodeInfo) -> str:
 
 def called(info: NodeInfo) -> str:
     """A node without its number: ``b = Mul``, ``Mul``; a leaf by its name, else by its kind."""
-    name = shown(info.name)
+    name = abridged(info.name, MAX_NAME)
     if info.created.kind != "op":
         return name or info.created.kind
     return f"{name} = {op_title(info)}" if name else op_title(info)
@@ -80,7 +82,7 @@ def symbol(timeline: Timeline, node: int) -> str:
     value = info.created.outputs[0].value if info.created.outputs else None
     if info.created.kind == "constant" and not info.name and value is not None and is_small(value):
         return ""
-    return shown(info.name) or f"#{node}"
+    return abridged(info.name, MAX_NAME) or f"#{node}"
 
 
 def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:

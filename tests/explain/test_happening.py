@@ -92,3 +92,13 @@ def test_the_start_of_a_program_that_has_gone_on_is_not_called_a_start():
     timeline = demo()
     timeline.growing = True
     assert happening(timeline, timeline.at(0)) == "before the first event: the program is further on"
+
+
+def test_a_name_without_end_is_told_by_both_of_its():
+    name = "start" + "_very" * 1000 + "_end"
+    story = Story()
+    story.add("y", story.leaf(name, 1.0, 3), story.leaf("x", 2.0, 4), 5)
+    timeline = story.timeline()
+    said = [sentence(timeline, n) for n in range(1, len(timeline) + 1)]
+    assert max(map(len, said)) < 300
+    assert any("start_very" in text and "very_end" in text for text in said)

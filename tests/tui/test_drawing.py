@@ -464,3 +464,9 @@ def test_a_note_of_what_is_added_is_never_cut(width):
     said = tape.note(timeline, moment, timeline.info(1), moment.state(1), width)
     assert "+= " in said
     assert len(said) <= width
+
+
+@pytest.mark.parametrize("width", range(16, 34))
+def test_how_many_have_arrived_stays_on_one_row(width):
+    rows = panel(demo(), 23, 1, width)
+    assert any("(2 of 2)" in row for row in rows)

@@ -120,12 +120,12 @@ def _drawn(subject: Subject, question: str, fact: Fact) -> Iterator[Line]:
 
 
 def _span(part: Part) -> Span:
-    """The number of an event stays with its word, and a row of a matrix is broken only where it has no room."""
+    """The number of an event stays with its word, ``(2 of 2)`` on one row, and that of a matrix where it has room."""
     tied = _TOGETHER.sub(lambda found: found[0].replace(" ", TIED), part.text)
     return tied, link(part.style, part.event)
 
 
-_TOGETHER = re.compile(r"^event \d+$|\[[^][]*\]")
+_TOGETHER = re.compile(r"^event \d+$|\[[^][]*\]|\(\d+ of \d+\)")
 
 
 def _further(fact: Fact, width: int) -> Iterator[Line]:
