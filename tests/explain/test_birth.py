@@ -2,6 +2,7 @@
 
 import pytest
 from explain.programs import HERE, line_of, recorded
+from recording import events_of
 
 import gviz
 import gviz.engine as torch
@@ -12,7 +13,9 @@ from gviz.explain.check import check
 from gviz.explain.finding import whole
 from gviz.explain.why import why
 from gviz.trace import load
+from gviz.trace.log import MemoryLog
 from gviz.trace.recording.record import record
+from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text
 
 ENGINES = pytest.mark.parametrize("engine", ["builtin", "torch"])
@@ -80,12 +83,12 @@ def test_a_value_that_a_step_has_changed_names_the_optimizer():
 @pytest.mark.parametrize(
     ("operation", "numbers", "says"),
     [
-        (lambda x: x**2, [1e20, 2.0], "its result is too large for float32"),
+        (lambda x: x**2, [1e20, 2.0], "keep its result small enough for float32"),
         (lambda x: x**-1.0, [0.0, 2.0], "keep its base above 0"),
         (lambda x: torch.fmod(x, 0.0), [1.0, 2.0], "keep them away from where it is not defined"),
         (lambda x: x**0.5, [-4e19, 2.0], "keep its base above 0"),
-        (lambda x: x * x, [1e30, 2.0], "its result is too large for float32"),
-        (lambda x: x @ (x * torch.tensor([1.0, -1.0])), [1e30, 1e30], "its result is too large for float32"),
+        (lambda x: x * x, [1e30, 2.0], "keep its result small enough for float32"),
+        (lambda x: x @ (x * torch.tensor([1.0, -1.0])), [1e30, 1e30], "keep its result small enough for float32"),
         (lambda x: 1 / x, [0.0, 2.0], "keep what is divided by away from 0"),
         (lambda x: x.reshape(2, 1).std(1), [1.0, 2.0], "one number has no spread"),
         (lambda x: x * 2, [float("nan"), 2.0], "it came with the data"),
@@ -160,3 +163,35 @@ def test_a_nan_that_arrives_at_a_later_output_is_followed(tmp_path):
     found = why(timeline, timeline.at(sent[0]), sent[1])
     assert found.kind == "nan-born-backward"
     assert timeline.info(found.node).op.name == "sqrt"
+
+
+def test_a_loss_that_grew_is_told_in_a_row_and_the_learning_rate_is_tried_first():
+    def program():
+        w = torch.tensor(1.0, requires_grad=True)
+        for _ in range(12):
+            loss = w**2
+            w.grad = None
+            loss.backward()
+            with torch.no_grad():
+                w -= 5000.0 * w.grad
+        return loss
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    (found,) = (one.finding for one in check(timeline) if one.level == "error")
+    grew = next(part for part in found.parts if part.kind == "grew")
+    assert grew.text.startswith("the loss had grown from iteration to iteration: 1, 9.998e+07, 9.996e+15, ")
+    assert found.fix.startswith("a smaller learning rate")
+
+
+def test_one_that_fell_is_not_said_to_have_grown():
+    def program():
+        w = torch.tensor(1.0, requires_grad=True)
+        for scale in (1.0, 0.5, 0.25, 1e30):
+            loss = (w * scale) ** 2
+            loss.backward()
+        return loss
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    (found,) = (one.finding for one in check(timeline) if one.level == "error")
+    assert not [part for part in found.parts if part.kind == "grew"]
+    assert found.fix.startswith("keep its result small enough")

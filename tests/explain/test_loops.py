@@ -193,3 +193,12 @@ def test_what_was_made_once_is_not_to_be_detached_but_to_be_the_leaf(engine):
     assert (error.kind, error.where) == ("second-backward", place("made_once"))
     assert error.fix.endswith("make it the leaf itself: requires_grad last, w = (...).requires_grad_()")
     assert not any("detach" in text or "retain_grad" in text for one in found for text in rows(one.finding))
+
+
+@on_both_engines
+def test_the_line_that_made_a_loss_a_number_is_named(engine):
+    (found,) = answers(recorded("loops", "backward_of_a_number", engine), None)
+    first, second, third = rows(found)
+    assert first == "the program failed with AttributeError: loss is a number and no tensor, it has no graph to go back"
+    assert second == "it was made one at backward_of_a_number.py:8: loss = loss.item()"
+    assert third.startswith("try: call backward() on the tensor, and give the number another name")

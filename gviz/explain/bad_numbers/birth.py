@@ -8,14 +8,15 @@ from typing import Literal
 
 from gviz.events import GradAccumulated, GradSet
 from gviz.explain.bad_numbers.carried import bad_beside, went_in
-from gviz.explain.bad_numbers.fixes import fix
+from gviz.explain.bad_numbers.fixes import DIVERGING, fix
 from gviz.explain.bad_numbers.places import Place, bad_part, output_at, worst
 from gviz.explain.bad_numbers.way import told
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arrived, ran
 from gviz.explain.finding import Finding
 from gviz.explain.grad_writes import Write, held_after, write_at
-from gviz.explain.names import innermost, label, made_at
+from gviz.explain.names import innermost, iteration_called, label, made_at
+from gviz.explain.root_values import grown_until, in_a_row
 from gviz.explain.trouble import line_text
 from gviz.explain.writes import is_unseen, step_of
 from gviz.plain_text import clipped, shown
@@ -204,7 +205,18 @@ def _born(timeline: Timeline, node: int) -> Finding:
     made = info.created.outputs[0].value if info.created.outputs else None
     how = computation(timeline, node).text or f"it is {info.created.kind} data"
     text = f"{_what(made)} born in {label(timeline, node)}{made_at(info.frames)}: {how}"
-    return Finding("nan-born", text, info.born, node, fix=_fix(timeline, info, made), at=innermost(info))
+    remedy = _fix(timeline, info, made)
+    grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
+    return Finding("nan-born", text, info.born, node, grown, remedy, innermost(info))
+
+
+def _grown(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
+    """That the loss has grown from pass to pass before something became too large."""
+    if values := grown_until(timeline, n):
+        text = (
+            f"the loss had grown from {iteration_called(timeline)} to {iteration_called(timeline)}: {in_a_row(values)}"
+        )
+        yield Finding("grew", text, n, node)
 
 
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
@@ -232,7 +244,8 @@ def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
 
 
 def _fix(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
-    return fix(info, made, (operand.value for operand in computation(timeline, info.node).operands))
+    operands = (operand.value for operand in computation(timeline, info.node).operands)
+    return fix(info, made, operands, diverging=bool(grown_until(timeline, info.born)))
 
 
 def _what(value: Value | None) -> str:

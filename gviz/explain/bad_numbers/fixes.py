@@ -35,6 +35,9 @@ _MASKED = (
     "leave one element of each row unmasked: softmax of a row of -inf is 0 / 0; or fill with a large negative number"
 )
 _DATA = "it came with the data: look there for what is missing, with torch.isfinite(x).all(), before it is used"
+DIVERGING = "a smaller learning rate; else smaller numbers going in, by normalization, or smaller weights at the start"
+"""Where a loss grew until something became too large."""
+
 _OF_ONE = "one number has no spread: take it over a dim with more elements, or with unbiased=False"
 _OTHER = "look at the numbers that go in, and keep them away from where it is not defined"
 
@@ -43,8 +46,8 @@ _LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64
 """The largest number of a dtype."""
 
 
-def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) -> str:
-    """What to write instead of an operation that has made a bad value of these operands."""
+def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None], *, diverging: bool = False) -> str:
+    """What to write instead of an operation that has made a bad value of these operands; `diverging`: the loss grew."""
     op, operands = info.op.name.rstrip("_"), list(operands)
     if info.created.kind != "op":
         return _DATA
@@ -57,8 +60,10 @@ def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) ->
     too_large = op not in _FIXES and any(map(_is_huge, operands))
     if made is None or at_zero or op == "exp" or (is_nan and not too_large):
         return _FIXES.get(op, _OTHER)
+    if diverging:
+        return DIVERGING
     smaller = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
-    return f"its result is too large for {made.dtype}: {smaller}"
+    return f"keep its result small enough for {made.dtype}: {smaller}"
 
 
 def _is_huge(value: Value | None) -> bool:

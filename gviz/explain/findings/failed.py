@@ -7,6 +7,7 @@ from itertools import islice
 
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
+from gviz.explain.made_number import made_number, number_called
 from gviz.explain.names import label, label_at
 from gviz.explain.trouble import Trouble
 from gviz.plain_text import clipped, shown
@@ -38,6 +39,8 @@ _LOOKED_AT = 1000
 def explain(trouble: Trouble) -> Finding:
     """The error in its own words, with cause and remedy where they are known."""
     cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if trouble.says(words)), ("", _for_labels(trouble)))
+    if name := number_called(trouble):
+        return _on_a_number(trouble, name)
     first = clipped(shown(trouble.message), 120)
     text = cause or f"{trouble.ended} with {shown(trouble.error)}: {first}"
     node = trouble.node
@@ -45,6 +48,15 @@ def explain(trouble: Trouble) -> Finding:
         (Finding("at", f"in the backward of {label_at(trouble.timeline, node)}", trouble.seq, node),) if node else ()
     )
     return Finding("failed", text, trouble.seq, node, parts, fix, trouble.at)
+
+
+def _on_a_number(trouble: Trouble, name: str) -> Finding:
+    """``backward`` of what is no tensor, and the line that made it none."""
+    text = f"{trouble.ended} with {shown(trouble.error)}: {name} is a number and no tensor, it has no graph to go back"
+    made = made_number(trouble, name)
+    parts = (Finding("made-number", f"it was made one at {made}", trouble.seq),) if made else ()
+    fix = f"call backward() on the tensor, and give the number another name: {name}.backward(); value = {name}.item()"
+    return Finding("failed", text, trouble.seq, 0, parts, fix, trouble.at)
 
 
 def _for_labels(trouble: Trouble) -> str:

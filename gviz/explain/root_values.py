@@ -1,0 +1,48 @@
+"""What the backward passes of a recording began at: the losses of its iterations, in a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from gviz.events import BackwardStarted
+from gviz.numbers import number
+from gviz.trace.timeline import Timeline
+
+_GROWING, _TIMES = 3, 10.0
+"""So many numbers, each larger than the one before and the last so many times the first, are no chance."""
+
+
+def root_value(timeline: Timeline, start: int) -> float | None:
+    """The one number that the pass of event `start` began at; None if it began at more than one, or it is not known."""
+    event = timeline.event(start)
+    if not isinstance(event, BackwardStarted) or len(event.roots) != 1 or event.roots[0][0] not in timeline.nodes:
+        return None
+    value = timeline.held(*event.roots[0], start)
+    array = timeline.array(value) if value is not None and value.size == 1 else None
+    return float(array.reshape(())) if array is not None and array.dtype.kind == "f" else None
+
+
+def grown_until(timeline: Timeline, n: int) -> Sequence[float]:
+    """The losses up to event `n` if they have grown from pass to pass, the first from where they did; else none."""
+    row: list[float] = []
+    for value in _finite_before(timeline, n):
+        if row and value >= row[-1]:
+            break
+        row.append(value)
+    row.reverse()
+    return row if len(row) >= _GROWING and row[-1] > _TIMES * abs(row[0]) else ()
+
+
+def in_a_row(values: Sequence[float]) -> str:
+    """The first three and the last two: ``0.2924, 857.3, 9.391e+07, …, 5.1e+28, 4.9e+33``."""
+    told = [number(value) for value in values]
+    return ", ".join(told if len(told) <= 6 else [*told[:3], "…", *told[-2:]])
+
+
+def _finite_before(timeline: Timeline, n: int) -> Iterator[float]:
+    """The finite losses before event `n`, the last first."""
+    for phase in reversed(timeline.phases):
+        value = root_value(timeline, phase.start) if phase.kind == "backward" and phase.start < n else None
+        if value is not None and math.isfinite(value):
+            yield value
