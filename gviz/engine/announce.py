@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from gviz.emit import Channel, Seen
 from gviz.engine.attributes import Attrs, plain_attrs
-from gviz.engine.memory import Storage, move, output, owner_of
+from gviz.engine.memory import Storage, output, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Node
-from gviz.events import Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
+from gviz.events import DataSet, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
 
 if TYPE_CHECKING:
     from gviz.engine.op import Op
@@ -144,6 +144,10 @@ def became_view(
     made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
         node.seen, node.made_at = mark, made_at
+    if target._seen is not mark:
+        target._storage.move(target)
+    for other in target._storage.moved(target._array):
+        _say_data(channel, other, mark.node)
 
 
 def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node) -> None:
@@ -161,31 +165,40 @@ def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | N
     """The memory of `tensor` was changed by `node`, and with it every ``.grad`` that lies there, but that of `told`."""
     if thread.is_building:
         return
-    for written in (tensor, *tensor._storage.others(tensor._array)):
-        storage, array = written._storage, written._array
-        value = channel.value(storage.elements(array))
-        channel.say(StorageWritten(storage.number, node, written._counter[0], value))
-        for owner in storage.owners():
-            if owner is not told and owner._grad is not None:
-                grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero", channel.stack())
+    storage, array = tensor._storage, tensor._array
+    value = channel.value(owner_of(array).ravel(order="K"))
+    channel.say(StorageWritten(storage.number, node, tensor._counter[0], value))
+    for other in storage.moved(array):
+        _say_data(channel, other, node)
+    for owner in storage.owners():
+        if owner is not told and owner._grad is not None:
+            grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero", channel.stack())
 
 
 def computed(channel: Channel, tensor: Tensor) -> None:
     """An operation that was announced before computed its output, of which nobody but it has the memory, anew."""
     node = seen(channel, tensor).node
-    if owner_of(tensor._array) is not tensor._array or tensor._storage.moved:
+    if owner_of(tensor._array) is not tensor._array or tensor._storage.moved():
         memory_written(channel, tensor, node)
         return
     channel.say(StorageWritten(tensor._storage.number, node, tensor._counter[0], channel.value(tensor._array)))
 
 
-def data_set(channel: Channel, tensor: Tensor, value: Tensor) -> None:
-    """``tensor.data = value`` makes them one memory; said before it happens, while `tensor` has the value it had."""
-    node = seen(channel, tensor).node
-    seen(channel, value)
-    move(tensor, value)
-    written = channel.value(tensor._storage.elements(value._array))
-    channel.say(StorageWritten(tensor._storage.number, node, tensor._counter[0], written))
+def moved(channel: Channel, tensor: Tensor, to: Tensor | None = None) -> None:
+    """A tensor that was announced lies in the memory of `to` now (None: in new memory), perhaps in another form."""
+    (Storage(channel) if to is None else to._storage).move(tensor)
+    _say_data(channel, tensor)
+    owner = None if tensor._grad_of is None else tensor._grad_of()
+    if owner is not None and owner._grad is tensor and tensor._grad_of is not None:
+        tensor._storage.add_owner(tensor._grad_of)
+        grad_set(channel, owner, "in place" if tensor._array.any() else "zero", channel.stack())
+
+
+def _say_data(channel: Channel, tensor: Tensor, writer: int = 0) -> None:
+    """Say what a tensor shows that lies elsewhere than where it was announced, or in another form."""
+    node, version = seen(channel, tensor).node, max(tensor._counter[0], 0)
+    value, stack = channel.value(tensor._array), channel.stack()
+    channel.say(DataSet(node, tensor._output_nr, version, value, writer or node, stack))
 
 
 def entered(channel: Channel, tensor: Tensor) -> None:

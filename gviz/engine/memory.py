@@ -18,17 +18,16 @@ if TYPE_CHECKING:
 class Storage:
     """Memory that tensors share: its number in the recording, and the tensors whose ``.grad`` lies in it.
 
-    Recorded outputs never change their storage. After ``x.data = v`` one memory therefore has two numbers, and `x` and
-    `v` are `others` of each other's storage; that of `x`, which has `moved`, holds the elements of `x` alone.
+    Recorded outputs never change their storage. So tensors that came here later (``x.data = v``), or have another form
+    here (``x.t_()``), are told one by one: they have `moved`.
     """
 
-    __slots__ = ("_others", "_owners", "moved", "number")
+    __slots__ = ("_moved", "_owners", "number")
 
     def __init__(self, channel: Channel, owner: ref[Tensor] | None = None) -> None:
         self.number = channel.next_storage()
         self._owners: tuple[ref[Tensor], ...] = () if owner is None else (owner,)
-        self._others: tuple[ref[Tensor], ...] = ()
-        self.moved = False
+        self._moved: tuple[ref[Tensor], ...] = ()
 
     def add_owner(self, owner: ref[Tensor]) -> None:
         """The ``.grad`` of `owner` lies here from now on."""
@@ -39,25 +38,16 @@ class Storage:
         alive = [owner() for owner in self._owners]
         return [t for t in alive if t is not None and t._grad is not None and _lies_in(t._grad, self)]
 
-    def add_other(self, tensor: Tensor) -> None:
-        """`tensor` has a storage of its own but lies here."""
-        self._others = (*[other for other in self._others if other() is not None], ref(tensor))
+    def move(self, tensor: Tensor) -> None:
+        """`tensor` lies here from now on, other than it was announced."""
+        alive = [known for known in self._moved if known() is not None and known() is not tensor]
+        self._moved = (*[known for known in alive if known()._storage is self], ref(tensor))  # type: ignore[union-attr]
+        tensor._storage = self
 
-    def others(self, array: Array) -> list[Tensor]:
-        """The tensors known elsewhere that still share the memory of `array`, which lies here."""
-        alive = [other() for other in self._others]
-        return [t for t in alive if t is not None and np.may_share_memory(t._array, array)]
-
-    def elements(self, array: Array) -> Array:
-        """All elements of this memory, into which `array` looks, in the order in which they lie there."""
-        return array.ravel() if self.moved else owner_of(array).ravel(order="K")
-
-
-def move(tensor: Tensor, value: Tensor) -> None:
-    """`tensor` lies in the memory of `value` from now on."""
-    tensor._storage.moved = True
-    tensor._storage.add_other(value)
-    value._storage.add_other(tensor)
+    def moved(self, array: Array | None = None) -> list[Tensor]:
+        """The tensors that have moved here, or those of them that share memory with `array`."""
+        alive = [tensor for known in self._moved if (tensor := known()) is not None and tensor._storage is self]
+        return [t for t in alive if array is None or np.may_share_memory(t._array, array)]
 
 
 def _lies_in(tensor: Tensor, storage: Storage) -> bool:

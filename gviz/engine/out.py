@@ -18,7 +18,7 @@ from gviz.engine import announce, messages
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.return_types import Results, results_type
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place, check_overlap
 
 WITH_OUT = frozenset((
@@ -180,10 +180,12 @@ def _resize(target: Tensor, shape: tuple[int, ...]) -> None:
     if target.numel():
         before, wanted = list(target.shape), list(shape)
         warnings.warn(messages.OUT_RESIZED.format(before=before, wanted=wanted), stacklevel=4)
-    replaced = new_tensor(np.zeros(shape, target._array.dtype))
-    if emit.channel is not None:
-        announce.data_set(emit.channel, target, replaced)
-    target._array = replaced._array
+    channel = emit.channel
+    if channel is not None:
+        announce.seen(channel, target)
+    target._array = np.zeros(shape, target._array.dtype)
+    if channel is not None:
+        announce.moved(channel, target)
 
 
 def _as_returned(name: str, result: Any, outs: tuple[Tensor, ...]) -> Any:

@@ -39,6 +39,7 @@ from gviz.events.gradients import (
     StepStarted,
 )
 from gviz.events.graph import (
+    DataSet,
     KeyEntry,
     KeyPath,
     Named,
@@ -76,6 +77,7 @@ __all__ = [
     "BackwardStarted",
     "Change",
     "Count",
+    "DataSet",
     "Edge",
     "Event",
     "Failed",
@@ -115,7 +117,7 @@ KINDS: tuple[type[Event], ...] = (
     NodeCreated, StorageWritten, RequiresGradSet, BackwardStarted, BackwardFinished, StepStarted, GradFlowed,
     StepFinished, GradAccumulated, GradRetained, GradCaptured, GradSet, SavedFreed, NodeFreed, ScopeEntered, ScopeLeft,
     OptimizerStepped, HookRan, Marked, OpSeen, StackSeen, SourceSeen, Named, Printed, Warned, Failed, OptimizerStarted,
-    Returned,
+    Returned, DataSet,
 )  # fmt: skip
 """Every event class; its index is its number in trace files. Append only."""
 

@@ -73,6 +73,24 @@ class StorageWritten(Event, frozen=True):
     value: Value
 
 
+class DataSet(Event, frozen=True):
+    """A tensor has other data from now on: another memory (``x.data = v``), or a leaf another form (``x.t_()``).
+
+    `value` is what it shows then, of whatever dtype and shape. No `StorageWritten` concerns this output any more: what
+    is written to the memory that it lies in now is said as this again. `writer` is the operation that wrote or gave it
+    another form, or the node itself: the program assigned, or an optimizer stepped. `stack` is where the program was.
+    """
+
+    changes = ("value",)
+
+    node: Count
+    output_nr: Count
+    version: Count
+    value: Value
+    writer: Count = 0
+    stack: Count = 0
+
+
 class RequiresGradSet(Event, frozen=True):
     """``requires_grad`` of a leaf was switched after it was made; `stack` is where (0: not known).
 

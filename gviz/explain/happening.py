@@ -5,6 +5,7 @@ from __future__ import annotations
 from gviz.events import (
     BackwardFinished,
     BackwardStarted,
+    DataSet,
     Edge,
     Event,
     Failed,
@@ -80,6 +81,9 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return _created(timeline, event)
         case StorageWritten():
             return _written(timeline, moment, event)
+        case DataSet(writer=writer, version=version, value=value):
+            how = "were set" if writer in (0, moment.actor) else f"were changed by {label(timeline, writer)}"
+            return f"its data {how}, version {version}, now {short(value)}"
         case RequiresGradSet(requires_grad=wanted, stack=stack):
             return f"requires_grad was set to {wanted}{made_at(timeline.stack(stack))}"
         case SavedFreed():

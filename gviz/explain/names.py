@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, NodeCreated, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.substitute import is_small
 from gviz.plain_text import abridged, clipped, file_line, file_name, shown
 from gviz.site import Frame
@@ -138,7 +138,9 @@ def step_kind(timeline: Timeline, said: int) -> str:
 def _updates(timeline: Timeline, start: int) -> bool:
     phase = timeline.phase_at(start)
     end = phase.end if phase is not None else start
-    return any(True for _ in timeline.select((OptimizerStarted, OptimizerStepped, StorageWritten), start, end + 1))
+    return any(
+        True for _ in timeline.select((OptimizerStarted, OptimizerStepped, StorageWritten, DataSet), start, end + 1)
+    )
 
 
 def iteration_called(timeline: Timeline) -> str:

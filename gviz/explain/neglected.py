@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gviz.events import BackwardStarted, GradAccumulated, OptimizerStepped, StorageWritten
+from gviz.events import BackwardStarted, DataSet, GradAccumulated, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.rewriting import update_in_place
@@ -75,7 +75,7 @@ def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumul
         event = timeline.event(seq)
         if isinstance(event, GradAccumulated):
             added.append((seq, event))
-        elif added and isinstance(event, StorageWritten):
+        elif added and isinstance(event, StorageWritten | DataSet):
             return []
     return added
 

@@ -49,7 +49,7 @@ class Made:
 
 _READ: tuple[type[e.Event], ...] = (
     e.NodeCreated, e.BackwardStarted, e.BackwardFinished, e.GradAccumulated, e.GradSet, e.GradRetained, e.GradCaptured,
-    e.OptimizerStepped, e.StorageWritten, e.ScopeEntered,
+    e.OptimizerStepped, e.StorageWritten, e.DataSet, e.ScopeEntered,
 )  # fmt: skip
 """What is read in one go: to read it kind by kind would be to read the file as often."""
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from gviz.events import OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.site import Frame
 from gviz.trace.timeline import Timeline
+
+Write = StorageWritten | DataSet
+
+
+def writer_of(write: Write) -> int:
+    """The node that wrote; that of the tensor itself, or 0, where it was no operation."""
+    return write.writer if isinstance(write, DataSet) else write.node
 
 
 def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:

@@ -143,7 +143,7 @@ class KnownSoFar(dict[str, Any]):
                 raise Unknown  # which of them is meant
             case e.NodeCreated(outputs=outputs):
                 return _numbers(outputs[0].value if outputs else None)
-            case e.StorageWritten() | e.GradFlowed() | e.GradSet() | e.GradRetained():
+            case e.StorageWritten() | e.DataSet() | e.GradFlowed() | e.GradSet() | e.GradRetained():
                 raise Unknown
         if self._node in self._facts.more_storages:
             raise Unknown

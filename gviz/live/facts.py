@@ -55,6 +55,8 @@ class Facts:
         self.values: dict[int, Remembered] = {}
         self.written: dict[int, Value] = {}
         """What was written last, by the storage, as long as a value is kept of a node that lies there."""
+        self.set_data: dict[int, Value] = {}
+        """What tensors show that were given other data, by the node."""
         self._lying_in: Counter[int] = Counter()
         self._numbers: dict[Kind, int] = {}
         self._sources: dict[str, str | None] = {}
@@ -98,6 +100,8 @@ class Facts:
 
     def value(self, node: int) -> Value | None:
         """The value of a node's first output now; KeyError if that is not known here."""
+        if node in self.set_data:
+            return self.set_data[node]
         value, storage, plain = self.values[node]
         written = self.written.get(storage)
         if written is None or value is None:
@@ -107,9 +111,9 @@ class Facts:
         return Value(value.dtype, value.shape, written.data, written.stats)
 
     def is_rewritten(self, node: int) -> bool:
-        """Whether the memory of a node whose value is kept was written to since it was made, or before."""
+        """Whether a node whose value is kept holds another since it was made: its memory may be older than it is."""
         kept = self.values.get(node)
-        return kept is not None and kept.storage in self.written
+        return kept is not None and (kept.storage in self.written or node in self.set_data)
 
     def _made(self, event: e.NodeCreated) -> None:
         key = Kind(event.op, event.stack, event.scope, bool(event.during[0]))
@@ -145,8 +149,13 @@ class Facts:
         if event.storage in self._lying_in:
             self.written[event.storage] = event.value
 
+    def _gave(self, event: e.DataSet) -> None:
+        if not event.output_nr and event.node in self.values:
+            self.set_data[event.node] = event.value
+
     def _freed(self, event: e.NodeFreed) -> None:
         freed = self.values.pop(event.node, None)
+        self.set_data.pop(event.node, None)
         if freed is None:
             return
         self._lying_in[freed.storage] -= 1
@@ -179,6 +188,7 @@ class Facts:
 _LEARN: dict[type[e.Event], Callable[[Facts, Any], None]] = {
     e.NodeCreated: Facts._made,
     e.StorageWritten: Facts._wrote,
+    e.DataSet: Facts._gave,
     e.NodeFreed: Facts._freed,
     e.Named: Facts._named,
     e.Returned: Facts._returned,

@@ -14,6 +14,7 @@ Row = tuple[int, int, int, int]
 DECIDING = (
     e.NodeCreated,
     e.StorageWritten,
+    e.DataSet,
     e.GradSet,
     e.OptimizerStarted,
     e.OptimizerStepped,
@@ -88,7 +89,7 @@ class Chapters:
         steps = isinstance(event, e.OptimizerStarted | e.OptimizerStepped)
         if steps and self._by_data:
             self._take_back()
-        if steps or isinstance(event, e.StorageWritten):
+        if steps or isinstance(event, e.StorageWritten | e.DataSet):
             self._goes_on = False
         if tracked:
             self._by_data = False

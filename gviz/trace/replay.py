@@ -20,13 +20,14 @@ from gviz.values import Value
 
 @dataclass
 class _Place:
-    """One output while replaying."""
+    """One output while replaying; it `has_left` the memory that it was made in when it was given other data."""
 
     output: Output
     value: Value | None
     value_seq: int
     version: int
     written_by: int = 0
+    has_left: bool = False
     grad: Value | None = None
     grad_seq: int = 0
 
@@ -86,6 +87,8 @@ class Replay:
                 self._create(seq, event)
             case e.StorageWritten():
                 self._write(seq, event)
+            case e.DataSet(node=node) if node in self.nodes:
+                self._set_data(seq, event)
             case e.RequiresGradSet(node=node, requires_grad=requires_grad) if node in self.nodes:
                 self.nodes[node].requires_grad = requires_grad
                 self.carriers.see_requires(event)
@@ -138,9 +141,16 @@ class Replay:
     def _write(self, seq: int, event: e.StorageWritten) -> None:
         for node in self.nodes.values():
             for place in node.places:
-                if place.output.storage == event.storage != 0:
+                if place.output.storage == event.storage != 0 and not place.has_left:
                     place.value = value_after(place.output, event.value, self.log.array)
                     place.value_seq, place.version, place.written_by = seq, event.version, event.node
+
+    def _set_data(self, seq: int, event: e.DataSet) -> None:
+        places = self.nodes[event.node].places
+        if event.output_nr < len(places):
+            place = places[event.output_nr]
+            place.value, place.value_seq, place.has_left = event.value, seq, True
+            place.version, place.written_by = event.version, event.writer
 
     def _start(self, seq: int, event: e.BackwardStarted) -> None:
         self.running.append(event.pass_nr)

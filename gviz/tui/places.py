@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gviz.events import (
     BackwardStarted,
+    DataSet,
     Failed,
     GradSet,
     NodeCreated,
@@ -36,7 +37,7 @@ def source_place(timeline: Timeline, moment: Moment, node: int, depth: int = 0) 
 def running_frame(timeline: Timeline, moment: Moment) -> Frame | None:
     """The line the program itself is at: the call of ``backward()`` during a pass, else the line that did it."""
     event = moment.event
-    if isinstance(event, Failed | Warned | OptimizerStarted | OptimizerStepped | GradSet):
+    if isinstance(event, Failed | Warned | OptimizerStarted | OptimizerStepped | GradSet | DataSet):
         return _innermost(timeline, event.stack)
     phase = moment.phase
     if moment.pass_nr and phase is not None and phase.pass_nr:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gviz import events as e
 from gviz.engine.identify import is_in_place
+from gviz.engine.tensor import new_tensor
 from gviz.whatif.older import LET_GO
 
 if TYPE_CHECKING:
@@ -33,6 +34,21 @@ def switch_grad(rerun: Rerun, n: int, event: e.RequiresGradSet) -> None:
     tensor = rerun.output(event.node, 0, n)
     if tensor is not None:
         tensor.requires_grad_(event.requires_grad) if tensor.grad_fn is None else tensor.detach_()
+
+
+def set_data(rerun: Rerun, n: int, event: e.DataSet) -> None:
+    """Take the data that a tensor was given, or that were written to where it lies, unless the branch has them."""
+    node, array = event.node, rerun.timeline.array(event.value)
+    tensor = rerun.output(node, event.output_nr, n)
+    if tensor is None or array is None or node in rerun.changed:
+        return
+    if tensor._array.shape == array.shape and np.array_equal(tensor._array, array, equal_nan=True):
+        return
+    rerun.stop(node, "the program assigned to its .data; the recorded value is taken")
+    if tensor._array.shape == array.shape:
+        tensor._array[...] = array
+    else:
+        tensor.data = new_tensor(np.array(array))
 
 
 def replace_memory(rerun: Rerun, event: e.StorageWritten) -> None:

@@ -56,7 +56,7 @@ class Older:
 
     def _is_written(self, node: int, n: int) -> bool:
         later = [seq for seq in self._rerun.timeline.events_of(node) if seq >= n]
-        return any(isinstance(self._rerun.timeline.event(seq), e.StorageWritten) for seq in later)
+        return any(isinstance(self._rerun.timeline.event(seq), e.StorageWritten | e.DataSet) for seq in later)
 
     def _begin_with(self, info: NodeInfo, state: NodeState | None) -> None:
         self._rerun.tensors[info.node] = outputs = list[Tensor | None]()

@@ -83,6 +83,8 @@ class Rerun:
                 effects.switch_grad(self, n, event)
             case e.StorageWritten():
                 effects.replace_memory(self, event)
+            case e.DataSet():
+                effects.set_data(self, n, event)
             case (
                 e.ScopeEntered()
                 | e.ScopeLeft()

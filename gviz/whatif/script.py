@@ -72,8 +72,10 @@ def _refuse_writes(timeline: Timeline, infos: Sequence[NodeInfo], first: int, la
     """Raise GvizError for what the program did to these nodes besides operations and passes."""
     storages = {output.storage: info for info in infos for output in info.created.outputs}
     nodes = {info.node for info in infos}
-    for seq, event in timeline.select((e.StorageWritten, e.HookRan), first, last + 1):
+    for seq, event in timeline.select((e.StorageWritten, e.DataSet, e.HookRan), first, last + 1):
         if isinstance(event, e.StorageWritten) and event.storage in storages:
             raise refusal(storages[event.storage], f"it was written in place at event {seq}")
+        if isinstance(event, e.DataSet) and event.node in nodes:
+            raise refusal(timeline.info(event.node), f"it was given other data at event {seq}")
         if isinstance(event, e.HookRan) and event.node in nodes and event.value is not None:
             raise refusal(timeline.info(event.node), f"a hook changed its gradient at event {seq}")

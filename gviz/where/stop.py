@@ -20,11 +20,11 @@ EVENTS: dict[str, tuple[type[e.Event], ...]] = {
     "receive": (e.GradFlowed,),
     "accumulate": (e.GradAccumulated,),
     "free": (e.SavedFreed,),
-    "inplace": (e.StorageWritten,),
+    "inplace": (e.StorageWritten, e.DataSet),
     "optimizer": (e.OptimizerStarted,),
     "view": (e.NodeCreated,),
-    "nan": (e.NodeCreated, e.StorageWritten, e.GradFlowed, e.GradAccumulated),
-    "inf": (e.NodeCreated, e.StorageWritten, e.GradFlowed, e.GradAccumulated),
+    "nan": (e.NodeCreated, e.StorageWritten, e.DataSet, e.GradFlowed, e.GradAccumulated),
+    "inf": (e.NodeCreated, e.StorageWritten, e.DataSet, e.GradFlowed, e.GradAccumulated),
     "error": (e.BackwardFinished, e.Failed),
 }
 """What ``on EVENT`` may name, and the events it may happen in."""

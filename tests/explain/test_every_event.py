@@ -43,6 +43,13 @@ def grads():
     return x, y
 
 
+def other_data():
+    x = torch.tensor(3.0, requires_grad=True)
+    x.data = torch.tensor(4.0)
+    x.data.add_(1)
+    return x
+
+
 def training():
     torch.manual_seed(0)
     model = torch.nn.Linear(1, 1)
@@ -76,7 +83,7 @@ def untracked():
     return x, y, x.detach()
 
 
-PROGRAMS = {program.__name__: program for program in (twice, grads, training, raising, untracked)}
+PROGRAMS = {program.__name__: program for program in (twice, grads, other_data, training, raising, untracked)}
 SENTENCES = [
     ("twice", e.NodeCreated, "leaf 3, requires a gradient"),
     ("twice", e.NodeCreated, "3 (x) * 3 (x) = 9"),
@@ -96,6 +103,8 @@ SENTENCES = [
     ("grads", e.GradSet, ".grad was changed (assigned) to 7"),
     ("grads", e.GradCaptured, "autograd.grad takes the gradient 5"),
     ("grads", e.RequiresGradSet, "requires_grad was set to False at test_every_event.py:42"),
+    ("other_data", e.DataSet, "its data were set, version 0, now 4"),
+    ("other_data", e.DataSet, "its data were changed by #5 Add_, version 0, now 5"),
     ("grads", e.NodeFreed, "nothing refers to it any more"),
     ("training", e.ScopeEntered, "the forward of module Linear (Linear) begins"),
     ("training", e.ScopeLeft, "the module's forward ends"),

@@ -98,6 +98,14 @@ class World:
             written = value(*(b + i for i in range(self.storage_size[storage])))
             self.say(e.StorageWritten(storage, self.pick(c), self.version[storage], written))
 
+    def give_data(self, a, b, c):
+        """Another memory, shape or dtype for an output, again and again."""
+        if self.created:
+            node = self.pick(a)
+            output_nr = b % len(self.created[node].outputs)
+            given = value(*range(b % 4), dtype=("float64", "float32")[c % 2])
+            self.say(e.DataSet(node, output_nr, c % 3, given, self.pick(c), c % 2))
+
     def requires_grad(self, a, b, c):
         node = self.pick(a, [node for node, made in self.created.items() if made.kind != "op"])
         if node:
@@ -218,7 +226,7 @@ class Pass:
 
 ACTIONS = (
     "leaf", "op", "op", "op", "slice", "write", "backward", "backward", "requires_grad", "set_grad", "free", "speak",
-    "name", "give", "step", "scope",
+    "name", "give", "give_data", "step", "scope",
 )  # fmt: skip
 
 _numbers = st.integers(0, 40)

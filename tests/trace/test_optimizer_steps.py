@@ -7,7 +7,7 @@ import pytest
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped, StackSeen, StorageWritten
+from gviz.events import DataSet, NodeCreated, OptimizerStarted, OptimizerStepped, StackSeen, StorageWritten
 from gviz.explain.writes import step_of
 from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
@@ -167,7 +167,7 @@ def test_a_step_that_raised_is_over():
 
 def test_what_is_written_after_a_step_that_raised_is_not_the_optimizers():
     timeline = recorded(written_after_a_step_that_raised)
-    ((seq, _),) = timeline.select([StorageWritten])
+    ((seq, _),) = timeline.select([DataSet])
     assert step_of(timeline, 1, seq) is None
 
 

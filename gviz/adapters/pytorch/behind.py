@@ -23,7 +23,7 @@ class MarksBeside(Marks):
     """Marks that leave no trace in the graph, which may be being recorded: no metadata, no hooks."""
 
     def __init__(self, channel: Channel) -> None:
-        super().__init__(channel, lambda what: None)
+        super().__init__(channel)
         self.nodes: dict[Any, Mark] = {}
 
     def of_node(self, node: Any) -> Mark | None:

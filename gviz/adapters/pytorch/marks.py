@@ -10,12 +10,11 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, lies_in
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, lies_in, overlap
 from gviz.emit import Channel, Seen
 from gviz.events import Output
 from gviz.values import Value
@@ -61,26 +60,18 @@ class _Tensor(_Known):
     owner: weakref.ref[torch.Tensor] | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Moved:
-    """A tensor that is known to lie in the memory `number`, which it filled or not, and lies elsewhere by now."""
-
-    tensor: weakref.ref[torch.Tensor]
-    number: int
-    filled: bool
-
-
 class _Memory(_Known):
     """A tensor's memory: its number, and the tensors whose ``.grad`` lay in it when they were last looked at.
 
-    Recorded outputs never change their memory: `moved` are the tensors that lie here since ``x.data = v`` and are known
-    under the number of where they lay before. PyTorch keeps the Python object of a memory for as long as it is used.
-    `transposed` is what the transposition of the last leaf here gave, until somebody writes here.
+    Recorded outputs never change their memory: `moved` are the tensors that have come here since they were announced
+    (``x.data = v``), or have another form here (``x.t_()``). `number` is 0 until a recorded output lies here.
+    PyTorch keeps the Python object of a memory for as long as it is used. `transposed` is what the transposition of the
+    last leaf here gave, until somebody writes here.
     """
 
     __slots__ = ("moved", "number", "owners", "transposed")
     transposed: Output | None
-    moved: tuple[Moved, ...]
+    moved: tuple[weakref.ref[torch.Tensor], ...]
     number: int
     owners: tuple[weakref.ref[torch.Tensor], ...]
 
@@ -95,9 +86,8 @@ class Hooks(Protocol):
 class Marks:
     """The marks of one recording: of tensors without a graph node, of graph nodes, and the numbers of memories."""
 
-    def __init__(self, channel: Channel, not_seen: Callable[[str], None]) -> None:
+    def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self._not_seen = not_seen
         self._known: dict[int, _Tensor] = {}
         self._memories: dict[int, _Memory] = {}
         self._dead: deque[weakref.ref[Any]] = deque()
@@ -181,7 +171,10 @@ class Marks:
     def storage(self, tensor: torch.Tensor) -> int:
         """The number of a tensor's memory, a new one if it was not seen before."""
         memory = self._memory(tensor)
-        return self.channel.next_storage() if memory is None else memory.number
+        if memory is None:
+            return self.channel.next_storage()
+        memory.number = memory.number or self.channel.next_storage()
+        return memory.number
 
     def transposed(self, leaf: torch.Tensor, node: int, version: int, look: Callable[[], Output]) -> Output:
         """What the transposition of a leaf, which is that node, gives: looked at once between two writes."""
@@ -193,49 +186,23 @@ class Marks:
                 memory.transposed = known
         return known
 
-    def written(self, tensor: torch.Tensor) -> tuple[int, tuple[Moved, ...]]:
-        """The number of a memory that was written to, and the tensors there that are known to lie elsewhere."""
+    def written(self, tensor: torch.Tensor) -> tuple[int, list[torch.Tensor]]:
+        """The number of a memory that was written to, and the tensors that have moved to where the writer wrote."""
         memory = self._memory(tensor)
         if memory is None:
-            return self.channel.next_storage(), ()
+            return self.channel.next_storage(), []
         memory.transposed = None
-        return memory.number, memory.moved
+        alive = (moved() for moved in memory.moved)
+        here = [it for it in alive if it is not None and lies_in(it, memory())]
+        return memory.number, [it for it in here if overlap(it, tensor)]
 
-    def renew(self, tensor: torch.Tensor) -> None:
-        """Take a tensor for another one from now on: it is announced anew when it is used."""
-        self._entry(tensor).mark = None
+    def move(self, tensor: torch.Tensor) -> None:
+        """A tensor has come to the memory that it lies in, or has another form there, since it was announced."""
         memory = self._memory(tensor)
         if memory is not None:
-            memory.moved = tuple(it for it in memory.moved if it.tensor() is not tensor)
-
-    def leave(self, tensor: torch.Tensor, *, filled: bool) -> Callable[[], Moved | None]:
-        """A tensor will get other memory. Called when it has, the answer gives what it is known under."""
-        memory, reference = self._memory(tensor), weakref.ref(tensor)
-        if memory is None:
-            return lambda: None
-        known = next((it for it in memory.moved if it.tensor() is tensor), Moved(reference, memory.number, filled))
-
-        def left() -> Moved | None:
-            after = self._memory(tensor)
-            if after is memory or after is None:
-                return None
-            if known in memory.moved:
-                memory.moved = tuple(it for it in memory.moved if it is not known)
-            elif memory() is not None:
-                memory.number, memory.transposed = self.channel.next_storage(), None
-                self._part(memory)
-            after.moved = (*[it for it in after.moved if it.tensor() is not None], known)
-            return known
-
-        return left
-
-    def _part(self, memory: _Memory) -> None:
-        """Forget the constants that lie in a memory that has another number now: they are announced anew when used."""
-        for known in list(self._known.values()):
-            tensor = known()
-            if tensor is not None and known.mark is not None and not tensor.requires_grad and lies_in(tensor, memory()):
-                known.mark = None
-                self._not_seen("old memory")
+            known = [(it, it()) for it in memory.moved]
+            others = [it for it, one in known if one is not None and one is not tensor and lies_in(one, memory())]
+            memory.moved = (*others, weakref.ref(tensor))
 
     def _memory(self, tensor: torch.Tensor) -> _Memory | None:
         """What is known of a tensor's memory; None where it has none of its own: sparse, or a wrapper."""
@@ -248,8 +215,7 @@ class Marks:
             self._clear()
             known = _Memory(memory, self._bury)
             known.key, known.table, known.owners, known.moved = id(memory), self._memories, (), ()
-            known.transposed = None
-            known.number = self.channel.next_storage()
+            known.transposed, known.number = None, 0
             self._memories[known.key] = known
         return known
 
@@ -261,7 +227,7 @@ class Marks:
                 known.owner = None
         for memory in list(self._memories.values()):
             memory.owners = tuple(owner for owner in memory.owners if owner() is not tensor)
-            memory.moved = tuple(moved for moved in memory.moved if moved.tensor() is not tensor)
+            memory.moved = tuple(moved for moved in memory.moved if moved() is not tensor)
 
     def let_go(self) -> None:
         """Refer to no tensor any more."""

@@ -32,7 +32,6 @@ _NOT_SEEN = {
     "transform": "tensors within a torch.func transform, or a batch of gradients, have no numbers of their own",
     "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
     "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
-    "old memory": "x.data = v, while others use the memory of x: what they showed before shows v, until used again",
     "processes": "what processes do that the program starts, DataLoader workers among them: their results are seen",
 }
 """What cannot be seen, by a word for each kind."""
@@ -100,7 +99,7 @@ class Session:
         self.spent = 0
         """Nanoseconds that threads of the program have spent on being listened to."""
         self._not_seen: set[str] = set()
-        self.marks = Marks(channel, self.not_seen)
+        self.marks = Marks(channel)
         self.value = Capture(channel, self.not_seen)
         self.thread = ThreadState()
         self.module_hooks: list[RemovableHandle] = []

@@ -54,6 +54,21 @@ def fills_its_memory(tensor: torch.Tensor) -> bool:
         return True
 
 
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors in one memory may show the same elements."""
+    if any(it.is_nested or it.layout is not torch.strided or private.has_symbols(it) for it in (one, other)):
+        return True
+    (low, high), (start, end) = _extent(one), _extent(other)
+    return low < end and start < high
+
+
+def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+    """The bytes of its memory among which the elements of a tensor lie."""
+    width, start = tensor.element_size(), int(tensor.storage_offset())
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return start * width, (start + last + 1) * width
+
+
 def lies_in(tensor: torch.Tensor, memory: object) -> bool:
     """Whether that storage is the tensor's memory; some have none of their own."""
     try:

@@ -10,11 +10,11 @@ import torch
 from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.created import Call, untracked
 from gviz.adapters.pytorch.graph import edge_of, mark_of, visit
-from gviz.adapters.pytorch.marks import Moved
+from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import fills_its_memory, grad_fn_of, grad_of, version_of
-from gviz.events import GradSet, StorageWritten
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, version_of
+from gviz.events import DataSet, GradSet, StorageWritten
 from gviz.values import Value
 
 
@@ -37,9 +37,19 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     if any(tensor.requires_grad for tensor in tensors):
         why = "no_grad"
     mark = untracked(session, call, (target,), why)
-    if not target.requires_grad and call.name.rstrip("_") in _RESHAPING:  # a leaf stays the leaf that it is
+    if call.name.rstrip("_") in _RESHAPING:
+        _reshaped(session, target, mark)
+    else:
+        say_written(session, target, mark.node)
+
+
+def _reshaped(session: Session, target: torch.Tensor, mark: Mark) -> None:
+    """A tensor has another form, untracked, and its memory is as it was. A leaf stays the leaf that it is."""
+    if target.requires_grad:
+        session.marks.move(target)
+    else:
         session.marks.remember(target, mark)
-    say_written(session, target, mark.node)
+    _say_moved(session, session.marks.written(target)[1], mark.node)
 
 
 _RESHAPING = {
@@ -92,19 +102,18 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
     """Say what a tensor's memory holds now."""
-    (number, elsewhere), version = session.marks.written(tensor), version_of(tensor)
-    session.channel.say(StorageWritten(number, node, version, whole(session, tensor)))
-    for moved in elsewhere:
-        _say_moved(session, moved, node, version)
+    (number, moved), version = session.marks.written(tensor), version_of(tensor)
+    if number:
+        session.channel.say(StorageWritten(number, node, version, whole(session, tensor)))
+    _say_moved(session, moved, node)
 
 
-def _say_moved(session: Session, moved: Moved, node: int, version: int) -> None:
-    """Say what a tensor holds that lies elsewhere than is known, where its numbers are in a row."""
-    tensor = moved.tensor()
-    if tensor is not None:
-        value = session.value(tensor)
-        known = value if moved.filled else Value(value.dtype, value.shape)
-        session.channel.say(StorageWritten(moved.number, node, version, known))
+def _say_moved(session: Session, moved: Iterable[torch.Tensor], writer: int = 0) -> None:
+    """Say what tensors show that lie elsewhere than where they were announced, or in another form."""
+    for tensor in moved:
+        node, output_nr = edge_of(session, tensor)
+        version, stack = version_of(tensor), session.channel.stack()
+        session.channel.say(DataSet(node, output_nr, version, session.value(tensor), writer or node, stack))
 
 
 def say_changed(session: Session, operands: Iterable[object]) -> None:
@@ -121,26 +130,19 @@ def whole(session: Session, tensor: torch.Tensor) -> Value:
 
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``tensor.data = value``: its node has another memory from now on, told as a write.
-
-    With another dtype or shape it is no longer what was recorded, and is announced anew when it is used.
-    """
+    """``tensor.data = value``: it has other memory from now on, whatever its dtype and shape."""
     tensor: torch.Tensor = args[0]
     with without_overrides():
         known = session.marks.of(tensor)
-        before = None if known is None else (tensor.dtype, tensor.shape)  # one that is not known may have no shape yet
-        left = None if known is None else session.marks.leave(tensor, filled=fills_its_memory(tensor))
     result = function(*args, **kwargs)
     with without_overrides():
         owner = session.marks.owner_of(tensor)
         if owner is not None and grad_of(owner) is tensor:
             session.marks.own(tensor, owner)
             grad_changed(session, tensor)
-        moved = None if left is None else left()
-        if before is not None and before != (tensor.dtype, tensor.shape):
-            session.marks.renew(tensor)
-        elif known is not None and moved is not None:
-            _say_moved(session, moved, known.node, version_of(tensor))
+        if known is not None:
+            session.marks.move(tensor)
+            _say_moved(session, (tensor,))
     return result
 
 

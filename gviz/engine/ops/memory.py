@@ -203,10 +203,12 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise RuntimeError(messages.DATA_DTYPE)
     channel = emit.channel
     if channel is not None:
-        announce.data_set(channel, self, value)
+        announce.edges(channel, (self, value))
     if watching.watchers and (recorder := watching.recorder()) is not None:
         recorder.switched(self, "assigning to .data")
     self._array = value._array
+    if channel is not None:
+        announce.moved(channel, self, value)
 
 
 attribute("data", _get_data, _set_data)

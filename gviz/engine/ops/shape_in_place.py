@@ -16,7 +16,7 @@ from gviz.engine.op import Op
 from gviz.engine.ops.axes import t, transpose
 from gviz.engine.ops.shape import normal_dims, sizes_of, squeeze_all, squeeze_dim, squeeze_dims, unsqueeze_op
 from gviz.engine.surface import front
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import Tensor
 from gviz.engine.views import view_in_place
 from gviz.values import Array
 
@@ -100,10 +100,13 @@ def _resized(array: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _replace(tensor: Tensor, array: Array) -> None:
-    if emit.channel is not None:
-        announce.data_set(emit.channel, tensor, new_tensor(array))
+    channel, is_in_its_own = emit.channel, np.may_share_memory(tensor._array, array)
+    if channel is not None:
+        announce.seen(channel, tensor)
     if watching.watchers and (recorder := watching.recorder()) is not None:
         recorder.switched(tensor, "resize_()")
     tensor._array = array
     if not tensor.is_inference():
         tensor._counter[0] += 1
+    if channel is not None:
+        announce.moved(channel, tensor, tensor if is_in_its_own else None)

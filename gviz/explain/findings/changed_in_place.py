@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.events import Edge, StorageWritten
+from gviz.events import DataSet, Edge, StorageWritten
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.trouble import Trouble
+from gviz.explain.writes import Write, writer_of
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -26,17 +27,18 @@ def explain(trouble: Trouble) -> Finding | None:
         return Finding("changed-in-place", text, trouble.seq, trouble.node, fix=_FIX, at=trouble.at)
     (holder, version), seq, write = found
     saver = timeline.info(trouble.node)
-    writer = timeline.info(write.node) if write.node in timeline.nodes else None
+    by_node = writer_of(write)
+    writer = timeline.info(by_node) if by_node in timeline.nodes else None
     by = f"{op_title(writer)}{made_at(writer.frames)}" if writer is not None else "the program"
     what = label(timeline, holder)
     text = (
         f"{what} was changed in place by {by}, but backward of {label(timeline, saver.node)} still needs it as it was"
     )
     saved = f"saved by {saver.op.grad_fn or label(timeline, saver.node)}{made_at(saver.frames)} at version {version}"
-    wrote = f"changed by {label_at(timeline, write.node)} to version {write.version}" if writer else "changed"
+    wrote = f"changed by {label_at(timeline, by_node)} to version {write.version}" if writer else "changed"
     parts = (
         Finding("saved", saved, saver.born, saver.node, at=innermost(saver)),
-        Finding("write", wrote, seq, write.node, at=innermost(writer) if writer else None),
+        Finding("write", wrote, seq, by_node, at=innermost(writer) if writer else None),
     )
     return Finding(
         "changed-in-place", text, seq, holder, parts, _fix(writer), innermost(writer) if writer else trouble.at
@@ -57,7 +59,7 @@ def _fix(writer: NodeInfo | None) -> str:
     return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of {instead}); or clone() before"
 
 
-def _writes(timeline: Timeline, trouble: Trouble) -> Iterator[tuple[Edge, int, StorageWritten]]:
+def _writes(timeline: Timeline, trouble: Trouble) -> Iterator[tuple[Edge, int, Write]]:
     """The first write to whatever the node had saved, after it was made: ``((node, version), event, write)``."""
     info = timeline.info(trouble.node)
     before = timeline.at(info.born)
@@ -67,7 +69,9 @@ def _writes(timeline: Timeline, trouble: Trouble) -> Iterator[tuple[Edge, int, S
             continue
         for seq in timeline.events_of(holder):
             event = timeline.event(seq)
-            if info.born < seq < trouble.seq and isinstance(event, StorageWritten) and event.node != info.node:
+            if not (info.born < seq < trouble.seq and isinstance(event, StorageWritten | DataSet)):
+                continue
+            if writer_of(event) != info.node:
                 yield (holder, state.outputs[output_nr].version), seq, event
                 break
 

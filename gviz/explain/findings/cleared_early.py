@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import label, made_at
@@ -17,7 +17,7 @@ def found(survey: Survey) -> Iterator[Finding | None]:
     filled: dict[int, int] = {}
     cleared: dict[int, int] = {}
     owners: dict[int, int] = {}
-    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten):
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
         yield None
         match event:
             case GradAccumulated(node=node) if node in survey.nodes:
@@ -31,6 +31,8 @@ def found(survey: Survey) -> Iterator[Finding | None]:
                 return
             case StorageWritten(storage=storage) if owners.get(storage, 0) not in cleared:  # updated by hand
                 filled.pop(owners.get(storage, 0), None)
+            case DataSet(node=node) if node not in cleared:
+                filled.pop(node, None)
             case OptimizerStepped():
                 filled.clear()
                 cleared.clear()

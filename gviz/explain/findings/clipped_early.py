@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from gviz.events import GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.expressions import called
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
@@ -13,7 +13,7 @@ from gviz.explain.names import made_at
 from gviz.explain.survey import Survey
 from gviz.trace.timeline import Timeline
 
-_READ = (NodeCreated, GradAccumulated, GradSet, OptimizerStepped, StorageWritten)
+_READ = (NodeCreated, GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet)
 _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
 
@@ -40,6 +40,9 @@ def found(survey: Survey) -> Iterator[Finding | None]:
                 yield _finding(survey.timeline, late, seq)
                 return
             case StorageWritten(storage=storage) if late and storage in learned:
+                yield _finding(survey.timeline, late, seq)
+                return
+            case DataSet(node=node) if late and node in filled:
                 yield _finding(survey.timeline, late, seq)
                 return
 

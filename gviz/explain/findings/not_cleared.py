@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from gviz.events import BackwardStarted, Event, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
+from gviz.events import BackwardStarted, DataSet, Event, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind
 from gviz.explain.names import iteration_called, label, made_at
@@ -35,7 +35,7 @@ def found(survey: Survey) -> Iterator[Finding | None]:
     holders: dict[int, int] = {}
     first: dict[int, _Leaf] = {}
     iterations: defaultdict[int, set[int]] = defaultdict(set)
-    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten):
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
         yield None
         match event:
             case GradAccumulated(node=node, value=value) if node in survey.nodes:
@@ -73,6 +73,8 @@ def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
             return parameters
         case StorageWritten(storage=storage) if storage in holders:
             return (holders[storage],)
+        case DataSet(node=node):
+            return (node,)
     return ()
 
 

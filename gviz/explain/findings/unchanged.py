@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gviz.events import GradAccumulated, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, GradAccumulated, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.along import Step, cancels, died_out, way_to
 from gviz.explain.kind import Kind
@@ -54,17 +54,17 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
     """
     parameters = [survey.nodes[node] for node in survey.optimized if node in survey.nodes]
     owners = {made.created.outputs[0].storage: made.node for made in parameters}
-    holds = {made.created.outputs[0].storage: made.value for made in parameters}
+    holds = {made.node: made.value for made in parameters}
     written: set[int] = set()
-    for seq, event in survey.select(StorageWritten, GradAccumulated, OptimizerStepped):
+    for seq, event in survey.select(StorageWritten, DataSet, GradAccumulated, OptimizerStepped):
         match event:
-            case StorageWritten(storage=storage, value=value) if storage in owners:
-                one = known.setdefault(owners[storage], _Parameter())
+            case StorageWritten() | DataSet() if (node := _written(event, owners)) in holds:
+                one = known.setdefault(node, _Parameter())
                 if not one.moved:
-                    one.moved = _numbers(value) != _numbers(holds[storage])
-                    one.exact &= value is not None and (value.data or value.blob) is not None
-                    holds[storage] = value
-                    written.add(owners[storage])
+                    one.moved = _numbers(event.value) != _numbers(holds[node])
+                    one.exact &= (event.value.data or event.value.blob) is not None
+                    holds[node] = event.value
+                    written.add(node)
             case GradAccumulated(node=node, part=part):
                 one = known.setdefault(node, _Parameter())
                 if not one.moved:
@@ -74,6 +74,11 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
                 written.difference_update(stepped)
                 continue
         yield seq, []
+
+
+def _written(event: StorageWritten | DataSet, owners: dict[int, int]) -> int:
+    """The parameter that was written to, 0 for anything else."""
+    return owners.get(event.storage, 0) if isinstance(event, StorageWritten) else event.node
 
 
 def _numbers(value: Value | None) -> tuple[object, ...] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gviz.events import DataSet
 from gviz.explain.computation import computation
 from gviz.explain.contributions import contributions
 from gviz.explain.finding import Finding
@@ -36,13 +37,16 @@ def computed(asked: Question) -> Finding:
 def _written(asked: Question, writer: int) -> Finding:
     """The last write in place: by an operation, or by an optimizer."""
     timeline, output = asked.timeline, asked.output
-    now = f"wrote to its memory: {short(output.value)}"
+    change = timeline.event(output.value_seq)
+    how = "changed its data" if isinstance(change, DataSet) else "wrote to its memory"
+    now = f"{how}: {short(output.value)}"
     if not is_unseen(timeline, asked.node, writer):
         at = innermost(timeline.info(writer))
         return Finding("write", f"then {label_at(timeline, writer)} {now}", output.value_seq, writer, at=at)
     step = step_of(timeline, writer, output.value_seq)
-    frames = timeline.stack(step.stack) if step is not None else ()
-    by = f"a step of {shown(step.kind)}{made_at(frames)}" if step is not None else "the program"
+    place = step if step is not None else change if isinstance(change, DataSet) else None
+    frames = timeline.stack(place.stack) if place is not None else ()
+    by = f"{f'a step of {shown(step.kind)}' if step is not None else 'the program'}{made_at(frames)}"
     at = frames[0] if frames else None
     return Finding("write", f"then {by} {now}", output.value_seq, asked.node, at=at)
 

@@ -142,8 +142,13 @@ def _label(place: Outline, label: str) -> int:
 
 
 def as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row:
-    """The row with the elements of a small matrix; `made` has the shape also while there is no value."""
+    """The row with the elements of a small matrix; `made` has the shape also while there is no value.
+
+    A value of another shape, of a tensor that was given other data, stays the text of the row.
+    """
     shape = now.options.grid(made.shape) if made is not None else None
+    if made is not None and value is not None and value.shape != made.shape:
+        return row
     return replace(row, grid=grid(value, shape)) if shape else row
 
 

@@ -29,7 +29,7 @@ MOST_MOMENTS = 150
 """More pictures than this nobody watches; a pass with more events is shown node by node."""
 
 CHANGING = (
-    e.NodeCreated, e.StorageWritten, e.BackwardStarted, e.StepStarted, e.GradFlowed, e.GradAccumulated,
+    e.NodeCreated, e.StorageWritten, e.DataSet, e.BackwardStarted, e.StepStarted, e.GradFlowed, e.GradAccumulated,
     e.GradSet, e.BackwardFinished, e.Failed,
 )  # fmt: skip
 """The events that a picture shows."""

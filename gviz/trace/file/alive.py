@@ -53,6 +53,8 @@ class Alive:
             case e.GradAccumulated(node=node) | e.GradRetained(node=node):
                 nr = getattr(event, "output_nr", 0)
                 self._set_grad(said[0], e.GradSet(node, nr, "assigned", grad_left(event)))
+            case e.DataSet(node=node, output_nr=nr):
+                self._note(node, (e.DataSet, nr), said)
             case e.RequiresGradSet(node=node):
                 self._note(node, (e.RequiresGradSet, said[0]), said)
             case e.Returned(node=node, output_nr=nr):
@@ -163,6 +165,8 @@ class Alive:
                 )
             case e.StorageWritten(node=node) if node not in self._nodes:
                 return msgspec.structs.replace(event, node=0)
+            case e.DataSet(node=node, writer=writer) if writer not in self._nodes:
+                return msgspec.structs.replace(event, writer=node)
         return event
 
     def _without_dead_base(self, output: Output) -> Output:

@@ -14,7 +14,7 @@ from pathlib import Path
 from gviz.errors import GvizError
 from gviz.trace.file.lock import Lock
 
-FORMAT = 4
+FORMAT = 5
 """Counts up when a reader of the old format would misread a new file; `schema.sql` keeps the history."""
 
 MAGIC = b"SQLite format 3\0"

@@ -27,12 +27,12 @@ def kinds(*classes: type[e.Event]) -> list[int]:
 
 
 LISTS = (
-    "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "arrived", "grad", "written",
+    "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "arrived", "grad", "data", "written",
     "named", "returned", "scope", "scope_left", "pass_started", "pass_finished", "edges_from", "edges_to",
 )  # fmt: skip
-"""Change lists by name. `grad` and `arrived` (the contributions) are keyed by `output_key`, `kind` by the number of the
-event's class (without the most frequent ones, for which nobody asks), `written` by storage, two by scope, two by pass,
-all others by node. The two edge lists hold rows of the edge table (counted from 1) instead of events."""
+"""Change lists by name. `grad`, `data` and `arrived` (the contributions) are keyed by `output_key`, `kind` by the
+number of the event's class (without the most frequent ones, for which nobody asks), `written` by storage, two by scope,
+two by pass, all others by node. The two edge lists hold rows of the edge table (counted from 1) instead of events."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "context": ("seq", "pass_nr", "step", "scope", "depth", "thread", "innermost"),
@@ -62,7 +62,11 @@ _BY_NODE = {
     "returned": kinds(e.Returned),
 }
 _FREQUENT = kinds(e.StepStarted, e.StepFinished, e.GradFlowed, e.SavedFreed, e.NodeFreed)
-_BY_OUTPUT = {"grad": kinds(*e.changing("grad")), "arrived": kinds(*e.changing("incoming"))}
+_BY_OUTPUT = {
+    "grad": kinds(*e.changing("grad")),
+    "data": kinds(e.DataSet),
+    "arrived": kinds(*e.changing("incoming")),
+}
 _DECODED = frozenset(kinds(*DECIDING, *e.changing("requires_grad"), e.ScopeLeft))
 _CONTEXT = kinds(*CONTEXT)
 _BATCH = 1 << 16
@@ -72,7 +76,7 @@ DIGEST_BYTES = 16
 
 
 def output_key(node: int, output_nr: int) -> int:
-    """The key of one output of a node in the lists `grad` and `arrived`."""
+    """The key of one output of a node in the lists `grad`, `data` and `arrived`."""
     return (node << _OUTPUT_BITS) + output_nr
 
 

@@ -78,8 +78,9 @@ class NodeStates:
 
     def held(self, output_nr: int, born: int, n: int) -> Value | None:
         """What the memory of an output (of the last for a higher number) holds after `n`, of a node made at `born`."""
-        outputs = expect(self._events, born, e.NodeCreated).outputs
-        return self._memory(outputs[min(output_nr, len(outputs) - 1)], born, n)[0] if outputs else None
+        made = expect(self._events, born, e.NodeCreated)
+        nr = min(output_nr, len(made.outputs) - 1)
+        return self._held(made.node, nr, made.outputs[nr], born, n)[0] if made.outputs else None
 
     def grow(self) -> None:
         """The log has grown: look again at which memory was written to."""
@@ -132,7 +133,7 @@ class NodeStates:
 
     def _output(self, node: int, nr: int, made: Output, born: int, n: int, progress: Progress) -> OutputState:
         grad_seq = self._index.lists["grad"].last(output_key(node, nr), n)
-        value, written, version, written_by = self._memory(made, born, n)
+        value, written, version, written_by = self._held(node, nr, made, born, n)
         parts, incoming = self._arrived(progress, node, nr, n)
         return OutputState(
             value=value,
@@ -146,8 +147,12 @@ class NodeStates:
             grad_seq=grad_seq,
         )
 
-    def _memory(self, made: Output, born: int, n: int) -> tuple[Value | None, int, int, int]:
-        """What an output's memory holds after event `n`, which event put it there, its version, and who wrote it."""
+    def _held(self, node: int, nr: int, made: Output, born: int, n: int) -> tuple[Value | None, int, int, int]:
+        """What an output holds after event `n`, which event put it there, its memory's version, and who wrote it."""
+        given = self._index.lists["data"].last(output_key(node, nr), n)
+        if given > born:
+            event = expect(self._events, given, e.DataSet)
+            return event.value, given, event.version, event.writer
         written = self._index.lists["written"].last(made.storage, n) if made.storage else 0
         if written <= born:
             return made.value, born, made.version, 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.events import StorageWritten
+from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Operand, computation
 from gviz.explain.names import label
+from gviz.explain.writes import writer_of
 from gviz.numbers import bytes_text
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
@@ -87,11 +88,11 @@ def _writes(timeline: Timeline, moment: Moment, info: NodeInfo, width: int) -> I
         which = f" of output {nr}" if len(outputs) > 1 else ""
         yield from wrapped(line((f"memory{which}: version {output.version}", "")), width)
     events = ((seq, timeline.event(seq)) for seq in timeline.events_of(info.node) if seq <= moment.n)
-    writes = [(seq, event) for seq, event in events if isinstance(event, StorageWritten)]
+    writes = [(seq, event) for seq, event in events if isinstance(event, StorageWritten | DataSet)]
     if len(writes) > WRITES:
         yield line((f"  ({len(writes) - WRITES} earlier writes are left out)", "muted"))
     for seq, write in writes[-WRITES:]:
-        by = label(timeline, write.node) if write.node else "the program"
+        by = label(timeline, writer) if (writer := writer_of(write)) else "the program"
         spans: list[Span] = [
             (f"event{TIED}{seq}", link("key", seq)),
             (f" {by} wrote version {write.version}", ""),
