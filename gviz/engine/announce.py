@@ -206,6 +206,15 @@ def entered(channel: Channel, tensor: Tensor) -> None:
     _enter(channel, tensor)
 
 
+def captured(channel: Channel, tensor: Tensor) -> Seen:
+    """The announcement of a gradient that `autograd.grad` gave: it is no new data."""
+    known = tensor._seen is not None and tensor._seen.channel is channel
+    return seen(channel, tensor) if known or tensor._grad_fn is not None else _enter(channel, tensor, _CAPTURED)
+
+
+_CAPTURED: Attrs = (("gradient", True),)
+
+
 def requires_grad_set(channel: Channel, tensor: Tensor) -> None:
     """``requires_grad`` was switched."""
     mark = tensor._seen
@@ -224,10 +233,10 @@ def _announced(channel: Channel, node: Node) -> bool:
     return mark is not None and mark.channel is channel
 
 
-def _enter(channel: Channel, tensor: Tensor) -> Seen:
+def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = ()) -> Seen:
     """Announce a leaf or constant, after the tensor it is a view of, and the ``.grad`` it already has."""
     origin = 0 if tensor._base is None else seen(channel, tensor._base).node
-    attrs = _origin_of(channel, tensor)
+    attrs = attrs or _origin_of(channel, tensor)
     mark = tensor._seen = Seen(channel.next_node())
     tensor._storage = _storage_of(channel, tensor)
     kind: NodeKind = "constant"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gviz import emit
-from gviz.emit import Channel
+from gviz.emit import Channel, Seen
 from gviz.engine import announce
 from gviz.engine.tensor import Tensor
 from gviz.events import Returned
@@ -43,8 +43,17 @@ def telling_parts(function: F) -> F:
 
 def say_returned(channel: Channel, result: object) -> None:
     """Say which parts of a call's result the tensors in it are, if it was the program that called."""
-    if isinstance(result, Tensor) or not called_by_the_program(_FOLDER, _HANDING_ON):
-        return
+    if not isinstance(result, Tensor) and called_by_the_program(_FOLDER, _HANDING_ON):
+        _say_parts(channel, result, announce.seen)
+
+
+def say_gradients(channel: Channel, result: object) -> None:
+    """The same of what `autograd.grad` gave, which is announced now."""
+    if called_by_the_program(_FOLDER, _HANDING_ON, "grad"):
+        _say_parts(channel, result, announce.captured)
+
+
+def _say_parts(channel: Channel, result: object, announced: Callable[[Channel, Tensor], Seen]) -> None:
     stack = channel.stack()
     for tensor, path in parts(result, Tensor):
-        channel.say(Returned(announce.seen(channel, tensor).node, tensor._output_nr, stack, path))
+        channel.say(Returned(announced(channel, tensor).node, tensor._output_nr, stack, path))

@@ -40,7 +40,8 @@ class NodeCreated(Event, frozen=True):
     list does), ``inputs`` (no input requires grad). `stack` is the user's call
     stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs
     of gradients), else (0, 0). A Python number that became a constant has the attribute ``number``; a tensor that is
-    some leaf's ``.grad`` has ``grad_of``, that leaf.
+    some leaf's ``.grad`` has ``grad_of``, that leaf; one that
+    ``autograd.grad`` gave may have ``gradient``.
     """
 
     changes = ("life", "value")

@@ -119,6 +119,8 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
                     yield from _assigned(one, its_value, statement)
         case _:
             yield from _valued(value, _target(target), (), statement)
+            if isinstance(target, ast.Tuple | ast.List):  # a tensor is taken apart as it is stored
+                yield _range(target), Binding(_target(target), (), (), True, _lines(statement))
 
 
 def _returned(value: ast.expr, element: KeyPath, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:

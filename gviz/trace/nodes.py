@@ -204,7 +204,7 @@ class Nodes(Sequence[int]):
             weakly(self._given_name),
             weakly(self._returned),
             self._claims,
-            frozenset(self.created(node).stack for node in self.parts),
+            frozenset(self.created(node).stack for node in self.parts if self._returned(node)),
             op=weakly(self._op_name),
             module=cache(self._contexts.module),
             goes_on=bool(self.open_from),

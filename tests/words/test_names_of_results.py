@@ -79,7 +79,40 @@ double, (p, q) = both(x)
 w = one(x)
 """
 
+THROUGH_MODULES = """
+class Pair(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+
+    def encode(self, t):
+        h = t * 2
+        return self.a(h), self.b(h)
+
+    def forward(self, t):
+        mean, spread = self.encode(t)
+        return mean * spread, mean, spread
+
+given, mean, spread = Pair()(x)
+product = given * 3
+w = product + 1
+v = w * 2
+"""
+
+TAKEN_APART = """
+a, b, c = x
+for row in x:
+    twice = row * 2
+del row
+w = torch.ones(3, requires_grad=True)
+y = (x * x * w).sum()
+g, k = torch.autograd.grad(y, [x, w], retain_graph=True)
+(of_x,) = torch.autograd.grad(y, x, retain_graph=True)
+of_w = torch.autograd.grad(y, w)[0]
+"""
+
 PROGRAMS = {"taken": TAKEN, "unpacked": UNPACKED, "untracked": UNTRACKED, "through functions": THROUGH_FUNCTIONS}
+PROGRAMS |= {"through modules": THROUGH_MODULES, "taken apart": TAKEN_APART}
 
 
 class Recorded:

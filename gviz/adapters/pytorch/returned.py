@@ -12,7 +12,8 @@ from gviz.site import called_by_the_program
 
 _FOLDER = torch.__path__[0]
 _HANDING_ON = tuple(
-    f"{_FOLDER}/{part}" for part in ("overrides.py", "_jit_internal.py", "functional.py", "nn/modules/module.py")
+    f"{_FOLDER}/{part}"
+    for part in ("overrides.py", "_jit_internal.py", "_tensor.py", "functional.py", "nn/modules/module.py")
 )
 
 

@@ -8,6 +8,7 @@ from typing import overload
 
 import numpy as np
 
+from gviz import emit
 from gviz.engine import messages, watching
 from gviz.engine.backward import (
     Place,
@@ -25,6 +26,7 @@ from gviz.engine.graph_pass import Pass
 from gviz.engine.node import Edge, GradientEdge
 from gviz.engine.ops.joining import stack
 from gviz.engine.ops.splitting import unbind
+from gviz.engine.returned import say_gradients
 from gviz.engine.tensor import Tensor, new_tensor
 
 Gradients = Tensor | Sequence[Tensor | None] | None
@@ -104,7 +106,10 @@ def grad(
     results = take(roots, chosen, given, retain, create_graph, bool(allow_unused or materialize_grads))
     if materialize_grads:
         results = [_materialized(*pair, create_graph) for pair in zip(results, chosen, strict=True)]
-    return dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else tuple(results)
+    by_input = dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else tuple(results)
+    if emit.channel is not None:
+        say_gradients(emit.channel, by_input)
+    return by_input
 
 
 def _gradients(
