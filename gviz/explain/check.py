@@ -120,6 +120,7 @@ def _of_leaves(survey: Survey) -> Iterator[Finding | None]:
     taken = {event.node for _, event in survey.select(GradCaptured)}
     roots = {node for _, event in survey.passes for node, _ in event.roots}
     silent = [node for node in leaves if node not in {*last, *failed, *taken, *roots}]
+    silent = [node for node in silent if not _is_for_some_gradients(survey, node)]
     for node in silent[:MOST_ASKED]:
         yield None
         found = why(timeline, end, node, "grad")
@@ -132,6 +133,13 @@ def _of_leaves(survey: Survey) -> Iterator[Finding | None]:
     for node in [node for node in leaves if node in last and is_zero(last[node][1].part)][:MOST_ASKED]:
         yield None
         yield why(timeline, timeline.at(last[node][0]), node, "grad")
+
+
+def _is_for_some_gradients(survey: Survey, node: int) -> bool:
+    """Whether a leaf was first used when only passes followed that were asked for some gradients."""
+    users = survey.timeline.nodes.users(node)
+    whole = max(seq for seq, event in survey.passes if not event.inputs)
+    return bool(users) and min(map(survey.timeline.nodes.born, users)) > whole
 
 
 def _before_failed_passes(survey: Survey) -> set[int]:

@@ -28,7 +28,9 @@ _SILENT = tuple(
     f"{_FOLDER}/{part}"
     for part in (
         "utils/data", "optim", "nn/init.py", "nn/modules", "nn/parameter.py", "distributed", "_tensor_str.py",
-        "serialization.py", "autograd", "_utils.py", "storage.py", "multiprocessing", "amp",
+        "serialization.py", "_utils.py", "storage.py", "multiprocessing", "amp",
+        "autograd/__init__.py", "autograd/function.py", "autograd/gradcheck.py", "autograd/graph.py",
+        "autograd/forward_ad.py", "autograd/profiler.py",
     )
 )  # fmt: skip
 """Parts of PyTorch whose own untracked operations are no step of the program."""
