@@ -214,7 +214,8 @@ class Cursor:
         met = stopping.met(self.timeline, self.breakpoints, self.position, hits)
         if met is None:
             of_every = asked.of_every_node and f"until {asked.of_every_node} asks every node"
-            hint = f"goto {text} is for a moment" if text in MOMENT_WORDS else of_every
+            nothing = hits.nowhere() and f"nothing is called {clipped(hits.nowhere(), 30)}"
+            hint = f"goto {text} is for a moment" if text in MOMENT_WORDS else of_every or nothing
             raise GvizError(f"nothing later is at {clipped(text, 40)}", hint=hint, exit_code=2)
         return self._ran(self.position, *met)
 

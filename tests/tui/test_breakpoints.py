@@ -154,6 +154,18 @@ def test_what_conditions_ask_for_is_of_no_single_tensor():
     assert "conditions ask for value, as break if value.max() > 3: here it is of x, x.grad or #4" in said
 
 
+def test_a_place_that_is_nothing_is_told_from_one_that_does_not_come_again():
+    said = transcript(demo(), "until nosuch", "goto end", "until x")
+    assert "nothing later is at nosuch; hint: nothing is called nosuch." in said
+    assert "nothing later is at x." in said
+
+
+def test_check_takes_no_place():
+    said = transcript(demo(), "check nosuch")
+    assert "check takes all, or nothing, not nosuch; hint: why nosuch asks about a node." in said
+    assert "nothing found" not in said
+
+
 def test_a_name_that_is_nothing_keeps_a_comparison_from_holding():
     assert "never stops" in transcript(demo(), "break x > nosuch")
 
