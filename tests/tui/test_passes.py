@@ -31,6 +31,18 @@ def test_every_iteration_and_phase_is_a_row_and_the_moment_is_in_one_of_each():
     ]
 
 
+def test_every_iteration_is_told_with_its_loss():
+    def program():
+        w = torch.tensor(2.0, requires_grad=True)
+        for factor in (1.0, 3.0):
+            loss = w * factor
+            loss.backward()
+        (torch.ones(2, requires_grad=True) * w).backward(torch.ones(2))
+
+    rows = [text for text, _, _ in pass_rows(Timeline(MemoryLog(events_of(program))), 1) if not text.startswith(" ")]
+    assert [text.partition(", ")[2] for text in rows] == ["loss 2", "loss 6", ""]
+
+
 def test_a_pass_that_makes_a_graph_says_so():
     said = transcript(twice(), "passes")
     assert "makes a graph of its own (create_graph)" in said

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice
+from operator import attrgetter
+
 from gviz.events import BackwardStarted
 from gviz.explain.names import iteration_called, label, phase_called, step_kind
+from gviz.explain.root_values import root_value
+from gviz.numbers import number
 from gviz.plain_text import shown
 from gviz.trace.state import Iteration, Phase
 from gviz.trace.timeline import Timeline
+
+MOST_LOSSES = 3
+"""So many passes of an iteration are told by what they began at."""
 
 MOST = 1000
 """So many rows are listed; of a longer recording those around the moment."""
@@ -17,13 +27,31 @@ def pass_rows(timeline: Timeline, n: int) -> list[tuple[str, int, bool]]:
     rows: list[tuple[str, int, bool]] = []
     for iteration in _near(timeline, n):
         inside = iteration.start <= n <= iteration.end
-        events = f"events {iteration.start} to {iteration.end}"
+        events = ", ".join((f"events {iteration.start} to {iteration.end}", *_losses(timeline, iteration)))
         rows.append((f"{iteration_called(timeline)} {iteration.index + 1}  {events}", iteration.start, inside))
         for phase in timeline.phases:
             if iteration.start <= phase.start <= iteration.end:
                 here = phase.start <= n <= phase.end
                 rows.append((f"  {_told(timeline, phase)}", phase.start, here))
     return rows
+
+
+def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
+    """What the passes of an iteration began at, where that is one number, of the first few: ``loss 0.2924``."""
+    for phase in islice(_passes(timeline, iteration), MOST_LOSSES):
+        value, started = root_value(timeline, phase.start), timeline.event(phase.start)
+        if value is not None and isinstance(started, BackwardStarted):
+            yield f"{shown(timeline.info(started.roots[0][0]).title)} {number(value)}"
+
+
+def _passes(timeline: Timeline, iteration: Iteration) -> Iterator[Phase]:
+    """The backward passes that begin in an iteration."""
+    phases = timeline.phases
+    for phase in phases[bisect_left(phases, iteration.start, key=attrgetter("start")) :]:
+        if phase.start > iteration.end:
+            return
+        if phase.kind == "backward":
+            yield phase
 
 
 def _near(timeline: Timeline, n: int) -> tuple[Iteration, ...]:
