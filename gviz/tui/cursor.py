@@ -8,7 +8,7 @@ from typing import Any
 
 from gviz.driven import Driven, Far, finished
 from gviz.errors import GvizError
-from gviz.events import Marked
+from gviz.events import Marked, NodeFreed
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.stops import stretches
@@ -230,7 +230,15 @@ class Cursor:
         return self.seek(self.asker.change(text, self.position, first=True), why)
 
     def _node_here(self) -> int:
-        return self.timeline.at(self.position).actor
+        return self._looked_at(self.position)
+
+    def _looked_at(self, n: int) -> int:
+        """The node that acts in an event, 0 if there is none: one that goes while the next graph is built is no more."""
+        moment = self.timeline.at(n)
+        if isinstance(moment.event, NodeFreed) and moment.actor in self.timeline.nodes:
+            in_sight = self.timeline.nodes.of(self.timeline.iteration_at(n))
+            return moment.actor if moment.actor in in_sight else 0
+        return moment.actor
 
     def _arrive(
         self, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
@@ -253,7 +261,7 @@ class Cursor:
         if is_here and abs(self.position - start) <= 1:
             return self.selected
         before = range(self.position, max(iteration.start, self.position - SEARCHED) - 1, -1)
-        concerned = next((actor for n in before if (actor := timeline.at(n).actor)), 0)
+        concerned = next((node for n in before if (node := self._looked_at(n))), 0)
         return concerned or (self.selected if is_here else nodes[0])
 
     def _reason(self, position: int, start: int, reason: Reason, ran_backward: bool) -> Reason:

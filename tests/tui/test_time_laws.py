@@ -5,9 +5,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recording import events_of
 from stories import Story
 
+import gviz.engine as torch
+from gviz.events import NodeFreed
 from gviz.trace import navigation
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
 from gviz.where.stop import stop
 
@@ -75,6 +80,25 @@ def test_a_moment_looks_at_the_same_node_wherever_one_comes_from(timeline):
             jumped = Cursor(timeline, start)
             jumped.goto(str(n))
             assert jumped.selected == walked.selected or abs(n - start) <= 1
+
+
+def test_what_goes_while_the_next_graph_is_built_is_not_looked_at():
+    """A loop lets go of its old loss when it has the new one."""
+
+    def program():
+        w = torch.tensor(1.0, requires_grad=True)
+        for _ in range(2):
+            loss = w * w
+            loss.backward()
+
+    timeline = Timeline(MemoryLog(list(events_of(program))))
+    old, new = (node for node in timeline.nodes if timeline.info(node).name == "loss")
+    (gone,) = (n for n, event in timeline.select((NodeFreed,)) if event.node == old)
+    assert timeline.iteration_at(gone).index == 1
+    for start in (0, gone - 1, len(timeline)):
+        cursor = Cursor(timeline, start)
+        cursor.goto(str(gone))
+        assert cursor.selected == new
 
 
 @given(programs(), st.lists(st.sampled_from(PLACES), min_size=1, max_size=3))
