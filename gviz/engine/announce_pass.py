@@ -10,7 +10,7 @@ import numpy as np
 from gviz.emit import Channel
 from gviz.engine.announce import memory_written, seen, seen_node
 from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, Node
+from gviz.engine.node import Edge, Grad, Node, Nowhere
 from gviz.events import (
     BackwardFinished,
     BackwardStarted,
@@ -68,7 +68,9 @@ class PassReport:
         self.channel.say(BackwardFinished(self.number, error, raised))
 
     def step_started(self, node: Node, grads: Sequence[Grad | None]) -> int:
-        """A node's rule runs; returns the node's number."""
+        """A node's rule runs; returns the node's number, 0 for a place that has none, of which nothing is said."""
+        if node.__class__ is Nowhere:
+            return 0
         arrived = self._arrived.pop(node, None)
         if arrived is None:
             arrived = seen_node(self.channel, node).node, [None if g is None else self._captured(g) for g in grads]
@@ -84,6 +86,8 @@ class PassReport:
     def flowed(self, source: int, slot: int, target: Edge, part: Grad, total: Grad | None) -> None:
         """One contribution from input `slot` of node number `source` arrived; `total` is None for the first."""
         node, output_nr = target
+        if node.__class__ is Nowhere:
+            return
         arrived = self._arrived.get(node)
         if arrived is None:
             arrived = self._arrived[node] = seen_node(self.channel, node).node, [None] * len(node.outputs)
@@ -95,6 +99,8 @@ class PassReport:
 
     def step_finished(self, node: int, *, freed: bool) -> None:
         """A node is through; `freed` says that it released saved tensors."""
+        if not node:
+            return
         if freed:
             self._say(SavedFreed(node))
             if self._node is not None:

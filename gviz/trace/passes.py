@@ -75,7 +75,7 @@ class Carriers:
 
     def see_node(self, made: NodeCreated) -> list[bool]:
         """Take in a new node; whether its rule sends a gradient into each of its inputs."""
-        if made.requires_grad:
+        if made.requires_grad and not made.untracked:  # a view that no_grad made of a leaf requires one, and gets none
             self._requiring.add(made.node)
         if made.requires_grad or made.kind != "op":
             values = enumerate(output.value for output in made.outputs)

@@ -103,6 +103,7 @@ with torch.no_grad():
     v = w.view(2, 1)
     u = v.t() + 1
 (u * w).sum().backward()
+(v * w).sum().backward()
 """
 FAILING = """
 w = torch.tensor([1.0, 2.0], requires_grad=True)
