@@ -233,7 +233,7 @@ class Cursor:
         return self._looked_at(self.position)
 
     def _looked_at(self, n: int) -> int:
-        """The node that acts in an event, 0 if there is none: one that goes while the next graph is built is no more."""
+        """The node that acts in an event, 0 if there is none, as where one goes while the next graph is built."""
         moment = self.timeline.at(n)
         if isinstance(moment.event, NodeFreed) and moment.actor in self.timeline.nodes:
             in_sight = self.timeline.nodes.of(self.timeline.iteration_at(n))
