@@ -105,7 +105,7 @@ def _finding(survey: Survey, seen: _Seen, seq: int, made: Made) -> Finding:
     text = f"{times} of the optimizer trained a model in evaluation mode: {named} worked as after eval()"
     last = max((n for n in seen.active.values() if n < seq), default=0)
     before = "up to this step it was in training mode" if last else "it was never in training mode"
-    parts = (Finding("before", before, last),)
+    parts = (Finding("since", before, last),)
     fix = "model.train() before training, and again after each evaluation (leave it if statistics are to stay frozen)"
     at, numbers = innermost(survey.timeline.info(made.node)), (Number("steps", seen.steps),)
     return Finding("trained-in-eval", text, seq, made.node, parts, fix, at, numbers, suspected=True)
