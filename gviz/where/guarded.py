@@ -36,12 +36,21 @@ class Refused(Exception):
         self.hint = hint
 
 
-def _over(function: Callable[[Any], Any]) -> Callable[..., Any]:
+_WIDER = {"e": np.float64, "f": np.float64, "F": np.complex128}
+
+
+def _widened(numbers: Any) -> Any:
+    """Numbers whose squares leave the range of their type only if they do themselves; any others as they are."""
+    wider = _WIDER.get(numbers.dtype.char) if isinstance(numbers, np.ndarray) else None
+    return numbers if wider is None else numbers.astype(wider)
+
+
+def _over(function: Callable[[Any], Any], prepared: Callable[[Any], Any] = lambda given: given) -> Callable[..., Any]:
     """A function of numpy that also takes several numbers, or an iterator, as Python's own does."""
 
     def reduced(first: Any, *others: Any, **named: Any) -> Any:
         given = [first, *others] if others else list(first) if isinstance(first, Iterator) else first
-        return measured.called(function, given, **named)
+        return measured.called(function, prepared(given), **named)
 
     return reduced
 
@@ -49,6 +58,8 @@ def _over(function: Callable[[Any], Any]) -> Callable[..., Any]:
 def _rounded(number: Any, digits: int = 0) -> Any:
     if not -MOST_BITS < digits < MOST_BITS:
         raise TooMuch("so many digits are too many")
+    if isinstance(number, np.ndarray | np.generic):
+        return np.round(number, digits)
     return round(number, digits) if digits else round(number)
 
 
@@ -57,7 +68,7 @@ class Numbers(np.ndarray[Any, Any]):
 
     def norm(self) -> float:
         """The L2 norm of all elements."""
-        return float(np.linalg.norm(np.asarray(self)))
+        return float(np.linalg.norm(_widened(np.asarray(self))))
 
 
 def _zeros(numbers: Any) -> float:
@@ -67,7 +78,7 @@ def _zeros(numbers: Any) -> float:
 
 
 FUNCTIONS: dict[str, Any] = {
-    "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": _over(np.linalg.norm), "any": _over(np.any),
+    "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": _over(np.linalg.norm, _widened), "any": _over(np.any),
     "all": _over(np.all), "min": _over(np.min), "max": _over(np.max), "mean": _over(np.mean), "sum": _over(np.sum),
     "abs": np.abs, "len": len, "zeros": _zeros, "round": _rounded, "float": float, "int": int, "bool": bool, "str": str,
 }  # fmt: skip

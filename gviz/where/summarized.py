@@ -24,7 +24,7 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
         self.itemsize, self.nbytes = dtype.itemsize, dtype.itemsize * self.size
         self._stats = stats
         self._low, self._high, self._mean = _bounds(stats, dtype)
-        self._norm = nan if stats.nan else np.inf if stats.inf else stats.rms * sqrt(self.size)
+        self._norm = nan if stats.nan else np.inf if stats.inf else stats.rms * sqrt(self.size) if self.size else 0.0
 
     def refuse(self, *_: object, **__: object) -> Never:
         """Raise NotStored: the elements are needed."""
@@ -35,7 +35,7 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self.refuse
+        return self.refuse() if name in _ELEMENTS else self.refuse
 
     def __len__(self) -> int:
         return self.shape[0] if self.shape else self.refuse()
@@ -83,9 +83,14 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
         made._low, made._high, made._mean = _bounds_of_magnitudes(self._stats, self.dtype)
         return made
 
+    def _magnitudes(self) -> Summarized:
+        return self._absolute() if self.dtype.kind == "f" else self.refuse()
+
     def _flags(self, count: int) -> Summarized:
-        """As many elements that are true."""
-        low, high, share = float(count == self.size), float(count > 0), count / max(self.size, 1)
+        """As many elements that are true; of complex ones an infinite magnitude may have been nan, or too large."""
+        if self.dtype.kind == "c" and self._stats.inf:
+            self.refuse()
+        low, high, share = float(count == self.size), float(count > 0), count / self.size if self.size else nan
         stats = Stats(low, high, share, sqrt(share), 0, 0, self.size - count)
         return Summarized(self.of, np.dtype(bool), self.shape, stats)
 
@@ -98,6 +103,12 @@ def summarized(of: str, value: Value) -> Summarized:
     return Summarized(of, np.dtype(NUMPY_DTYPES.get(value.dtype, "<f4")), value.shape, stats)
 
 
+_ELEMENTS = {"T", "real", "imag"}
+"""What a tensor has that is made of its elements."""
+
+_LARGEST_EXACT = 2.0**53
+"""Up to here a float, as which statistics are kept, is the very whole number."""
+
 _Bounds = tuple[float | None, float | None, float | None]
 
 
@@ -105,6 +116,8 @@ def _bounds(stats: Stats, dtype: np.dtype[Any]) -> _Bounds:
     """Smallest, largest and mean: complex numbers have none in their statistics, and an infinity has no sign there."""
     if dtype.kind == "c" or (stats.inf and not stats.nan):
         return None, None, None
+    if dtype.kind in "iu" and not max(-stats.min, stats.max) < _LARGEST_EXACT:
+        return None, None, stats.mean
     return (nan, nan, nan) if stats.nan else (stats.min, stats.max, stats.mean)
 
 
@@ -113,6 +126,8 @@ def _bounds_of_magnitudes(stats: Stats, dtype: np.dtype[Any]) -> _Bounds:
         return nan, nan, nan
     if stats.inf:
         return None, np.inf, np.inf
+    if dtype.kind == "i" and not (-stats.min <= np.iinfo(dtype).max and max(-stats.min, stats.max) < _LARGEST_EXACT):
+        return None, None, None  # the smallest whole number has no magnitude of its kind
     if stats.min >= 0 or dtype.kind == "c":
         return stats.min, stats.max, stats.mean
     if stats.max <= 0:
@@ -130,7 +145,7 @@ _TOLD: dict[Any, Callable[[Summarized], Any]] = {
 
 _ELEMENTWISE: dict[np.ufunc, Callable[[Summarized], Summarized]] = {
     np.absolute: Summarized._absolute,
-    np.fabs: Summarized._absolute,
+    np.fabs: Summarized._magnitudes,
     np.isnan: lambda one: one._flags(one._stats.nan),
     np.isinf: lambda one: one._flags(one._stats.inf),
     np.isfinite: lambda one: one._flags(one.size - one._stats.nan - one._stats.inf),

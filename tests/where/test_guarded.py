@@ -168,3 +168,10 @@ def test_functions_take_an_axis_and_are_called_what_they_are_called_here():
     assert told("any(x, axis=1)", x=array).tolist() == [True, False]
     with pytest.raises(TypeError, match=r"^zeros\(\) got an unexpected keyword argument 'axis'"):
         told("zeros(x, axis=1)", x=array)
+
+
+def test_the_largest_number_can_be_rounded():
+    tensor = np.array([2.345, 1.5], np.float32).view(guarded.Numbers)
+    assert told("round(max(t), 1)", t=tensor) == pytest.approx(2.3)
+    assert told("round(t.max())", t=tensor) == 2
+    assert told("round(2.345, 1)") == 2.3

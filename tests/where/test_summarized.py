@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gviz.errors import NotStored
-from gviz.values import capture, shape_of
+from gviz.values import Value, capture, shape_of, statistics
 from gviz.where import guarded
 from gviz.where.guarded import Numbers
 from gviz.where.summarized import Summarized, summarized
@@ -45,6 +45,41 @@ def test_statistics_tell_what_numpy_says_or_nothing(text, array):
 @pytest.mark.parametrize("text", ["norm(t)", "max(abs(t))", "zeros(t)", "any(isnan(t))"])
 def test_other_kinds_of_numbers_are_told_of_too(text, array):
     assert told(text, of_statistics(array)) == pytest.approx(told(text, array.view(Numbers)))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_the_norm_leaves_the_range_only_where_its_numbers_do(kind):
+    array = np.full((4, 300), np.finfo(kind).max / 100, kind) if kind is not np.float64 else np.full((4, 300), 1e150)
+    for text in ("norm(t)", "t.norm()"):
+        assert told(text, array.view(Numbers)) == pytest.approx(told(text, of_statistics(array)))
+    assert told("norm(t)", of_statistics(array)) == pytest.approx(float(array[0, 0]) * 1200**0.5)
+
+
+@pytest.mark.parametrize("array", [np.zeros((2, 0), np.float32), np.zeros((0, 3), np.int64)])
+@pytest.mark.parametrize("text", ["norm(t)", "zeros(t)", "any(t)", "all(t)", "norm(isnan(t))"])
+def test_a_tensor_without_elements_is_told_of_as_numpy_does(text, array):
+    empty = summarized("it", Value(str(array.dtype), array.shape, None, statistics(array)))
+    np.testing.assert_equal(np.asarray(told(text, empty)), np.asarray(told(text, array.view(Numbers))))
+
+
+@pytest.mark.parametrize(
+    ("text", "array"),
+    [
+        ("max(t)", np.array([2**63 - 1, -5])),  # as a float it is another number
+        ("min(t)", np.array([7, -(2**53) - 1])),
+        ("max(abs(t))", np.array([-128, 5], np.int8)),  # numpy: -128
+        ("min(abs(t))", np.array([-128, -5], np.int8)),
+        ("max(abs(t))", np.array([2**63 - 1, 5])),
+        ("any(isnan(t))", np.array([complex(np.nan, np.inf), 1])),  # of infinite magnitude
+        ("any(np.isinf(t))", np.array([1.5e308 + 1.5e308j])),
+        ("np.fabs(t).max()", np.array([1j])),
+        ("t.T.max()", np.ones((2, 3))),
+        ("t.real.max()", np.ones(3)),
+    ],
+)
+def test_what_statistics_cannot_tell_is_not_told(text, array):
+    with pytest.raises(NotStored):
+        told(text, of_statistics(array))
 
 
 def test_complex_numbers_have_no_largest_in_their_statistics():
