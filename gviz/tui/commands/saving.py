@@ -41,7 +41,7 @@ def save(session: Session, path: str) -> Said:
     target = _path(path or f"{session.title.file or 'gviz'}.session")
     head = "# gviz session"
     with naming(target):
-        if target.exists() and not target.read_text(encoding="utf-8", errors="replace").startswith(head):
+        if target.exists() and not (target.is_file() and _begins_with(target, head)):
             raise GvizError(f"{shown(str(target))} exists and is no session", hint="choose another name")
         lines = [f"{head} of {shown(session.title.whole)}", *session_lines(session)]
         write_whole([(target, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))])
@@ -49,6 +49,11 @@ def save(session: Session, path: str) -> Said:
     return Said(
         (f"saved {count} line{'s' * (count != 1)} in {shown(str(target))}; load {shown(str(target))} reads them.",)
     )
+
+
+def _begins_with(file: Path, head: str) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(len(head)) == head.encode()
 
 
 def load(session: Session, path: str) -> Script | Asked:
