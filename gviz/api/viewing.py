@@ -77,7 +77,7 @@ def _line_by_line(path: Path, at: int | None) -> None:
 def _full_screen(path: Path, at: int | None, keyboard: int) -> None:
     moment = [] if at is None else ["--at", f"@{at}"]
     with _terminal_to_itself() as (output, errors):
-        command = own_process.command("gviz.cli.main", ["open", str(path), *moment])
+        command = own_process.command("gviz.cli.viewer", [str(os.getpid()), "open", str(path), *moment])
         viewer = subprocess.Popen(command, stdin=keyboard, stdout=output, stderr=errors)
         try:
             _wait_for(viewer)

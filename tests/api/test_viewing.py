@@ -1,5 +1,6 @@
 """A recording shown where its program calls for it: with a terminal of any kind, and without one."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -48,6 +49,31 @@ def test_a_thread_has_the_screen_for_itself_and_the_program_its_input(tmp_path):
         assert "spam" not in session.until("event 1", "#1 leaf", "back from the shell")
         session.keys("q")
         session.until("spam", "read one", "two", "shell:")
+    finally:
+        session.close()
+
+
+ENDING = """\
+import gviz, gviz.engine as torch
+with gviz.debug():
+    torch.tensor(3.0, requires_grad=True) * 2
+"""
+
+
+@needs_tmux
+def test_a_program_that_is_killed_takes_its_screen_along(tmp_path):
+    (tmp_path / "program.py").write_text(ENDING)
+    environment = f"PYTHONPATH={ROOT} XDG_CACHE_HOME={tmp_path} TERM=tmux-256color LC_ALL=C.UTF-8 PS1='shell: '"
+    session = Tmux(f"-C {tmp_path} {environment} bash --norc -i")
+    try:
+        session.until("shell:")
+        session.keys(f"{sys.executable} -c 'import os; print(os.getpid(), file=open(\"pid\", \"w\")); "
+                     "exec(open(\"program.py\").read())'", "Enter")  # fmt: skip
+        session.until("REPLAY", "q Quit")
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        assert "REPLAY" not in session.until("Killed", "shell:")
+        session.keys("stty -a | grep -ow -e '-\\?echo' -e '-\\?icanon'; echo end of it", "Enter")
+        session.until("\nicanon\necho\nend of it")
     finally:
         session.close()
 
