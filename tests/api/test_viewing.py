@@ -54,6 +54,8 @@ def test_a_thread_has_the_screen_for_itself_and_the_program_its_input(tmp_path):
 
 
 ENDING = """\
+import os
+print(os.getpid(), file=open("pid", "w"), flush=True)
 import gviz, gviz.engine as torch
 with gviz.debug():
     torch.tensor(3.0, requires_grad=True) * 2
@@ -67,13 +69,13 @@ def test_a_program_that_is_killed_takes_its_screen_along(tmp_path):
     session = Tmux(f"-C {tmp_path} {environment} bash --norc -i")
     try:
         session.until("shell:")
-        session.keys(f"{sys.executable} -c 'import os; print(os.getpid(), file=open(\"pid\", \"w\")); "
-                     "exec(open(\"program.py\").read())'", "Enter")  # fmt: skip
-        session.until("REPLAY", "q Quit")
+        session.keys(f"stty -g > before; {sys.executable} program.py; stty -g > after", "Enter")
+        assert "stty" not in session.until("REPLAY", "q Quit")
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-        assert "REPLAY" not in session.until("Killed", "shell:")
-        session.keys("stty -a | grep -ow -e '-\\?echo' -e '-\\?icanon'; echo end of it", "Enter")
-        session.until("\nicanon\necho\nend of it")
+        session.until("stty -g")  # the screen as it was before
+        session.keys("clear; echo all' 'right", "Enter")
+        assert "REPLAY" not in session.until("all right\nshell:")
+        assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
     finally:
         session.close()
 
