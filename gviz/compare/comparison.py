@@ -8,6 +8,7 @@ from typing import Literal
 
 from gviz.compare.alignment import Pair, aligned
 from gviz.compare.closeness import Distance, Tolerance, distance
+from gviz.compare.programs import Changed, changed
 from gviz.compare.side import Side
 from gviz.trace.state import NodeState
 from gviz.values import Value
@@ -53,6 +54,11 @@ class Comparison:
         """The same without what is said of the gradients of these nodes of the first side."""
         kept = [each for each in self.differences if each.kind != "gradient" or each.pair[0] not in nodes]
         return replace(self, differences=tuple(kept))
+
+    @property
+    def programs(self) -> tuple[Changed, ...]:
+        """Where the texts of the two programs differ."""
+        return changed(self.a.timeline.sources, self.b.timeline.sources)
 
     @property
     def same_structure(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from gviz import numbers, value_text
 from gviz.compare.alignment import Pair
 from gviz.compare.comparison import Comparison, Difference, Kind
+from gviz.compare.programs import Changed
 from gviz.compare.repeats import Run, runs
 from gviz.compare.side import Side
 from gviz.explain.names import label
@@ -16,6 +17,8 @@ from gviz.trace.state import NodeInfo
 
 WIDTH = 92
 VALUE_WIDTH = 12
+MOST_PLACES, MOST_LINES = 4, 5
+"""So many places where programs differ are told, and so many lines of each."""
 _WORDS_WIDTH = 23
 """Room for what differs, at the right."""
 _WIDEST = 36
@@ -41,11 +44,12 @@ Clip = Callable[[str, int], str]
 
 
 def summary(comparison: Comparison) -> Iterator[str]:
-    """What a person wants to know first: one sentence for each kind of difference, with places in the source."""
+    """What a person wants to know first: where the programs differ, and one sentence for each kind of difference."""
     several = max(len(side.timeline.iterations) for side in (comparison.a, comparison.b)) > 1
     if not comparison.differences:
         yield f"no difference{f' up to iteration {comparison.b.number}' * several}: {_counted(comparison)}."
         return
+    yield from programs(comparison.programs)
     if several and comparison.a.number == comparison.b.number > 1:
         yield f"iteration {comparison.a.number} is the first that differs."
     if comparison.same_structure:
@@ -58,6 +62,19 @@ def summary(comparison: Comparison) -> Iterator[str]:
         yield from _first(comparison, kind)
     if {difference.kind for difference in comparison.differences} == {"dtype"}:
         yield "no value and no gradient differs by more than the tolerance."
+
+
+def programs(found: Sequence[Changed], width: int = WIDTH) -> Iterator[str]:
+    """Where the two programs read otherwise: the places, and below them the lines of each, the first few of many."""
+    for one in found[:MOST_PLACES]:
+        places = [file_line(path, line) for path, line in zip(one.files, one.lines, strict=True)]
+        yield f"the programs differ at {places[0]}" + (f" and {places[1]}" if places[0] != places[1] else "")
+        for mark, lines in zip("<>", one.texts, strict=True):
+            yield from (f"  {mark} {clipped(line, width - 4)}" for line in lines[:MOST_LINES])
+            if len(lines) > MOST_LINES:
+                yield f"  {mark} and {len(lines) - MOST_LINES} more lines"
+    if len(found) > MOST_PLACES:
+        yield f"and at {len(found) - MOST_PLACES} more places"
 
 
 def rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False) -> Iterator[str]:

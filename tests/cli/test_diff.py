@@ -53,7 +53,12 @@ def test_two_iterations_of_one_trace(folder):
 def test_two_traces_side_by_side(folder):
     code, out, _ = gviz_here("diff", "loop.gviz", "other.gviz", "--all", cwd=folder)
     assert code == 1
-    assert out.splitlines()[0] == "the same structure: 2 operations and 2 other nodes on each side."
+    assert out.splitlines()[:4] == [
+        "the programs differ at loop.py:2 and other.py:2",
+        "  < w = torch.tensor(0.5, requires_grad=True)",
+        "  > w = torch.tensor(0.75, requires_grad=True)",
+        "the same structure: 2 operations and 2 other nodes on each side.",
+    ]
     assert "#1 w                 0.5          | #1 w                 0.75         value by 0.25" in out
     assert "#2 h                 1              #2 h                 1\n" in out
 
@@ -64,6 +69,7 @@ def test_as_json(folder):
     assert (code, found["schema"]) == (1, 1)
     assert found["pairs"][0] == [2, 2]
     assert [d["kind"] for d in found["differences"]][:1] == ["value"]
+    assert found["programs"][0]["lines"] == [2, 2]
 
 
 def test_a_tolerance_may_forgive_everything(folder):
@@ -106,7 +112,7 @@ def test_iterations_are_compared_in_turn(tmp_path):
     for name, factor, count in (("a", "1.0", 3), ("b", "(1.0 if i < 1 else 2.0)", 3), ("c", "1.0", 2)):
         recorded(tmp_path, name, program.replace("F(i)", factor).replace("N)", f"{count})"))
     code, out, _ = gviz_here("diff", "a.gviz", "b.gviz", cwd=tmp_path)
-    assert (code, out.splitlines()[0]) == (1, "iteration 2 is the first that differs.")
+    assert (code, out.splitlines()[3]) == (1, "iteration 2 is the first that differs.")
     code, out, _ = gviz_here("diff", "a.gviz", "c.gviz", cwd=tmp_path)
     assert (code, out.splitlines()[-1]) == (1, "a has 3 iterations, b has 2.")
     assert gviz_here("diff", "a.gviz", "a.gviz", cwd=tmp_path)[1].startswith("no difference up to iteration 3: ")

@@ -47,7 +47,8 @@ def command(
     """Compare two traces: structure, values, gradients, and where they part first.
 
     A and B are traces, compared iteration by iteration up to the first that differs; with A alone two of its iterations
-    are compared. Names and line numbers do not count. Exit code 0 if nothing differs, 1 if something does.
+    are compared. Names and line numbers do not count. If something differs, lines of the programs that do come first.
+    Exit code 0 if nothing differs, 1 if something does.
     """
     from gviz.cli import json_form
     from gviz.compare.closeness import EXACT, Tolerance
@@ -66,7 +67,8 @@ def command(
         ends = "" if iterations or b is None else _ends(first, second)
         if kind == "json":
             numbers = [comparison.a.number, comparison.b.number]
-            click.echo(json_form.text(iterations=numbers, pairs=comparison.pairs, differences=comparison.differences))
+            found = {"pairs": comparison.pairs, "differences": comparison.differences, "programs": comparison.programs}
+            click.echo(json_form.text(iterations=numbers, **found))
         else:
             _print(comparison, a.name, (b or a).name, everything)
             click.echo(ends, nl=bool(ends))

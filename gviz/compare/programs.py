@@ -1,0 +1,67 @@
+"""Where the texts of two programs differ, as a recording keeps them: often the reason why their numbers do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import PurePath
+
+MOST_LINES = 5000
+"""A longer file is not compared: finding what differs takes time that grows with the square."""
+ALIKE = 0.5
+"""Two files with fewer lines in common, as a part of all, are two programs, not one that was changed."""
+
+Texts = Mapping[str, str | None]
+"""The text of each file by its path, None where it was not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A stretch of lines that reads otherwise on the other side.
+
+    `files` are the paths on each side, `lines` where the stretch begins, from 1, and `texts` its lines: none where one
+    side has only what stands around it.
+    """
+
+    files: tuple[str, str]
+    lines: tuple[int, int]
+    texts: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def changed(a: Texts, b: Texts) -> tuple[Changed, ...]:
+    """What reads otherwise in the files that both programs have, in the order of the lines."""
+    return tuple(one for files in _pairs(a, b) for one in _changed(files, a[files[0]] or "", b[files[1]] or ""))
+
+
+def _pairs(a: Texts, b: Texts) -> Iterator[tuple[str, str]]:
+    """The files that are the same one: by path, by name, and the only one that is left on either side."""
+    mine, others = [path for path in a if path not in b], [path for path in b if path not in a]
+    yield from ((path, path) for path in a if path in b)
+    for path in [*mine]:
+        same = [other for other in others if PurePath(other).name == PurePath(path).name]
+        if len(same) == 1:
+            yield path, same[0]
+            mine.remove(path)
+            others.remove(same[0])
+    if len(mine) == len(others) == 1:
+        yield mine[0], others[0]
+
+
+def _changed(files: tuple[str, str], a: str, b: str) -> Iterator[Changed]:
+    left, right = a.splitlines(), b.splitlines()
+    if a == b or max(len(left), len(right)) > MOST_LINES:
+        return
+    matcher = SequenceMatcher(None, [line.rstrip() for line in left], [line.rstrip() for line in right], autojunk=False)
+    if matcher.ratio() < ALIKE:
+        return
+    for tag, start, end, other_start, other_end in matcher.get_opcodes():
+        if tag != "equal":
+            texts = _read(left[start:end]), _read(right[other_start:other_end])
+            if texts[0] != texts[1]:
+                yield Changed(files, (start + 1, other_start + 1), texts)
+
+
+def _read(lines: list[str]) -> tuple[str, ...]:
+    """Lines as far as Python reads them: empty ones and comments alone are left out."""
+    return tuple(line.rstrip() for line in lines if (text := line.strip()) and not text.startswith("#"))
