@@ -44,8 +44,14 @@ _RESHAPING = frozenset((
 ))  # fmt: skip
 """Methods after which a tensor has another shape: what it is from there on has its name."""
 
-_CHOOSING = frozenset(("max", "min", "sorted", "next", "iter", "any", "all", "reversed"))
+_CHOOSING = frozenset((
+    "max", "min", "sorted", "next", "iter", "any", "all", "reversed", "map", "filter", "zip", "enumerate", "list",
+    "tuple", "set", "frozenset", "dict",
+))  # fmt: skip
 """Functions of Python that compute with what they are given, and give back something else."""
+
+_FOLDING = frozenset(("sum", "reduce", "accumulate", "fsum", "prod"))
+"""Functions of Python by which many steps make one result."""
 
 _MAKING_THEIR_OWN = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 """What shows up as a whole in a stack where it only begins to take its items."""
@@ -62,7 +68,8 @@ class Binding:
     decides, as the part `element` of what it returns. `exact` is False for the start of a chain whose end is assigned:
     then `taken` is the part of it that is, in which None is one that the text does not tell. `lines` are those of the
     statement. An operation that is called as `called` says is all that the expression makes; any other may be a step
-    on the way.
+    on the way; all but the last are where it `folds` a sequence. A
+    target, or what it is a part of, that is an item of something is `stored` where its text stands.
     """
 
     target: Target | None
@@ -71,6 +78,8 @@ class Binding:
     exact: bool
     lines: tuple[int, int]
     called: tuple[str, ...] = ()
+    folds: bool = False
+    stored: Range | None = None
 
 
 @lru_cache(maxsize=64)
@@ -97,18 +106,32 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
     match node:
         case ast.Assign(targets=[target, *_], value=value):
             yield from _assigned(target, value, node)
-            if isinstance(target, ast.Subscript):  # storing is a write into the variable itself
-                yield _range(target), Binding(_name(target.value), (), (), True, _lines(node), STORING)
+            yield from _written(target, node)
         case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
             yield from _assigned(target, value, node)
         case ast.AugAssign(target=target, op=op):
-            yield _range(node), Binding(_name(target), (), (), True, _lines(node), _OPERATORS.get(type(op), ()))
+            called = _OPERATORS.get(type(op), ())
+            yield _range(node), Binding(_name(target), (), (), True, _lines(node), called, stored=_item(target))
+            yield from _written(target, node)
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=name)) as value) if name in _RESHAPING:
             yield from (
                 (where, Binding(_name(target), (), (), True, _lines(node), _called(value))) for where in _ranges(value)
             )
         case ast.Return(value=ast.expr() as value) | ast.Lambda(body=value):
             yield from _returned(value, (), node)
+
+
+def _written(target: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
+    """Storing an item is a write into the variable itself, if that is a tensor."""
+    for one in target.elts if isinstance(target, ast.Tuple | ast.List) else (target,):
+        if isinstance(one, ast.Subscript):
+            within = _item(one.value)
+            yield _range(one), Binding(_name(one.value), (), (), True, _lines(statement), STORING, stored=within)
+
+
+def _item(target: ast.expr) -> Range | None:
+    """Where the text of an item of something stands; None for what is none."""
+    return _range(target) if isinstance(target, ast.Subscript) else None
 
 
 def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
@@ -118,7 +141,7 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
                 for one, its_value in zip(targets, values, strict=True):
                     yield from _assigned(one, its_value, statement)
         case _:
-            yield from _valued(value, _target(target), (), statement)
+            yield from _valued(value, _target(target), (), statement, _item(target))
             if isinstance(target, ast.Tuple | ast.List):  # a tensor is taken apart as it is stored
                 yield _range(target), Binding(_target(target), (), (), True, _lines(statement))
 
@@ -141,17 +164,22 @@ def _target(target: ast.expr) -> Target:
 
 
 def _valued(
-    value: ast.expr, target: Target | None, element: KeyPath, statement: ast.AST
+    value: ast.expr,
+    target: Target | None,
+    element: KeyPath,
+    statement: ast.AST,
+    stored: Range | None = None,
 ) -> Iterator[tuple[Range, Binding]]:
     """The ranges under which the value of an expression, or the start of its chain, can show up in a stack."""
     if isinstance(value, ast.IfExp):
-        yield from _valued(value.body, target, element, statement)
-        yield from _valued(value.orelse, target, element, statement)
+        yield from _valued(value.body, target, element, statement, stored)
+        yield from _valued(value.orelse, target, element, statement, stored)
         return
     exact = True
     for part, taken in _chain(value):
         for where in _ranges(part):
-            yield where, Binding(target, element, taken, exact, _lines(statement), _called(part))
+            called, folds = _called(part), _folds(part)
+            yield where, Binding(target, element, taken, exact, _lines(statement), called, folds, stored)
         exact = False
 
 
@@ -189,7 +217,7 @@ def _called(part: ast.expr) -> tuple[str, ...]:
     match part:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
             return _CALLED.get(name.removesuffix("_like"), (plain(name),))
-        case ast.Compare():
+        case ast.Compare(ops=[_]):
             return ("gt", "ge", "lt", "le", "eq", "ne")
         case ast.BinOp(op=op) | ast.UnaryOp(op=op):
             return _OPERATORS.get(type(op), ())
@@ -198,6 +226,13 @@ def _called(part: ast.expr) -> tuple[str, ...]:
         case ast.Subscript(slice=index) if not isinstance(index, ast.Tuple):
             return ("select", "slice", "index", "getitem")
     return ()
+
+
+def _folds(part: ast.expr) -> bool:
+    match part:
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(value=ast.Name(id="functools"), attr=name)):
+            return name in _FOLDING
+    return False
 
 
 def plain(name: str) -> str:

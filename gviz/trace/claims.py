@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
-from gviz.trace.bindings import Binding, Key, Range, Target, bindings, range_of
+from gviz.trace.bindings import Binding, Key, Range, Target, bindings, plain, range_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,8 @@ class Claim:
     """A statement that assigns what is made at a stack to `target`; `depth` is the place of its frame in the stack.
 
     `ways` tell, for each frame up to there, which part of what it gets is taken, and as which part that is passed on.
+    `calls` are those among them that may call a library which calls the program again, and whether each folds a
+    sequence: the others call the function of the frame below them, and get what that gives.
     """
 
     target: Target
@@ -23,6 +26,7 @@ class Claim:
     exact: bool
     lines: tuple[int, int]
     called: tuple[str, ...] = ()
+    calls: tuple[tuple[int, bool], ...] = ((0, False),)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,17 +70,31 @@ class Claims:
         return claim.names if claim is not None else ()
 
     def _found(self, frames: tuple[Frame, ...]) -> Claim | None:
-        exact, ways = True, []
+        exact, ways, calls = True, [], []
         for depth, frame in enumerate(frames):
             binding = self._in(frame.path).get(range_of(frame))
             if binding is None:
                 return None
             exact = exact and binding.exact
             ways.append((binding.taken, binding.element))
+            if not depth or plain(frames[depth - 1].function.rpartition(".")[2]) not in binding.called:
+                calls.append((depth, binding.folds))
             if binding.target is not None:
+                if binding.stored is not None and self._is_of_a_tensor(frame, binding.stored, frames[depth + 1 :]):
+                    return None  # of a tensor, an item is a view, and the value is copied into it
                 called = binding.called if not depth else ()
-                return Claim(binding.target, tuple(ways), depth, exact, binding.lines, called)
+                return Claim(binding.target, tuple(ways), depth, exact, binding.lines, called, tuple(calls))
         return None
+
+    def _is_of_a_tensor(self, frame: Frame, item: Range, outer: tuple[Frame, ...]) -> bool:
+        """Whether an item that a frame stores or reads is a part of a tensor: then that is an operation of its own."""
+        line, end_line, column, end_column = item
+        store = Frame(frame.path, frame.function, line, end_line, column, end_column)
+        return (store, *outer) in self._all
+
+    @cached_property
+    def _all(self) -> frozenset[tuple[Frame, ...]]:
+        return frozenset(self.stacks.values())
 
     def _in(self, path: str) -> dict[Range, Binding]:
         if path not in self._bindings:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence, Set
-
-import numpy as np
+from collections.abc import Callable, Mapping, Set
 
 from gviz.events import KeyPath, NodeCreated
 from gviz.returned import as_taken
 from gviz.site import Frame
 from gviz.trace.bindings import STORING, plain
+from gviz.trace.calls import Call, Calls, Frames
 from gviz.trace.claims import Claim, Claims
-from gviz.trace.repetition import smallest_period
 from gviz.trace.state import Origins
 
 _LOOK_AHEAD = 200
-_LONGEST_PERIOD = 1000
+_TAKING_ROWS = "unbind"
 _INTO_A_VIEW = ("copy", "fill")
 
 
@@ -24,9 +21,8 @@ class Names:
     """The names of a trace's nodes, whose `places` in order of creation are those of their `origins`.
 
     `given` is the name the program gave a node, if any; `returned` tells of each output that is a part of what a call
-    gave the way to it, and `giving_several` are the stacks of such calls; `op` is the name of an operation and `module`
-    that of the module of a scope. Where the program `goes_on` after them, the last nodes are steps on the way until
-    their statement is over.
+    gave the way to it, and `giving_several` are the stacks of such calls; `op` is the name of an operation. Where the
+    program `goes_on` after them, the last nodes are steps on the way until their statement is over.
     """
 
     def __init__(
@@ -40,7 +36,7 @@ class Names:
         giving_several: Set[int],
         *,
         op: Callable[[int], str],
-        module: Callable[[int], str],
+        calls: Calls,
         goes_on: bool,
     ) -> None:
         self._places = places
@@ -50,10 +46,10 @@ class Names:
         self._returned = returned
         self._claims = claims
         self._giving_several = giving_several
-        self._op, self._module = op, module
+        self._op = op
+        self._calls = calls
         self._goes_on = goes_on
-        self._runs = _runs(origins)
-        self._periods: dict[int, int] = {}
+        self._lasts: dict[tuple[int, int, Frames], dict[tuple[str, bool], int]] = {}
 
     def of(self, node: int) -> str:
         """The name of a node, or nothing: its own, or ``w.grad`` for a tensor that is the gradient of another.
@@ -67,7 +63,7 @@ class Names:
         parts = self._returned(node)
         if not parts or self._given(node):
             return (self.of(node),)
-        claim = self._claims.of(self._origins.stack.item(self._places[node]))
+        claim = self._claim_to_parts(node)
         names = {nr: _name_of_part(claim, path) for nr, path in parts.items()} if claim is not None else {}
         return tuple(names.get(nr, "") for nr in range(max(parts) + 1))
 
@@ -76,7 +72,7 @@ class Names:
 
     def _variables(self, node: int) -> str:
         """What the outputs are called that are parts of what a call gave."""
-        claim, parts = self._claims.of(self._origins.stack.item(self._places[node])), self._returned(node)
+        claim, parts = self._claim_to_parts(node), self._returned(node)
         if claim is None:
             return ""
         holders = {claim.holder(path) for path in parts.values()}
@@ -84,6 +80,15 @@ class Names:
         if counts == {len(parts)} and len(parts) > 1 and len(holders) == 1 and "" not in holders:
             return holders.pop()
         return ", ".join(dict.fromkeys(filter(None, self.of_outputs(node))))
+
+    def _claim_to_parts(self, node: int) -> Claim | None:
+        """The claim to the parts of what a call gave; None where another call goes on with them."""
+        place = self._places[node]
+        claim = self._claims.of(self._origins.stack.item(place))
+        if claim is None or self._is_handed_on(place, claim):
+            return None
+        rows = self._op(self._origins.op.item(place)) == _TAKING_ROWS
+        return None if rows and claim.called and _TAKING_ROWS not in claim.called else claim  # as in ``f(*x)``
 
     def _of_gradient(self, node: int) -> str:
         owner = self._origins.gradient_of.item(self._places[node])
@@ -96,43 +101,62 @@ class Names:
         name = claim.name() if claim is not None else ""
         if claim is None or not name or self._origins.stack.item(place) in self._giving_several:
             return ""
-        if not self._is_last_of_its_call(place, claim):
+        if not self._is_result(place, claim):
             return ""
         made = self._created(node)
         if (
             made.during[0]
-            or (made.untracked and self._is_of_a_part(place, claim))
+            or self._is_of_a_part(place, claim, untracked=bool(made.untracked))
             or (made.kind == "parameter" and "parameter" not in claim.called)
         ):
             return ""  # it belongs to a pass, or what is assigned is the module that has it
         settled = claim.exact and not claim.depth  # what is returned may be taken over by what called it
         return name if settled or not self._is_claimed_later(place, claim) else ""
 
-    def _is_of_a_part(self, place: int, claim: Claim) -> bool:
-        """Whether the node is of the view ``b[0]`` that ``b[0] = v`` made to write to it, and not of ``b``."""
-        return claim.called == STORING and plain(self._op(self._origins.op.item(place))) in _INTO_A_VIEW
+    def _is_of_a_part(self, place: int, claim: Claim, *, untracked: bool) -> bool:
+        """Whether it is of the view ``b[0]`` that ``b[0] = v`` makes, or ``b[0] += v`` reads, and not of ``b``."""
+        if claim.called != STORING:
+            return False
+        op = self._op(self._origins.op.item(place))
+        writes = op.endswith("_") or plain(op) in STORING
+        return not writes or (untracked and plain(op) in _INTO_A_VIEW)
 
-    def _is_last_of_its_call(self, place: int, claim: Claim) -> bool:
-        """Whether the node is what its call gave, not a step on the way.
+    def _is_handed_on(self, place: int, claim: Claim) -> bool:
+        """Whether a call goes on with what an inner one gave, in another module."""
+        frames, at = self._frames_at(place), self._calls.place(place)
+        around = [self._calls.of(at, frames[depth:], folds=folds) for depth, folds in claim.calls if depth]
+        return any(self._calls.goes_on_elsewhere(at, call) for call in around)
 
-        One call of a library may make several nodes at one place of the program, and a loop makes them again and again:
-        the ops of such a run repeat, in the same modules, and the last of each repetition is the result.
-        """
-        run = bisect_right(self._runs, place) - 1
-        start, end = self._runs[run], self._runs[run + 1]
-        if start not in self._periods:
-            self._periods[start] = self._period(slice(start, min(end, start + _LONGEST_PERIOD)))
-        period, length = self._periods[start], end - start
-        if self._goes_on and end == len(self._places):
-            if length < 2 * period:
-                return plain(self._op(self._origins.op.item(place))) in claim.called
-        elif length <= _LONGEST_PERIOD and length % period:
-            period = length  # what looked like a loop was not one
-        return (place - start + 1) % period == 0
+    def _frames_at(self, place: int) -> Frames:
+        return self._claims.stacks[self._origins.stack.item(place)]
 
-    def _period(self, run: slice) -> int:
-        ops, modules = self._origins.op[run].tolist(), map(self._module, self._origins.scope[run].tolist())
-        return smallest_period([*zip(ops, modules, strict=True)], cut=True)
+    def _is_result(self, place: int, claim: Claim) -> bool:
+        """Whether the node is what its call gave, and each call that handed it on, and not a step on the way."""
+        frames, at = self._frames_at(place), self._calls.place(place)
+        for depth, folds in claim.calls:
+            call = self._calls.of(at, frames[depth:], folds=folds)
+            if call.is_open:
+                return not depth and plain(self._op(self._origins.op.item(place))) in claim.called
+            if self._last(call, claim, frames[claim.depth :]) != at or self._calls.goes_on_elsewhere(at, call):
+                return False
+        return True
+
+    def _last(self, call: Call, claim: Claim, statement: Frames) -> int:
+        """The last place in a call of what the statement of a claim assigns to the same variable."""
+        key = call.places.start, call.places.stop, statement
+        if key not in self._lasts:
+            self._lasts[key] = self._lasts_of(call, statement)
+        lasts, name = self._lasts[key], claim.name()
+        return max(lasts.get((name, exact), -1) for exact in {True, claim.exact})
+
+    def _lasts_of(self, call: Call, statement: Frames) -> dict[tuple[str, bool], int]:
+        found: dict[tuple[str, bool], int] = {}
+        for at in reversed(call.places):
+            stack = self._calls.stacks.item(at)
+            other = self._claims.of(stack)
+            if other is not None and self._claims.stacks[stack][other.depth :] == statement:
+                found.setdefault((other.name(), other.exact), at)
+        return found
 
     def _is_claimed_later(self, place: int, claim: Claim) -> bool:
         """Whether the same statement goes on to make a node that is the assigned value itself."""
@@ -154,12 +178,6 @@ def _name_of_part(claim: Claim, path: KeyPath) -> str:
     """What a part of what a call gave is called: its own variable, or ``r.values``, ``r[0]`` of one that holds it."""
     holder = claim.holder(path)
     return claim.name(path) or (f"{holder}{as_taken(path[-1:])}" if holder else "")
-
-
-def _runs(origins: Origins) -> Sequence[int]:
-    """The places where a series made at one stack begins, and the end."""
-    stacks = origins.stack
-    return [0, *(np.flatnonzero(stacks[1:] != stacks[:-1]) + 1).tolist(), len(stacks)]
 
 
 def _within(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:

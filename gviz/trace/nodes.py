@@ -11,6 +11,7 @@ import numpy as np
 
 from gviz import events as e
 from gviz.site import Frame
+from gviz.trace.calls import Calls
 from gviz.trace.claims import Claims
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
@@ -21,6 +22,9 @@ from gviz.trace.names import Names
 from gviz.trace.state import UNKNOWN_OP, Iteration, Origins
 from gviz.trace.weakly import weakly
 from gviz.values import Array
+
+_LEAF = "tensor"
+"""What the operation is called that stands for a tensor which no operation made."""
 
 OF_NO_STATEMENT = (
     e.BackwardStarted, e.OptimizerStarted, e.OptimizerStepped, e.GradSet, e.Marked, e.Printed, e.Failed,
@@ -206,9 +210,26 @@ class Nodes(Sequence[int]):
             self._claims,
             frozenset(self.created(node).stack for node in self.parts if self._returned(node)),
             op=weakly(self._op_name),
-            module=cache(self._contexts.module),
+            calls=Calls(
+                self.origins,
+                self._log.stacks,
+                self._makers,
+                leaf=cache(weakly(self._is_leaf)),
+                module_call=cache(self._contexts.call),
+                goes_on=bool(self.open_from),
+            ),
             goes_on=bool(self.open_from),
         )
+
+    @property
+    def _makers(self) -> Array:
+        """The thread that made each node, in the order of their origins."""
+        times, threads = self._index.tables["threads"]
+        made = np.sort(self._births)
+        return threads[times.searchsorted(made, "right") - 1] if len(times) else np.zeros(len(made), np.int64)
+
+    def _is_leaf(self, op: int) -> bool:
+        return self._op_name(op) == _LEAF
 
     @cached_property
     def _claims(self) -> Claims:

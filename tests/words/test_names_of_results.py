@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gviz import emit
+import gviz
+from gviz import emit, engine
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.explain.asked import asked
 from gviz.live.chances import Chance
 from gviz.live.facts import LEARNED_FROM, Facts
+from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
 from gviz.trace.recording.program_text import read_source
@@ -244,3 +246,112 @@ def test_a_resized_tensor_has_its_new_shape(recorded):
     told = recorded("torch", "e = torch.ones(3)\nf = e * 1\ne.resize_(2)\ng = e * 1")
     for name in ("e", "f", "g"):
         np.testing.assert_array_equal(told.told(name), told.scope[name].numpy())
+
+
+MODULES = """
+nn = torch.nn
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+    def forward(self, t):
+        h = self.linear(t)
+        return h.cos()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(3)])
+        self.last = nn.Sequential(Block(), nn.Tanh(), Block())
+    def forward(self, t):
+        for layer in self.layers:
+            t = layer(t)
+            seen.append(("t", t))
+        t = self.last(t)
+        seen.append(("t", t))
+        return t, self.last(t)
+
+seen = []
+blocks = nn.Sequential(Block(), Block())
+mixed = nn.Sequential(Block(), nn.Tanh(), Block(), nn.ReLU())
+y = blocks(x)
+for _ in range(3):
+    z = mixed(x)
+    seen.append(("z", z))
+t, last = Net()(x)
+"""
+
+FOLDED = """
+from functools import reduce
+parts = [(x * k).sum() for k in (1., 2., 3.)]
+a = sum(parts)
+b = sum(parts, torch.zeros(()))
+c = sum((x * k).sum() for k in (1., 2., 3.))
+d = reduce(torch.add, parts)
+e = reduce(lambda one, other: one + other, parts)
+f = 0 < x.sum() < 100
+seen = []
+"""
+
+ITEMS = """
+d = {"a": x * 1}
+d["a"] += 1
+m = torch.zeros(3, 3)
+m[0] = x[1].exp()
+m[0] = 5.
+m[1] += x[0]
+m[2, 0], n = x[1, 1], x.cos()
+m[2][1] = 7.
+seen = [("m[0]", m[0]), ("m[1]", m[1]), ("m[2]", m[2]), ("d['a']", d["a"])]
+"""
+
+
+@BOTH
+@pytest.mark.parametrize("program", [MODULES, FOLDED, ITEMS], ids=["modules", "folded", "items"])
+def test_a_name_is_of_the_result_and_of_no_step_on_the_way(recorded, framework, program):
+    told = recorded(framework, program)
+    for name, tensor in (told.tensors() | dict(told.scope["seen"])).items():
+        np.testing.assert_allclose(told.told(name), tensor.detach().numpy(), err_msg=name, rtol=1e-5)
+    for name in {name for name, _ in told.scope["seen"] if "[" not in name}:
+        expected = sum(one == name for one, _ in told.scope["seen"])
+        assert len(told.names.called(name, len(told.timeline))) == expected, name
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "line",
+    ["y = list(map(torch.exp, x))", "y, z, w = [*x][::-1]", "y, z, w = reversed(x.split(1))",
+     "y, z, w = [*reversed(x)]", "y, z, w = map(torch.exp, x)",
+     "def f(*rows):\n    yield from rows[::-1]\ny, z, w = f(*x)"],
+)  # fmt: skip
+def test_what_another_takes_from_a_call_is_not_what_the_call_gave(recorded, framework, line):
+    told = recorded(framework, line)
+    assert not any("y" in told.timeline.info(node).variables for node in told.timeline.nodes)
+
+
+THREADS = (
+    START
+    + """
+import sys, threading
+net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 3), torch.nn.Tanh())
+def work():
+    for _ in range(20):
+        y = net(x)
+threads = [threading.Thread(target=work) for _ in range(3)]
+before = sys.getswitchinterval()
+sys.setswitchinterval(1e-5)
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+sys.setswitchinterval(before)
+"""
+)
+
+
+def test_what_threads_make_meanwhile_cuts_no_call_in_two(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(THREADS)
+    with gviz.record(tmp_path / "t.gviz"):
+        exec(compile(THREADS, str(path), "exec"), {"torch": engine})
+    with open_trace(tmp_path / "t.gviz") as log:
+        infos = list(map(Timeline(log).info, Timeline(log).nodes))
+    assert [info.op.name for info in infos if info.name == "y"] == ["tanh"] * 60

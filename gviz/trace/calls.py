@@ -1,0 +1,183 @@
+"""Which nodes one call of the program made: a library's call may make many, and call the program's functions again."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gviz.events import ScopeEntered
+from gviz.site import Frame
+from gviz.trace.repetition import smallest_period
+from gviz.trace.state import Origins
+from gviz.values import Array
+
+_LONGEST_PERIOD = 1000
+_DEEPEST = 100
+"""Module calls within each other that are told apart."""
+
+Frames = tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Places in the order of threads that one call made, and whether it may yet make more."""
+
+    places: range
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Below:
+    """Where the runs of nodes below a caller start and end, and of each the places where calls begin that made it."""
+
+    starts: list[int]
+    ends: list[int]
+    parted: dict[tuple[int, bool], list[int]]
+
+
+class Calls:
+    """The calls of a trace's program, by the frames that called.
+
+    The nodes that are made one after another below the same frames are of one call, or of several turns of a loop. The
+    scopes of module calls tell which; where there are none, what repeats is taken for a loop. `threads` has for each
+    node the thread that made it, and `module_call` tells of a scope.
+    """
+
+    def __init__(
+        self,
+        origins: Origins,
+        stacks: Mapping[int, Frames],
+        threads: Array,
+        *,
+        leaf: Callable[[int], bool],
+        module_call: Callable[[int], ScopeEntered | None],
+        goes_on: bool,
+    ) -> None:
+        order = threads.argsort(kind="stable")
+        self._threads = threads[order]
+        self.stacks = origins.stack[order]
+        self._ops, self._scopes = origins.op[order], origins.scope[order]
+        self._place_of = np.empty(len(order), np.int64)
+        self._place_of[order] = np.arange(len(order))
+        self._by_stack = self.stacks.argsort(kind="stable")
+        self._sorted = self.stacks[self._by_stack]
+        self._frames = stacks
+        self._leaf, self._module_call, self._goes_on = leaf, module_call, goes_on
+        self._runs: dict[Frames, _Below] = {}
+        self._last_modules: dict[tuple[int, int], tuple[int, int, int]] = {}
+        self._ways: dict[int, tuple[int, ...]] = {0: ()}
+
+    def place(self, node_place: int) -> int:
+        """Where the node stands among those of its thread, which come thread by thread."""
+        return self._place_of.item(node_place)
+
+    def of(self, place: int, caller: Frames, *, folds: bool) -> Call:
+        """The call below the frames of `caller` that made the node; one that `folds` a sequence calls many others."""
+        below = self._runs_below(caller)
+        row = bisect_right(below.starts, place) - 1
+        start, end = below.starts[row], below.ends[row]
+        parted = below.parted.get((row, folds))
+        if parted is None:
+            alone = folds or end == start + 1
+            parted = below.parted[row, folds] = [start] if alone else self._parted(range(start, end), caller)
+        part = bisect_right(parted, place) - 1
+        last = part == len(parted) - 1
+        is_open = last and self._goes_on and self._is_at_the_end(end)
+        return Call(range(parted[part], end if last else parted[part + 1]), is_open)
+
+    def goes_on_elsewhere(self, place: int, call: Call) -> bool:
+        """Whether a call goes on, after it made this node, in another module of those that it calls."""
+        if place == call.places[-1]:
+            return False
+        key = call.places.start, call.places.stop
+        if key not in self._last_modules:
+            made = [at for at in call.places if not self._is_leaf(at)]
+            ways = {at: self._way(self._scopes.item(at)) for at in made}
+            depth = len(_common([*ways.values()]))
+            last = next((at for at in reversed(made) if len(ways[at]) > depth), -1)
+            self._last_modules[key] = last, depth, ways[last][depth] if last >= 0 else 0
+        last, depth, module = self._last_modules[key]
+        return last > place and module not in self._way(self._scopes.item(place))[depth : depth + 1]
+
+    def _is_leaf(self, place: int) -> bool:
+        """Whether it is no result of an operation."""
+        return self._leaf(self._ops.item(place))
+
+    def _is_at_the_end(self, end: int) -> bool:
+        """Whether nothing comes after this place in its thread."""
+        return end == len(self.stacks) or self._threads.item(end) != self._threads.item(end - 1)
+
+    def _runs_below(self, caller: Frames) -> _Below:
+        if caller not in self._runs:
+            below = [number for number, frames in self._frames.items() if frames[-len(caller) :] == caller]
+            bounds = zip(self._sorted.searchsorted(below), self._sorted.searchsorted(below, "right"), strict=True)
+            places = np.sort(np.concatenate([self._by_stack[low:high] for low, high in bounds]))
+            cuts = np.flatnonzero((np.diff(places) != 1) | (np.diff(self._threads[places]) != 0))
+            starts, ends = places[[0, *(cuts + 1)]], places[[*cuts, -1]] + 1
+            self._runs[caller] = _Below(starts.tolist(), ends.tolist(), {})
+        return self._runs[caller]
+
+    def _parted(self, run: range, caller: Frames) -> list[int]:
+        """Where the calls begin of which a run is made."""
+        made = [place for place in run if not self._is_leaf(place)]
+        ways = [self._way(self._scopes.item(place)) for place in made]
+        around = _common(ways)
+        if around and not self._encloses(around, run, caller):
+            return [run.start]
+        depth = len(around)
+        called = [way[depth] if len(way) > depth else 0 for way in ways]
+        if called and all(called):
+            changes = [place + 1 for place, one, other in zip(made, called, called[1:], strict=False) if one != other]
+            return [run.start, *changes]
+        return self._repeated(run, depth)
+
+    def _encloses(self, around: Sequence[int], run: range, caller: Frames) -> bool:
+        """Whether the innermost module call around all of a run is one that the caller runs in, not one it made."""
+        scope = around[-1]
+        call = self._module_call(scope)
+        name = f"{call.kind}.forward" if call is not None else ""
+        beside = [place for place in (run.start - 1, run.stop) if 0 <= place < len(self._scopes)]
+        return any(frame.function.endswith(name) for frame in caller) or any(
+            scope in self._way(self._scopes.item(place)) for place in beside
+        )
+
+    def _repeated(self, run: range, depth: int) -> list[int]:
+        sight = run[:_LONGEST_PERIOD]
+        kinds = [
+            (self._ops.item(place), self.stacks.item(place), self._module(self._scopes.item(place), depth))
+            for place in sight
+        ]
+        period = smallest_period(kinds, cut=True)
+        if self._goes_on and self._is_at_the_end(run.stop):
+            whole = len(run) % period == 0
+            return [*run[::period], *[run.stop] * whole] if len(run) >= 2 * period else [run.start]
+        is_loop = len(run) > _LONGEST_PERIOD or len(run) % period == 0  # else it only looked like one
+        return [*run[::period]] if is_loop else [run.start]
+
+    def _module(self, scope: int, depth: int) -> str:
+        """The module called at this depth on the way to a scope."""
+        way = self._way(scope)
+        call = self._module_call(way[depth]) if len(way) > depth else None
+        return call.name if call is not None else ""
+
+    def _way(self, scope: int) -> tuple[int, ...]:
+        """The module calls that a scope lies in, the outermost first, with itself."""
+        unknown = []
+        while scope not in self._ways:
+            unknown.append(scope)
+            call = self._module_call(scope)
+            scope = call.parent if call is not None and call.parent < scope else 0
+        way = self._ways[scope]
+        for inner in reversed(unknown):
+            way = self._ways[inner] = (*way, inner)[:_DEEPEST]
+        return way
+
+
+def _common(ways: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """What all begin with."""
+    low, high = min(ways, default=()), max(ways, default=())
+    same = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), None)
+    return low[: min(len(low), len(high)) if same is None else same]
