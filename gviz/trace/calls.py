@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gviz.events import ScopeEntered
-from gviz.site import Frame
+from gviz.trace.callers import Callers, Frames
 from gviz.trace.repetition import smallest_period
 from gviz.trace.state import Origins
 from gviz.values import Array
@@ -17,8 +17,6 @@ from gviz.values import Array
 _LONGEST_PERIOD = 1000
 _DEEPEST = 100
 """Module calls within each other that are told apart."""
-
-Frames = tuple[Frame, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Calls:
     def __init__(
         self,
         origins: Origins,
-        stacks: Mapping[int, Frames],
+        callers: Callers,
         threads: Array,
         *,
         leaf: Callable[[int], bool],
@@ -64,9 +62,9 @@ class Calls:
         self._place_of[order] = np.arange(len(order))
         self._by_stack = self.stacks.argsort(kind="stable")
         self._sorted = self.stacks[self._by_stack]
-        self._frames = stacks
+        self._callers = callers
         self._leaf, self._module_call, self._goes_on = leaf, module_call, goes_on
-        self._runs: dict[Frames, _Below] = {}
+        self._runs: dict[int, _Below] = {}
         self._last_modules: dict[tuple[int, int], tuple[int, int, int]] = {}
         self._ways: dict[int, tuple[int, ...]] = {0: ()}
 
@@ -74,9 +72,10 @@ class Calls:
         """Where the node stands among those of its thread, which come thread by thread."""
         return self._place_of.item(node_place)
 
-    def of(self, place: int, caller: Frames, *, folds: bool) -> Call:
-        """The call below the frames of `caller` that made the node; one that `folds` a sequence calls many others."""
-        below = self._runs_below(caller)
+    def of(self, place: int, depth: int, *, folds: bool) -> Call:
+        """The call by a frame so deep in a node's stack that made it; one that `folds` a sequence calls many others."""
+        stack = self.stacks.item(place)
+        below, caller = self._runs_below(self._callers.of(stack, depth)), self._callers.around(stack, depth)
         row = bisect_right(below.starts, place) - 1
         start, end = below.starts[row], below.ends[row]
         parted = below.parted.get((row, folds))
@@ -110,9 +109,9 @@ class Calls:
         """Whether nothing comes after this place in its thread."""
         return end == len(self.stacks) or self._threads.item(end) != self._threads.item(end - 1)
 
-    def _runs_below(self, caller: Frames) -> _Below:
+    def _runs_below(self, caller: int) -> _Below:
         if caller not in self._runs:
-            below = [number for number, frames in self._frames.items() if frames[-len(caller) :] == caller]
+            below = self._callers.below(caller)
             bounds = zip(self._sorted.searchsorted(below), self._sorted.searchsorted(below, "right"), strict=True)
             places = np.sort(np.concatenate([self._by_stack[low:high] for low, high in bounds]))
             cuts = np.flatnonzero((np.diff(places) != 1) | (np.diff(self._threads[places]) != 0))

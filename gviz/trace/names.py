@@ -8,7 +8,8 @@ from gviz.events import KeyPath, NodeCreated
 from gviz.returned import as_taken
 from gviz.site import Frame
 from gviz.trace.bindings import STORING, plain
-from gviz.trace.calls import Call, Calls, Frames
+from gviz.trace.callers import Frames
+from gviz.trace.calls import Call, Calls
 from gviz.trace.claims import Claim, Claims
 from gviz.trace.state import Origins
 
@@ -123,21 +124,19 @@ class Names:
 
     def _is_handed_on(self, place: int, claim: Claim) -> bool:
         """Whether a call goes on with what an inner one gave, in another module."""
-        frames, at = self._frames_at(place), self._calls.place(place)
-        around = [self._calls.of(at, frames[depth:], folds=folds) for depth, folds in claim.calls if depth]
+        at = self._calls.place(place)
+        around = [self._calls.of(at, depth, folds=folds) for depth, folds in claim.calls if depth]
         return any(self._calls.goes_on_elsewhere(at, call) for call in around)
-
-    def _frames_at(self, place: int) -> Frames:
-        return self._claims.stacks[self._origins.stack.item(place)]
 
     def _is_result(self, place: int, claim: Claim) -> bool:
         """Whether the node is what its call gave, and each call that handed it on, and not a step on the way."""
-        frames, at = self._frames_at(place), self._calls.place(place)
+        at = self._calls.place(place)
+        statement = self._claims.stacks[self._origins.stack.item(place)][claim.depth :]
         for depth, folds in claim.calls:
-            call = self._calls.of(at, frames[depth:], folds=folds)
+            call = self._calls.of(at, depth, folds=folds)
             if call.is_open:
                 return not depth and plain(self._op(self._origins.op.item(place))) in claim.called
-            if self._last(call, claim, frames[claim.depth :]) != at or self._calls.goes_on_elsewhere(at, call):
+            if self._last(call, claim, statement) != at or self._calls.goes_on_elsewhere(at, call):
                 return False
         return True
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gviz import events as e
 from gviz.site import Frame
+from gviz.trace.callers import Callers
 from gviz.trace.calls import Calls
 from gviz.trace.claims import Claims
 from gviz.trace.codec import KIND_NUMBERS
@@ -40,12 +41,20 @@ class Nodes(Sequence[int]):
     """
 
     def __init__(
-        self, log: EventLog, index: Index, events: References, contexts: Contexts, *, growing: bool = False
+        self,
+        log: EventLog,
+        index: Index,
+        events: References,
+        contexts: Contexts,
+        callers: Callers,
+        *,
+        growing: bool = False,
     ) -> None:
         self._log = log
         self._index = index
         self._events = events
         self._contexts = contexts
+        self._callers = callers
         self._growing = growing
 
     @overload
@@ -212,7 +221,7 @@ class Nodes(Sequence[int]):
             op=weakly(self._op_name),
             calls=Calls(
                 self.origins,
-                self._log.stacks,
+                self._callers,
                 self._makers,
                 leaf=cache(weakly(self._is_leaf)),
                 module_call=cache(self._contexts.call),

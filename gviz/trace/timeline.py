@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from gviz import events as e
 from gviz.display import Played
 from gviz.site import Frame
+from gviz.trace.callers import Callers
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index
@@ -50,6 +51,7 @@ class Timeline(Played):
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
         self._troubles = Troubles(log, self._index, self._events)
+        self._callers = Callers(log)
         self._answers: dict[tuple[Callable[..., object], int], Any] = {}
         self._moments = lru_cache(_KEPT_MOMENTS)(weakly(self._at))
         self._growing = False
@@ -105,7 +107,7 @@ class Timeline(Played):
     @cached_property
     def nodes(self) -> Nodes:
         """All nodes, and what never changes about them."""
-        return Nodes(self._log, self._index, self._events, self.contexts, growing=self._growing)
+        return Nodes(self._log, self._index, self._events, self.contexts, self._callers, growing=self._growing)
 
     @cached_property
     def contexts(self) -> Contexts:
