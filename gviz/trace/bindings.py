@@ -68,8 +68,8 @@ class Binding:
     decides, as the part `element` of what it returns. `exact` is False for the start of a chain whose end is assigned:
     then `taken` is the part of it that is, in which None is one that the text does not tell. `lines` are those of the
     statement. An operation that is called as `called` says is all that the expression makes; any other may be a step
-    on the way; all but the last are where it `folds` a sequence. A
-    target, or what it is a part of, that is an item of something is `stored` where its text stands.
+    on the way, and all but the last are where it `folds` a sequence. A target, or what it is a part of, that is an item
+    of something is `stored` where its text stands.
     """
 
     target: Target | None
