@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -86,6 +85,7 @@ class DebuggerScreen(Screen[None]):
         self.reader = Reader(self.session.cursor.breakpoints)
         self.glyphs = glyphs
         self.panels = Panels(self)
+        self._laid_out = False
         self.prompting = Prompting(self)
         self.player = Player(self)
         self.orders = Orders(self)
@@ -124,10 +124,17 @@ class DebuggerScreen(Screen[None]):
             self.run_line(text)
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
-        """Lay out, and once more before anything is painted where panels that know their size now want a scroll bar."""
-        with nullcontext() if scroll else self.app.batch_update():
+        """Lay out, and at first once more before anything is painted: panels that know their size want scroll bars now.
+
+        Later a batch of updates would keep keys from a prompt that is being opened.
+        """
+        if self._laid_out or scroll:
             super()._refresh_layout(size, scroll)
-        if not scroll and any(panel._layout_required for panel in self.query(Sized)):
+            return
+        with self.app.batch_update():
+            super()._refresh_layout(size)
+        self._laid_out = any(panel.size for panel in self.query(Sized))
+        if any(panel._layout_required for panel in self.query(Sized)):
             super()._refresh_layout(size)
 
     def on_resize(self) -> None:
