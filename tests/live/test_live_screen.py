@@ -284,7 +284,7 @@ def test_a_report_on_its_way_while_the_screen_opens_is_heard(tmp_path, monkeypat
     async def scenario(running):
         await running.pilot.pause()
         looked.set()
-        await running.until(lambda: running.live._last_output[1] == b"more")
+        await running.until(lambda: running.live._pace.question == "more")
 
     looked = threading.Event()
     monkeypatch.setattr(Live, "begin", lambda self, mode: None)  # so that it says nothing later

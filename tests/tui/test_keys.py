@@ -166,7 +166,7 @@ async def test_the_prompt_remembers_and_completes():
         await pilot.press("colon", *"cont")
         await pilot.pause()
         await pilot.press("tab")
-        assert app.focused.value == "continue"
+        assert app.focused.value == "continue "
 
 
 REFUSALS = [

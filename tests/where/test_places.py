@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gviz.errors import GvizError
-from gviz.events import GradAccumulated, GradSet, NodeCreated, OpSeen, StepStarted, StorageWritten
+from gviz.events import DataSet, GradAccumulated, GradSet, NodeCreated, OpSeen, StepStarted, StorageWritten
 from gviz.site import Frame
 from gviz.where import condition as conditions
 from gviz.where import place as places
@@ -62,7 +62,7 @@ def test_what_is_no_place_is_refused(text):
         ("loss", stops.AT_A_NODE),
         ("on backward", (StepStarted,)),
         ("on accumulate x", (GradAccumulated,)),
-        ("change x", (NodeCreated, StorageWritten)),
+        ("change x", (NodeCreated, StorageWritten, DataSet)),
         ("change net.fc1.weight.grad if grad is None", (GradAccumulated, stops.CHANGES["grad"][1], GradSet)),
         ("if step == 2", stops.AT_A_NODE),
     ],
