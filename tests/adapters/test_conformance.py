@@ -105,6 +105,13 @@ with torch.no_grad():
 (u * w).sum().backward()
 (v * w).sum().backward()
 """
+DIVIDED = """
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+y = 3 / w
+with torch.no_grad():
+    z = 1.5 / w
+(y * z).sum().backward()
+"""
 FAILING = """
 w = torch.tensor([1.0, 2.0], requires_grad=True)
 y = w.exp()

@@ -17,7 +17,7 @@ from gviz.adapters.pytorch import attributes, operations, writes
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.created import NO_CALL, Call, untracked
 from gviz.adapters.pytorch.graph import edge_of, enter, visit
-from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.private import innermost_mode, without_overrides
 from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session, clock
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_cut_off, version_of
@@ -201,6 +201,33 @@ def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     return result
 
 
+def _divided(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``1 / x``: PyTorch computes ``x.reciprocal() * 1`` within, and only the product could be looked at afterwards.
+
+    Where a mode or a class of the program's own listens, too, it is told of the division, as without gviz.
+    """
+    divisor, number = args
+    steps: tuple[tuple[Any, tuple[Any, ...], Any], ...]
+    if type(divisor) in _PLAIN and type(number) in _NUMBERS and innermost_mode() is None:
+        inverse = divisor.reciprocal()
+        result = inverse * number
+        steps = (torch.Tensor.reciprocal, (divisor,), inverse), (torch.Tensor.mul, (inverse, number), result)
+    else:
+        result = function(*args, **kwargs)
+        steps = ((function, args, result),)
+    began, silent = clock(), _is_silent(sys._getframe(2))
+    with without_overrides():
+        for step, given, made in steps:
+            if isinstance(made, torch.Tensor):
+                observe(session, step, given, {}, (made,), silent)
+    session.spent += clock() - began
+    return result
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_NUMBERS = (int, float, bool, complex)
+
+
 def _pass_on(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The plan for functions that make no tensors."""
     raise AssertionError("recognized before it is called")
@@ -212,6 +239,7 @@ def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 _SPECIAL: dict[str, _Special] = {
+    "__rdiv__": _divided,
     "detach_": attributes.detach_,
     "register_hook": attributes.register_hook,
     "register_post_accumulate_grad_hook": attributes.register_hook,
