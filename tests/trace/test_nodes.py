@@ -5,6 +5,7 @@ from stories import demo_story, iterations
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.trace.callers import Callers
 from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
@@ -15,7 +16,7 @@ from gviz.trace.nodes import Nodes
 def asked(log, **about):
     index = Index()
     index.extend(log)
-    return Nodes(log, index, References(log, index), Contexts(log, index), **about)
+    return Nodes(log, index, References(log, index), Contexts(log, index), Callers(log), **about)
 
 
 @pytest.fixture
