@@ -11,7 +11,7 @@ SLIDE = 960.0, 540.0
 """Points of a slide of 16:9."""
 POINTS = 72 / 96
 """Points of a pixel."""
-LEAST, TEXT = 8, 11
+LEAST, TEXT = 7, 11
 """Points of text that can be read from afar, at least, and of that in a picture."""
 
 
