@@ -51,7 +51,7 @@ Launch = Callable[[Callable[[Report], None], tuple[int, int]], Started]
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class Purpose:
     """What the program runs for: a command that began at moment `start`, and how often it is still to be done."""
 
     name: str
@@ -75,7 +75,7 @@ class Live:
         self.pausing = False
         """Whether it was asked to stand still, and does not yet."""
         self._seen = 0
-        self._errand = Errand("start", 0, Wish("run"))
+        self._purpose = Purpose("start", 0, Wish("run"))
         self._place: Hits | None = None
         self._grow(growing=True)
         self._pace = Pace()
@@ -114,21 +114,21 @@ class Live:
     def _stopped_late(self, place: Stop | None) -> bool:
         """Whether the cursor is where the program was held for, which has shown itself a little later."""
         here = self.cursor.position
-        if here != self._errand.start or self._errand.name != "stopped":
+        if here != self._purpose.start or self._purpose.name != "stopped":
             return False
         return stopping.met(self.timeline, self.cursor.breakpoints, here, self._hits(place)) is None
 
     def begin(self, mode: Mode) -> None:
         """Let the program begin; with breakpoints it runs to the first of them."""
         stops = self._stops()
-        self._send(Errand("continue" if stops else "start", 0, Wish("continue", stops=stops) if stops else Wish(mode)))
+        self._send(Purpose("continue" if stops else "start", 0, Wish("continue", stops=stops) if stops else Wish(mode)))
 
     def run(self, command: Command) -> None:
         """Let the program run on by a command that it `takes`."""
         if self.running:
             raise GvizError("the program is running", hint="ctrl+c pauses it", exit_code=2)
         if ahead := self._ahead(command):
-            self._send(Errand(command.name, self.cursor.position, Wish("step", count=ahead)))
+            self._send(Purpose(command.name, self.cursor.position, Wish("step", count=ahead)))
             return
         mode, place = _mode(command), _place(command)
         assert mode is not None, command.name  # else it does not take the command
@@ -145,11 +145,11 @@ class Live:
             wish = Wish(mode, count=wish.count, closed=self._folds.closed)
         one_by_one = mode not in ("step", "next")
         left = max(command.count, 1) if one_by_one else 1
-        self._send(Errand(command.name, self.cursor.position, wish, left, place))
+        self._send(Purpose(command.name, self.cursor.position, wish, left, place))
 
     def run_out(self) -> None:
         """Let the program run to its end."""
-        self._send(Errand("run", self.cursor.position, Wish("run")))
+        self._send(Purpose("run", self.cursor.position, Wish("run")))
 
     def pause(self) -> None:
         """Ask the program to stand still, which it does once a call into a library has come back."""
@@ -199,37 +199,37 @@ class Live:
         """Say that the recording goes on behind its end, or no more: then every name is known."""
         self.timeline.growing = self.cursor.growing = self.cursor.breakpoints.growing = growing
         self.cursor.breakpoints.search_again()
-        self._place = self._hits(self._errand.place)
+        self._place = self._hits(self._purpose.place)
 
     def _hits(self, place: Stop | None) -> Hits | None:
         return hits_of(self.timeline, place) if place is not None else None
 
-    def _send(self, errand: Errand) -> None:
-        self._errand = errand
-        self._place = self._hits(errand.place)
+    def _send(self, purpose: Purpose) -> None:
+        self._purpose = purpose
+        self._place = self._hits(purpose.place)
         self._pace.begin()
-        self._go(errand.wish)
+        self._go(purpose.wish)
 
     def _go(self, wish: Wish) -> None:
         self.running = True
         self.program.go(wish)
 
     def _held(self, held: Held) -> Arrival | None:
-        errand, end = self._errand, len(self.timeline)
+        purpose, end = self._purpose, len(self.timeline)
         thread = held.thread if held.thread != "MainThread" else ""
         if held.why in _ASKED_FOR:
             stop = self._stop(end, Reason("held", f"{_ASKED_FOR[held.why]}{_at(held.place)}"), thread)
             return self._shown(held.node, stop) if held.node in self.timeline.nodes else stop
-        if errand.wish.mode == "continue":
+        if purpose.wish.mode == "continue":
             met = self._met()
             if met is None:
-                self._go(errand.wish)
+                self._go(purpose.wish)
                 return None
             position, reason = met
         else:
-            position, reason = end, by_command("next" if errand.name == "start" else errand.name)
-        if errand.left > 1:
-            self._send(replace(errand, start=position, left=errand.left - 1))
+            position, reason = end, by_command("next" if purpose.name == "start" else purpose.name)
+        if purpose.left > 1:
+            self._send(replace(purpose, start=position, left=purpose.left - 1))
             return None
         return self._stop(position, reason, thread)
 
@@ -241,16 +241,16 @@ class Live:
         return stop
 
     def _ended(self) -> Arrival:
-        failed = [n for n in self.timeline.failures if n > self._errand.start]
+        failed = [n for n in self.timeline.failures if n > self._purpose.start]
         if failed:
             return self._stop(failed[0], ERROR)
-        met = self._met() if self._errand.wish.mode == "continue" else None
+        met = self._met() if self._purpose.wish.mode == "continue" else None
         return self._stop(*(met or (len(self.timeline), END)))
 
     def _stop(self, position: int, reason: Reason, thread: str = "") -> Arrival:
         """Bring the cursor there, unless it has gone away from where the program was let run."""
-        start = self._errand.start
-        self._errand = Errand("stopped", position, Wish("continue", stops=self._stops()))
+        start = self._purpose.start
+        self._purpose = Purpose("stopped", position, Wish("continue", stops=self._stops()))
         if self.cursor.position not in (start, position):
             here = self.cursor.position
             return Arrival(here, here, Reason("held", f"the program is at event {position}"))
@@ -258,7 +258,7 @@ class Live:
 
     def _met(self) -> tuple[int, Reason] | None:
         """The first moment at which running on stops, as far as it has come, and why."""
-        return stopping.met(self.timeline, self.cursor.breakpoints, self._errand.start, self._place)
+        return stopping.met(self.timeline, self.cursor.breakpoints, self._purpose.start, self._place)
 
     def _stops(self) -> tuple[str, ...]:
         listed = self.cursor.breakpoints.listed
