@@ -40,8 +40,8 @@ class Storage:
 
     def move(self, tensor: Tensor) -> None:
         """`tensor` lies here from now on, other than it was announced."""
-        alive = [known for known in self._moved if known() is not None and known() is not tensor]
-        self._moved = (*[known for known in alive if known()._storage is self], ref(tensor))  # type: ignore[union-attr]
+        others = [one for one in self.moved() if one is not tensor]
+        self._moved = tuple(map(ref, (*others, tensor)))
         tensor._storage = self
 
     def moved(self, array: Array | None = None) -> list[Tensor]:
