@@ -56,8 +56,9 @@ class Op:
     without being tracked (``alias`` with the same version counter, ``data`` with one of its own). `promotes`: operands
     of different dtypes are brought to a common one first (``"float"``: a floating one). `outputs` names the results
     (``results...`` for a list), of which the first `differentiable_outputs` can require grad. For a list argument
-    (``tensors...``) the single rule gives one gradient per tensor. `public` derives ``torch.<name>`` and the method,
-    `in_place` also the method with a trailing underscore. `named` outputs can be read by name (``torch.return_types``).
+    (``tensors...``) the single rule gives one gradient per tensor. One that is `public` is ``torch.<name>``, which
+    `surface.derive` or a front offers, and one that can be `in_place` has a method with a trailing underscore. `named`
+    outputs can be read by name (``torch.return_types``).
     `untracked` is the reason why an op never records. `torch` is the path, from ``torch``, of the function that means
     this op when called with its tensors and attributes (its name if it is public); `differs` says how it then differs.
     """
@@ -99,7 +100,6 @@ class Op:
         self.differentiable_outputs = differentiable_outputs
         self.memory = memory
         self.promotes = promotes
-        self.public = public
         self.in_place = in_place
         self.returns: Callable[[Sequence[Tensor]], Any] = results_type(self.name, outputs) if named else tuple
         self.untracked = untracked or ("" if self.rules else "dtype")
