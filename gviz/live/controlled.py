@@ -92,8 +92,9 @@ class ControlledProgram:
             undo.callback(self._terminal.close)
             with self._terminal.handed_over() as inner:
                 self._process = subprocess.Popen(
-                    command(address), stdin=inner, stdout=inner, stderr=inner, start_new_session=True
-                )
+                    command(address), stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
+                    close_fds=False,  # what a shell has opened for the program
+                )  # fmt: skip
             undo.pop_all()
 
     @property

@@ -66,6 +66,7 @@ ENDS = {
     "os._exit": "import os; print('x', flush=True); os._exit(5)",
     "exception": "def f():\n    1 / 0\nf()",
     "chained": "try:\n    {}[1]\nexcept KeyError as e:\n    raise ValueError('x') from e",
+    "frozen": "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass E(Exception):\n    n: int\nraise E(3)",
     "group": "raise ExceptionGroup('two', [ValueError(1), KeyError(2)])",
     "syntax error": "x = = 1",
     "excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[2].tb_lineno, a[2].tb_next)\n1 / 0",
@@ -113,6 +114,18 @@ def test_a_program_beside_files_named_like_modules(tmp_path):
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
 
 
+@pytest.mark.parametrize("how", [["record", "-o"], ["run", "--plain", "--pause", "never", "-o"]])
+def test_a_program_gets_the_files_that_a_shell_has_opened_for_it(tmp_path, how):
+    source, text = os.pipe()
+    os.write(text, b"import os\nprint('own', os.read(%d, 9).decode())\n" % source)
+    os.close(text)
+    command = [sys.executable, "-m", "gviz", *how, str(tmp_path / "t.gviz"), f"/dev/fd/{source}"]
+    files = {"stdin": subprocess.DEVNULL, "pass_fds": [source]}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, **files)
+    os.close(source)
+    assert (done.returncode, "own" in done.stdout) == (0, True), done.stderr
+
+
 def test_what_is_ignored_stays_ignored(tmp_path):
     (tmp_path / "program.py").write_text("import signal\nprint([signal.getsignal(n).name for n in (1, 2, 10, 15)])")
     run = f"trap '' HUP INT; exec {sys.executable} -m gviz record -o {tmp_path}/t.gviz {tmp_path}/program.py"
@@ -121,7 +134,7 @@ def test_what_is_ignored_stays_ignored(tmp_path):
 
 
 def test_a_signal_that_comes_while_the_program_starts_ends_it(tmp_path, monkeypatch):
-    def interrupted(command):
+    def interrupted(command, **options):
         os.kill(os.getpid(), signal.SIGTERM)
         return Popen(["sleep", "20"])
 
