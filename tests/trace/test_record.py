@@ -350,6 +350,13 @@ def test_a_source_that_is_not_parsed_for_names_is_not_kept_either(tmp_path):
     assert read_source(str(program)) is None
 
 
+@pytest.mark.parametrize("where", ["pipe", "/dev/zero"])
+def test_what_is_no_file_is_not_read(tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    assert read_source(where) is None
+
+
 def test_the_limit_decides_whether_large_arrays_are_kept(tmp_path):
     for size, limit, kept in (
         (1000, 1024, False),

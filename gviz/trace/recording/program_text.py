@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import linecache
 import os
+import stat
 import tokenize
 
 from gviz.trace.bindings import LARGEST_SOURCE
 
 
 def read_source(path: str) -> str | None:
-    """The text of a source file, or None if it cannot be read or is larger than any program."""
+    """The text of a source file, or None if it is no file, cannot be read, or is larger than any program."""
     try:
-        if os.path.getsize(path) > LARGEST_SOURCE:
-            return None
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_SOURCE:
+            return None  # to read a pipe would wait for it, and take from it; a device may have no end
         with tokenize.open(path) as file:
             return file.read()
     except OSError:
