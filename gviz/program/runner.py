@@ -88,8 +88,9 @@ def execute(code: CodeType) -> None:
 
 def show_from_own_frames(error: BaseException) -> None:
     """Trim the error's traceback to the program's frames, now and when the interpreter prints it."""
-    error.__traceback__ = traceback = _own(error.__traceback__)
-    sys.excepthook = _trimming(sys.excepthook, error, traceback)
+    own = _own(error.__traceback__)
+    BaseException.with_traceback(error, own)  # that of a frozen dataclass refuses an assignment
+    sys.excepthook = _trimming(sys.excepthook, error, own)
 
 
 def _find_module(name: str) -> Target:
@@ -178,7 +179,8 @@ _Hook = Callable[[type[BaseException], BaseException, TracebackType | None], obj
 def _trimming(hook: _Hook, error: BaseException, own: TracebackType | None) -> _Hook:
     def excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
         if value is error:
-            value.__traceback__ = traceback = own
+            BaseException.with_traceback(error, own)
+            traceback = own
         hook(kind, value, traceback)
 
     return excepthook
