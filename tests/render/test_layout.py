@@ -91,6 +91,14 @@ def test_many_single_boxes_stand_on_shelves():
     assert not any(overlap(a, b) for a, b in combinations(drawn.places.values(), 2))
 
 
+def test_what_does_not_hang_together_stands_below_where_the_panel_has_no_room_beside():
+    boxes, edges = [Box("a", 30, 4), Box("b", 30, 4), Box("step", 40, 3)], [Edge("a", "b")]
+    beside, below = layout(boxes, edges), layout(boxes, edges, room=66)
+    assert beside.places["step"].y == 0
+    assert below.places["step"].y > below.places["b"].y
+    assert below.width <= 66
+
+
 def test_a_cycle_from_a_damaged_trace_is_drawn_as_far_as_possible():
     drawn = layout([Box(key, 10, 3) for key in "abc"], [Edge("a", "b"), Edge("b", "c"), Edge("c", "a"), Edge("b", "b")])
     assert drawn.edges == (Edge("a", "b"), Edge("b", "c"))

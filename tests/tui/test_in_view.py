@@ -5,57 +5,74 @@ from driving import app_of
 from hypothesis import given
 from hypothesis import strategies as st
 from stories import demo
-from textual.geometry import Region
+from textual.geometry import Region, Size
 
 from gviz.events import GradFlowed
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.in_view import scrolled_to
 
 VIEW = Region(0, 0, 40, 12)
+CANVAS = Size(300, 300)
 NUMBERS = st.integers(0, 200)
 BOXES = st.builds(Region, NUMBERS, NUMBERS, st.integers(3, 30), st.integers(2, 8))
 
 
-def seen(view, x, y, box):
-    moved = Region(view.x if x is None else x, view.y if y is None else y, *view.size)
-    return moved.contains_region(box)
+def moved(view, to):
+    return view if to is None else Region(*to, *view.size)
 
 
 @given(box=BOXES, others=st.lists(BOXES, max_size=3))
 def test_the_box_is_always_seen_and_the_nearest_other_end_where_there_is_room(box, others):
-    x, y = scrolled_to(VIEW, box, others)
-    assert seen(VIEW, x, y, box)
+    view = moved(VIEW, scrolled_to(VIEW, CANVAS, box, others))
+    assert view.contains_region(box)
     if others and all(
         (both := box.union(other)).width <= VIEW.width and both.height <= VIEW.height for other in others
     ):
-        assert any(seen(VIEW, x, y, other) for other in others)
+        assert any(view.contains_region(other) for other in others)
 
 
 @given(box=BOXES, linked=st.lists(BOXES, min_size=1, max_size=3))
 def test_a_view_that_moves_takes_in_a_linked_box_where_there_is_room_and_only_then(box, linked):
-    x, y = scrolled_to(VIEW, box, [], linked=linked)
-    assert seen(VIEW, x, y, box)
-    assert (x, y) == (None, None) or not VIEW.contains_region(box)
+    to = scrolled_to(VIEW, CANVAS, box, [], [box, *linked], linked)
+    assert moved(VIEW, to).contains_region(box)
+    assert to is None or not VIEW.contains_region(box)
     small = all((both := box.union(other)).width <= VIEW.width and both.height <= VIEW.height for other in linked)
-    if small and x is not None and y is not None:
-        assert any(seen(VIEW, x, y, other) for other in linked)
+    if small and to is not None:
+        assert any(moved(VIEW, to).contains_region(other) for other in linked)
 
 
 @given(box=BOXES, around=st.lists(BOXES, max_size=5))
 def test_the_box_is_seen_whatever_is_around_it(box, around):
-    assert seen(VIEW, *scrolled_to(VIEW, box, [], [box, *around]), box)
+    assert moved(VIEW, scrolled_to(VIEW, CANVAS, box, [], [box, *around])).contains_region(box)
 
 
 def test_no_box_is_cut_where_a_little_scrolling_shows_it_whole():
     row = [Region(x, 40, 18, 4) for x in (0, 20, 40, 60)]
-    x, _ = scrolled_to(VIEW, row[2], [], row)
-    assert x in (20, 40), "in the middle both neighbours would be cut"
+    view = moved(VIEW, scrolled_to(VIEW, CANVAS, row[2], [], row))
+    seen = [view.intersection(box) for box in row if view.overlaps(box)]
+    assert len(seen) == 2
+    assert set(seen) <= set(row), "in the middle both neighbours would be cut"
+
+
+def test_of_two_boxes_beside_each_other_that_cannot_both_be_whole_none_loses_its_name():
+    pair = [Region(0, 40, 24, 4), Region(26, 40, 30, 4)]
+    assert scrolled_to(VIEW, CANVAS, pair[0], [], pair).x == 0
+    box = pair[1]
+    x = scrolled_to(VIEW, CANVAS, box, [], pair).x
+    assert x >= pair[0].right, "the other one is out of view rather than cut at its name"
+
+
+def test_a_view_that_moves_goes_where_most_boxes_are():
+    column = [Region(0, y, 18, 4) for y in (40, 45)]
+    alone = Region(20, 40, 18, 4)
+    to = scrolled_to(Region(100, 0, 40, 12), CANVAS, alone, [], [alone, *column])
+    assert all(Region(*to, 40, 12).contains_region(box) for box in (alone, *column))
 
 
 @given(box=BOXES)
 def test_a_box_in_view_moves_nothing(box):
     view = Region(box.x, box.y, box.width + 4, box.height + 4)
-    assert scrolled_to(view, box, []) == (None, None)
+    assert scrolled_to(view, CANVAS, box) is None
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])

@@ -14,8 +14,8 @@ from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
 from gviz.render.cells.canvas import Canvas
 from gviz.render.cells.look import Appearance, EdgeState, Face, Line
+from gviz.render.layout import SHELF, Edge, Key, Layout, layout
 from gviz.render.layout import Box as Room
-from gviz.render.layout import Edge, Key, Layout, layout
 from gviz.render.scene import Box, Scene, States, scene
 from gviz.render.scene import Edge as Drawn
 from gviz.trace.moment import Moment
@@ -34,11 +34,11 @@ STATES = {
 BAD = frozenset({"nan", "inf", "error"})
 
 
-def laid_out(shape: Structure) -> Layout:
-    """The terminal layout of an iteration's graph."""
+def laid_out(shape: Structure, room: int = SHELF) -> Layout:
+    """The terminal layout of an iteration's graph, for a panel of so many columns."""
     rooms = [Room(place.key, place.width + 4, place.height + 1, place.role) for place in shape.places]
     edges = dict.fromkeys(_edge(link) for link in shape.links if link.kind != "gradient")
-    return layout(rooms, list(edges))
+    return layout(rooms, list(edges), room=room)
 
 
 class Moments:
@@ -48,10 +48,16 @@ class Moments:
     """
 
     def __init__(
-        self, timeline: Timeline, shape: Structure, write: Callable[[str], str] = str, *, ascii: bool = False
+        self,
+        timeline: Timeline,
+        shape: Structure,
+        write: Callable[[str], str] = str,
+        *,
+        ascii: bool = False,
+        room: int = SHELF,
     ) -> None:
         self.shape = shape
-        self.canvas = Canvas(laid_out(shape), ascii=ascii)
+        self.canvas = Canvas(laid_out(shape, room), ascii=ascii)
         self._timeline = timeline
         self._write = write
         self._places = {place.key: place for place in shape.places}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gviz.render.layout.columns import set_columns
-from gviz.render.layout.components import components, extent, shelve
+from gviz.render.layout.components import SHELF, components, extent, shelve
 from gviz.render.layout.drawing import Picture, draw
 from gviz.render.layout.grid import build
 from gviz.render.layout.layers import Links, layers, spine, topological
@@ -17,19 +17,22 @@ from gviz.render.layout.model import Box, Edge, Key, Layout, PlacedBox, Point, W
 from gviz.render.layout.ordering import arrange
 from gviz.render.layout.ports import start
 
-__all__ = ["Box", "Edge", "Key", "Layout", "PlacedBox", "Point", "Wire", "layout", "layout_rightward"]
+__all__ = ["SHELF", "Box", "Edge", "Key", "Layout", "PlacedBox", "Point", "Wire", "layout", "layout_rightward"]
 
 Link = tuple[int, int, int]
 
 
-def layout(boxes: Sequence[Box], edges: Sequence[Edge]) -> Layout:
-    """Lay a graph out from top to bottom. The same boxes and edges always give the same layout."""
-    return _layout(boxes, edges, pitch=1)
+def layout(boxes: Sequence[Box], edges: Sequence[Edge], *, room: int = SHELF) -> Layout:
+    """Lay a graph out from top to bottom. The same boxes and edges always give the same layout.
+
+    What does not hang together stands side by side as far as `room` columns go, then below.
+    """
+    return _layout(boxes, edges, pitch=1, room=room)
 
 
 def layout_rightward(boxes: Sequence[Box], edges: Sequence[Edge]) -> Layout:
     """Lay a small graph out from left to right: boxes with more lines than rows grow taller."""
-    turned = _layout([Box(box.key, box.height, box.width, box.role) for box in boxes], edges, pitch=2)
+    turned = _layout([Box(box.key, box.height, box.width, box.role) for box in boxes], edges, pitch=2, room=SHELF)
     places = {
         key: PlacedBox(key, place.y, place.x, place.height, place.width, place.port)
         for key, place in turned.places.items()
@@ -38,13 +41,13 @@ def layout_rightward(boxes: Sequence[Box], edges: Sequence[Edge]) -> Layout:
     return Layout(places, turned.edges, wires, turned.height, turned.width, rightward=True)
 
 
-def _layout(boxes: Sequence[Box], edges: Sequence[Edge], pitch: int) -> Layout:
+def _layout(boxes: Sequence[Box], edges: Sequence[Edge], pitch: int, room: int) -> Layout:
     numbers = {box.key: number for number, box in enumerate(boxes)}
     links = [(numbers[source], numbers[target], slot) for source, target, slot in edges]
     inputs, outputs = _links(len(boxes), links)
     groups = components(inputs, outputs)
     pictures = [_picture(boxes, group, part, pitch) for group, part in zip(groups, _split(groups, links), strict=True)]
-    return _assemble(boxes, groups, pictures)
+    return _assemble(boxes, groups, pictures, room)
 
 
 def _links(count: int, links: list[Link]) -> tuple[Links, Links]:
@@ -82,10 +85,10 @@ def _picture(boxes: Sequence[Box], members: list[int], links: list[Link], pitch:
     return draw(grid, [boxes[box].height for box in members], chain, pitch)
 
 
-def _assemble(boxes: Sequence[Box], groups: list[list[int]], pictures: list[Picture]) -> Layout:
+def _assemble(boxes: Sequence[Box], groups: list[list[int]], pictures: list[Picture], room: int) -> Layout:
     """Put the pictures of the components on one canvas."""
     sizes = [(picture.width, picture.height) for picture in pictures]
-    corners = shelve(sizes)
+    corners = shelve(sizes, room)
     places: dict[Key, PlacedBox] = {}
     edges: list[Edge] = []
     wires: list[Wire] = []

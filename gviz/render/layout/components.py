@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from gviz.render.layout.layers import Links
 
 SHELF = 100
+"""Columns of a shelf where it is not known how wide the picture may be."""
 BETWEEN = 3
 
 
@@ -29,10 +30,13 @@ def components(inputs: Links, outputs: Links) -> list[list[int]]:
     return found
 
 
-def shelve(sizes: Sequence[tuple[int, int]], gap: int = BETWEEN) -> list[tuple[int, int]]:
-    """The upper left corner of each picture of the given sizes: left to right, and a new shelf when one is full."""
+def shelve(sizes: Sequence[tuple[int, int]], room: int, gap: int = BETWEEN) -> list[tuple[int, int]]:
+    """The upper left corner of each picture of the given sizes: left to right, and a new shelf when one is full.
+
+    A shelf has `room` columns, or as many as the widest picture.
+    """
     corners: list[tuple[int, int]] = []
-    limit = max([SHELF, *[width for width, _ in sizes]])
+    limit = max([room, *[width for width, _ in sizes]])
     x = y = shelf = 0
     for width, height in sizes:
         if x and x + width > limit:

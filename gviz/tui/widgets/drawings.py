@@ -9,6 +9,7 @@ from gviz.render.boxes.options import Density, Options
 from gviz.render.boxes.selection import PART, Parts
 from gviz.render.boxes.structure import Form, form, structure
 from gviz.render.cells.moments import Moments
+from gviz.render.layout import SHELF
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds
@@ -19,12 +20,13 @@ KEPT = 4
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Which drawing: the part of an iteration, under a filter, and how much each box says."""
+    """Which drawing: the part of an iteration, under a filter, how much each box says, for how many columns."""
 
     iteration: int
     part: int
     wanted: Filter
     density: Density
+    room: int
 
 
 class Drawings:
@@ -39,14 +41,14 @@ class Drawings:
         self._forms: dict[int, Form] = {}
         self._length = len(timeline)
 
-    def shown(self, n: int, node: int, density: Density = "short") -> Shown:
+    def shown(self, n: int, node: int, density: Density = "short", room: int = SHELF) -> Shown:
         """The drawing of a moment with a node in it (the one that was shown last, for no node)."""
         if len(self._timeline) != self._length:
             self._grow()
         iteration = self._timeline.iteration_at(n)
         wanted = self._folds.wanted(iteration)
         part = self._of(iteration, wanted).holding(node) if node else 0
-        return Shown(iteration.index, part, wanted, density)
+        return Shown(iteration.index, part, wanted, density, room)
 
     def _grow(self) -> None:
         """The recording has grown: forget the pictures of iterations that have other boxes or lines now."""
@@ -75,7 +77,9 @@ class Drawings:
             iteration = self._timeline.iterations[shown.iteration]
             options = Options(wanted=shown.wanted, content="all", tensors="line", density=shown.density)
             shape = structure(self._timeline, iteration, options, part=nodes)
-            drawing = self._kept[shown] = Moments(self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii)
+            drawing = self._kept[shown] = Moments(
+                self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii, room=shown.room
+            )
         return drawing
 
     def title(self, shown: Shown) -> str:

@@ -71,7 +71,7 @@ class GraphCanvas(Painted, can_focus=True):
         """Whether the whole graph of the moment could be seen in an area."""
         if self.moment is None or not self._timeline.iterations:
             return False
-        shown = self._drawings.shown(self.moment.n, 0, label_density(width, height))
+        shown = self._drawings.shown(self.moment.n, 0, label_density(width, height), width)
         parts = self._drawings.parts(shown)
         if len(parts) > 1 or len(parts.nodes) * 16 > width * height:
             return False  # no need to lay out what cannot fit
@@ -141,10 +141,9 @@ class GraphCanvas(Painted, can_focus=True):
             self._look_at(self.moment.actor or self.selected, anew=True)
 
     def bring_into_view(self, node: int) -> None:
-        """Put the node's box into the middle, in a direction in which it is not wholly in view.
+        """Scroll to the node's box unless it is wholly in view, so that much is seen with it.
 
-        While a gradient comes over a line, its other end is kept in view where there is room for both. A view that
-        moves takes in a box that it is linked to.
+        While a gradient comes over a line, its other end is kept in view where there is room for both.
         """
         place = self.place(node)
         if place is None or not self.size or self.drawing is None or self.moment is None:
@@ -153,12 +152,12 @@ class GraphCanvas(Painted, can_focus=True):
         target = event.node if isinstance(event, GradFlowed) and event.source == node else 0
         places = self.drawing.canvas.layout.places
         ends = [self._region(places[key]) for key in self.drawing.boxes(target)]
-        linked = (self._region(places[key]) for key in self.drawing.canvas.layout.linked(place.key))
+        linked = [self._region(places[key]) for key in self.drawing.canvas.layout.linked(place.key)]
         near = range(place.y - self.view.height, place.bottom + self.view.height)
         around = [self._region(each) for each in self.drawing.canvas.visible(near)[0]]
-        across, down = scrolled_to(self.view, self._region(place), ends, around, linked)
-        if across is not None or down is not None:
-            self.scroll_to(x=across, y=down, animate=False, force=True, immediate=True)
+        to = scrolled_to(self.view, self.virtual_size, self._region(place), ends, around, linked)
+        if to is not None:
+            self.scroll_to(x=to.x, y=to.y, animate=False, force=True, immediate=True)
 
     def _region(self, place: PlacedBox) -> Region:
         return Region(place.x + self.margin, place.y, place.width, place.height)
@@ -195,7 +194,8 @@ class GraphCanvas(Painted, can_focus=True):
         if self.moment is None or not self.size or not self._timeline.iterations:
             return
         room = self.outer_size - (2, 2)  # without the border; scroll bars come and go with what is drawn
-        shown = self._drawings.shown(self.moment.n, self.selected or self.moment.actor, label_density(*room))
+        node = self.selected or self.moment.actor
+        shown = self._drawings.shown(self.moment.n, node, label_density(*room), room.width)
         drawing = self._drawings.get(shown)
         self.said = "" if drawing.shape.places else self._nothing()
         if drawing is not self.drawing:

@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from textual.geometry import Region
+from textual.geometry import Offset, Region, Size
 
 from gviz.render.cells.moments import Moments
 from gviz.render.layout import PlacedBox
 
 Span = tuple[int, int]
 
+NAMED = 12
+"""So many columns of a box say which it is."""
+
 
 def scrolled_to(
     view: Region,
+    canvas: Size,
     box: Region,
-    others: Iterable[Region],
+    others: Iterable[Region] = (),
     around: Sequence[Region] = (),
-    linked: Iterable[Region] = (),
-) -> tuple[int | None, int | None]:
-    """Where to scroll so that a box is near the middle, in a direction in which it is not wholly in view; None: stay.
+    linked: Collection[Region] = (),
+) -> Offset | None:
+    """Where to scroll so that a box is wholly in view; None: it is.
 
-    The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both. Where
-    the view moves, it shows the nearest of those `linked` to it, too, and cuts few of the boxes `around` at its edges.
+    The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both. A view
+    that moves shows as much as it can of the boxes `around`: whole ones, above all those that are `linked` to it, and
+    of one that is cut its name, which stands at the left of its first row.
     """
     needed = _joined(box, others, view)
     if view.contains_region(needed):
-        return None, None
-    wished = _joined(needed, linked, view)
-    rows = [(each.y, each.bottom) for each in around]
-    y = _scrolled((view.y, view.bottom), (needed.y, needed.bottom), (wished.y, wished.bottom), rows)
-    top = view.y if y is None else y
-    beside = [(each.x, each.right) for each in around if each.y < top + view.height and each.bottom > top]
-    return _scrolled((view.x, view.right), (needed.x, needed.right), (wished.x, wished.right), beside), y
+        return None
+    reach = needed.grow((view.height, view.width, view.height, view.width))
+    around = [each for each in around if reach.overlaps(each)]
+    xs = _offsets((view.x, view.width), (needed.x, needed.right), [(each.x, each.right) for each in around])
+    ys = _offsets((view.y, view.height), (needed.y, needed.bottom), [(each.y, each.bottom) for each in around])
+    most = Offset(max(canvas.width - view.width, 0), max(canvas.height - view.height, 0))
+    seen = [
+        Region(x, y, view.width, view.height)
+        for x in {max(min(x, most.x), 0): None for x in xs}
+        for y in {max(min(y, most.y), 0): None for y in ys}
+    ]
+    joined = [(each, 3 if each in linked else 2) for each in around]
+    return max(seen, key=lambda each: (_shown(each, joined), -_jump(view, each, needed))).offset
 
 
 def _joined(box: Region, others: Iterable[Region], view: Region) -> Region:
@@ -43,19 +54,33 @@ def _joined(box: Region, others: Iterable[Region], view: Region) -> Region:
     return Region(x, y, width, height)
 
 
-def _scrolled(view: Span, needed: Span, wished: Span, around: Sequence[Span]) -> int | None:
-    if view[0] <= needed[0] and needed[1] <= view[1]:
-        return None
-    (first, end), room = wished, view[1] - view[0]
-    middle = first - (room - (end - first)) // 2
-    most = max((span[1] for span in around), default=middle + room) - room
-    whole = [at for span in around for at in (span[0], span[1] - room) if abs(at - middle) <= room // 4]
-    seen = [max(min(at, most), 0) for at in (middle, *whole) if end - room <= at <= first]
-    return min(seen, key=lambda at: (_cuts(at, at + room, around), abs(at - middle)), default=middle)
+def _offsets(view: Span, needed: Span, around: Iterable[Span]) -> list[int]:
+    """Where a view may begin that has what is needed: where it does now, around it, or where a box begins or ends.
+
+    What is longer than the view is seen from its beginning.
+    """
+    (now, room), (first, end) = view, needed
+    if end - room > first:
+        return [first]
+    wished = (now, (first + end - room) // 2, first, end - room, *(at for a, b in around for at in (a, b - room)))
+    return [at for at in dict.fromkeys(wished) if end - room <= at <= first]
 
 
-def _cuts(start: int, end: int, around: Sequence[Span]) -> int:
-    return sum(first < start < last or first < end < last for first, last in around)
+def _shown(view: Region, around: Iterable[tuple[Region, int]]) -> int:
+    """How much a view shows of some boxes, each with what it counts for: less than nothing for one without its name."""
+    shown = 0
+    for box, weight in around:
+        if view.contains_region(box):
+            shown += weight
+        elif box.x < view.right and box.right > view.x and box.y < view.bottom and box.bottom > view.y:
+            named = box.x >= view.x and box.y >= view.y and view.right - box.x >= NAMED
+            shown += 1 if named else -1
+    return shown
+
+
+def _jump(view: Region, other: Region, needed: Region) -> int:
+    """How far another view is from this one sideways, and its middle from that of what is needed."""
+    return abs(other.x - view.x) + abs(2 * (other.y - needed.y) + other.height - needed.height)
 
 
 def _distance(box: Region, other: Region) -> int:
