@@ -11,17 +11,14 @@ from gviz.errors import GvizError
 from gviz.events import Marked, NodeFreed
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
-from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
-from gviz.tui.breakpoints import Breakpoints, hits_of
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
 from gviz.where.place import split_aspect
-from gviz.where.stop import stop
 from gviz.words import nodes
 from gviz.words.moments import event_at, remark
-from gviz.words.vocabulary import MOMENT_WORDS
 
 Move = Callable[[Timeline, int], int]
 
@@ -201,22 +198,13 @@ class Cursor:
         return stop
 
     def until(self, text: str) -> Driven[Arrival]:
-        """Forward to the next event at a PLACE, as ``break`` takes it, or a stop before it; without one ``finish``."""
+        """Forward to the next event at a PLACE, as ``break`` takes it, or a stop before it; without one ``finish``.
+
+        GvizError where there is none of either, and where the place is never come to.
+        """
         if not text:
             return self.travel(navigation.finish, "until")
-        asked = stop(text)
-        hits = hits_of(self.timeline, asked)
-        yield from hits.looking()
-        for stretch in stretches(self.timeline, self.position):
-            yield Far("looking for it: event", stretch.start, len(self.timeline))
-            if any(hit.n > self.position for hit in hits.within(stretch)):
-                break
-        met = stopping.met(self.timeline, self.breakpoints, self.position, hits)
-        if met is None:
-            of_every = asked.of_every_node and f"until {asked.of_every_node} asks every node"
-            nothing = hits.nowhere() and f"nothing is called {clipped(hits.nowhere(), 30)}"
-            hint = f"goto {text} is for a moment" if text in MOMENT_WORDS else of_every or nothing
-            raise GvizError(f"nothing later is at {clipped(text, 40)}", hint=hint, exit_code=2)
+        met = yield from stopping.until(self.timeline, self.breakpoints, self.position, text)
         return self._ran(self.position, *met)
 
     def last_change(self, text: str) -> Arrival:

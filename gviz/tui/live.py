@@ -22,6 +22,7 @@ from gviz.tui.breakpoints import hits_of
 from gviz.tui.commands import stopping
 from gviz.tui.commands.saving import lasting
 from gviz.tui.commands.table import BY_NAME
+from gviz.tui.commands.unreached import never, nothing_later, of_line
 from gviz.tui.language.command import Command
 from gviz.tui.pace import Pace
 from gviz.tui.session import Session
@@ -132,6 +133,8 @@ class Live:
             return
         mode, place = _mode(command), _place(command)
         assert mode is not None, command.name  # else it does not take the command
+        if place is not None and (why := of_line(self.timeline, place)):
+            raise nothing_later(self.timeline, place, command.argument, why)
         wish = Wish(mode, count=max(command.count, 1))
         if mode == "to":
             node = self.cursor.node_at(command.argument)
@@ -241,11 +244,13 @@ class Live:
         return stop
 
     def _ended(self) -> Arrival:
+        place, met = self._purpose.place, self._met() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.start]
-        if failed:
-            return self._stop(failed[0], ERROR)
-        met = self._met() if self._purpose.wish.mode == "continue" else None
-        return self._stop(*(met or (len(self.timeline), END)))
+        stop = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))
+        if place is None or met is not None:
+            return stop
+        why = never(self.timeline, place, hits_of(self.timeline, place), growing=False)
+        return replace(stop, said=(*stop.said, f"nothing came at {place.text}" + f": {why}" * bool(why)))
 
     def _stop(self, position: int, reason: Reason, thread: str = "") -> Arrival:
         """Bring the cursor there, unless it has gone away from where the program was let run."""

@@ -109,15 +109,20 @@ def stop(text: str) -> Stop:
             raise GvizError(f"there is no event {clipped(repr(event), 30)}", hint=", ".join(EVENTS), exit_code=2)
         if rest.strip() and not any("node" in kind.__struct_fields__ for kind in EVENTS[event]):
             raise GvizError(f"on {event} takes no place: it is about no node", hint=f"on {event}", exit_code=2)
-        return Stop(head, place(rest) if rest.strip() else None, event, None, test)
+        return Stop(head, _place(rest) if rest.strip() else None, event, None, test)
     if words and words[0] == "change":
         return changes(words[1] if len(words) > 1 else "", head, test)
     if words and words[0] == "finding":
         kind, _, rest = (words[1] if len(words) > 1 else "").partition(" ")
-        return Stop(head, place(rest) if rest.strip() else None, condition=test, finding=kind)
+        return Stop(head, _place(rest) if rest.strip() else None, condition=test, finding=kind)
     if not head and test is None:
         raise unreadable("a place is missing")
-    return Stop(head, place(head) if head else None, "", None, test)
+    return Stop(head, _place(head) if head else None, "", None, test)
+
+
+def _place(text: str) -> Place:
+    """A place to stop at. A number alone is a line, as in gdb and pdb: nothing in a program is called so."""
+    return place(f":{text}" if text.strip().isdecimal() else text)
 
 
 def changes(text: str, head: str = "", test: Condition | None = None) -> Stop:

@@ -136,7 +136,22 @@ def test_what_can_never_stop_says_so():
     lines = len(SOURCE.splitlines())
     assert f"(demo.py has {lines} lines, so it never stops)" in transcript(demo(), "break demo.py:99")
     assert "demo.py has" not in transcript(demo(), f"break demo.py:{lines}")
-    assert "line 3 is :3" in transcript(demo(), "break 3")
+
+
+def test_a_number_is_a_line_as_in_gdb_and_an_event_where_a_moment_is_asked_for():
+    said = transcript(demo(), "break 6", "continue", "delete", "goto start", "until 6", "goto 6", at=0)
+    assert said.count("node #4 b = Mul") == 2
+    assert "\nevent 6, " in said.rpartition("goto")[2] or "back to event 6, " in said.rpartition("goto")[2]
+
+
+def test_a_line_that_does_nothing_is_told_and_not_run_to():
+    lines = len(SOURCE.splitlines())
+    said = transcript(demo(), f"until {lines + 3}", "until 1", "until 33", "break 1", at=1)
+    assert said.count("event 1, ") == 1
+    assert f"nothing later is at {lines + 3}; hint: demo.py has {lines} lines" in said
+    assert "nothing later is at 33; hint: demo.py has" in said
+    assert "; event 33 is goto 33." in said
+    assert "makes nodes, line 1 none" in said or "line 1 holds no code" in said
 
 
 @pytest.mark.parametrize("test", ["value.max() > 3", "abs(grad) > 1", "op == 'Mul' and step >= 0"])
@@ -162,7 +177,8 @@ def test_a_place_that_is_nothing_is_told_from_one_that_does_not_come_again():
 
 def test_check_takes_no_place():
     said = transcript(demo(), "check nosuch")
-    assert "check takes all, or nothing, not nosuch; hint: why nosuch asks about a node." in said
+    assert "check takes all, or nothing, not nosuch; hint: what is wrong" in said
+    assert "why PLACE asks about a node." in said
     assert "nothing found" not in said
 
 

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from operator import itemgetter
-from pathlib import PurePath
 from string import Formatter
 
-from gviz.driven import Far
+from gviz.driven import Driven, Far
 from gviz.errors import KEEP_ALL, GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
 from gviz.trace.situation import Situation
-from gviz.trace.stops import Hits
+from gviz.trace.stops import Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import CONTINUE, Reason, by_command
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, hits_of
+from gviz.tui.commands.unreached import never, nothing_later, of_every_node
 from gviz.value_text import short
 from gviz.where.condition import NAMES
 from gviz.where.stop import EVENTS, stop
@@ -26,8 +26,6 @@ MOST_COUNTED = 1000
 MOST_SAID = 1000
 """Messages of log points said on one way through time."""
 
-_NEVER = " (nothing in this recording fits that place, so it never stops)"
-_NOT_YET = " (no such node yet: it stops when one is made)"
 
 _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
 
@@ -48,6 +46,27 @@ def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None
     found += [(hit.n, by_command("until"))] if hit is not None else []
     found += [(always, CONTINUE)] if always is not None else []
     return min(found, key=itemgetter(0), default=None)
+
+
+def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Driven[tuple[int, Reason]]:
+    """Where ``until PLACE`` stops from moment `n` on, and why; the end of a recording that goes on.
+
+    GvizError where that is nowhere, and where the place is never come to.
+    """
+    asked = stop(text)
+    hits, growing = hits_of(timeline, asked), breakpoints.growing
+    yield from hits.looking()
+    for stretch in stretches(timeline, n):
+        yield Far("looking for it: event", stretch.start, len(timeline))
+        if any(hit.n > n for hit in hits.within(stretch)):
+            break
+    else:
+        if why := of_every_node(asked, hits, "until") or never(timeline, asked, hits, growing=growing):
+            raise nothing_later(timeline, asked, text, why)
+    found = met(timeline, breakpoints, n, hits)
+    if found is None and not growing:
+        raise nothing_later(timeline, asked, text)
+    return found or (len(timeline), by_command("until"))
 
 
 def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[Far]:
@@ -114,35 +133,15 @@ def log(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
 
 
 def _never(breakpoints: Breakpoints, made: Breakpoint) -> str:
+    growing = breakpoints.growing
     if made.hits.can_hit():
         return ""
     if made.stop.finding is not None:
-        return " (nothing of that kind is found yet)" if breakpoints.growing else " (nothing of that kind is found)"
-    if meant := _of_every_node(made):
-        return f" (nothing is called {made.hits.nowhere()}{' yet' * breakpoints.growing}; {meant})"
-    if made.stop.place is not None and made.stop.place.word.isdigit() and made.stop.place.kind == "word":
-        return f" (nothing is called {made.stop.place.word}; line {made.stop.place.word} is :{made.stop.place.word})"
-    return _behind_its_file(breakpoints.timeline, made) or (_NOT_YET if breakpoints.growing else _NEVER)
-
-
-def _of_every_node(made: Breakpoint) -> str:
-    """What to say of a stop that takes a word of conditions for a tensor: ``value.max() > 3``."""
-    word = made.hits.nowhere().partition(".")[0]
-    if word not in NAMES:
-        return ""
-    if asked := made.stop.of_every_node:
-        return f"break {asked} asks every node"
-    return f"break if … asks {word} of every node, x.grad > 1 asks one"
-
-
-def _behind_its_file(timeline: Timeline, made: Breakpoint) -> str:
-    """What to say of a line that its file has not."""
-    place = made.stop.place
-    if place is None or place.kind != "line":
-        return ""
-    known = [text for path, text in timeline.sources.items() if text and place.word in ("", path, PurePath(path).name)]
-    most = max((len(text.splitlines()) for text in known), default=place.number)
-    return f" ({shown(place.word) or 'the file'} has {most} lines, so it never stops)" if most < place.number else ""
+        return " (nothing of that kind is found yet)" if growing else " (nothing of that kind is found)"
+    if asks := of_every_node(made.stop, made.hits, "break"):
+        return f" (nothing is called {made.hits.nowhere()}{' yet' * growing}; {asks})"
+    why = never(breakpoints.timeline, made.stop, made.hits, growing=growing)
+    return f" ({why}, so it never stops)" if why else " (no such node yet: it stops when one is made)"
 
 
 def condition(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:

@@ -142,7 +142,7 @@ class LiveScreen(DebuggerScreen):
         self._say_what_is_first(stop)
         self.reader.take(stop)
         if isinstance(report, Ended):
-            self.say(report.words)
+            self.say("; ".join(filter(None, (stop.notice, report.words))))
             self._queue.clear()
         elif self.reader.waits:
             self.orders.attempt(self.orders.go_on)
