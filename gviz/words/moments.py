@@ -15,7 +15,7 @@ from gviz.where.stop import is_comparison, stop
 from gviz.words.changing import hits_of
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import event_number, node_at
-from gviz.words.vocabulary import A_MOMENT, MOMENT_WORDS
+from gviz.words.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
 
 NO_MARKS: Mapping[str, int] = {}
 
@@ -107,14 +107,14 @@ def _of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
     except GvizError as error:
         if text.startswith(("#", "@")) or ":" in text:
             raise
-        near = f"{error.hint} " if (error.hint or "").startswith("did you mean") else ""
-        hint = f"{near}A moment is {A_MOMENT}" if near else f"a moment is {A_MOMENT}"
+        near = (error.hint or "").startswith("did you mean")
+        hint = error.hint if near else f"a moment is {SUCH_MOMENTS}"
         raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2) from None
     aspect = split_aspect(text)[1] if text not in (info.name, info.scope) else None
     if aspect == "grad":
         return _arrived(timeline, info.node, n) or _never(text)
     if aspect:
-        hint = f"change {text} is where it changed; a moment is {A_MOMENT}"
+        hint = f"change {clipped(text, 30)} is where it changed"
         raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2)
     return info.born
 

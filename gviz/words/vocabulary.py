@@ -34,3 +34,6 @@ A_MOMENT = (
     "a node: #4, x, its gradient: x.grad (where the last part arrives), or what break takes: 'on receive x'"
 )
 """What a moment can be, in half a sentence."""
+
+SUCH_MOMENTS = "12, end, nan, error, 'MARK, x, x.grad, #4 or on receive x"
+"""What a moment is like, for who wrote something else."""
