@@ -55,11 +55,11 @@ def debug(
     conversation.begin()
     try:
         told = talk(texts=echoed(commands, output))
-        refused, left = refused + told.refused, told.left
-        if not left:
+        refused += told.refused
+        if not told.left:
             told = talk(texts=typed(input, output, conversation.reader, conversation.completions))
-            refused, left = refused + (0 if input.isatty() else told.refused), told.left
-        conversation.leave(asked=left, ask=lambda: _asked(input, output))
+            refused += 0 if input.isatty() else told.refused
+        conversation.leave(asked=told.left, ask=lambda: _asked(input, output) if told.asks else "s")
     finally:
         conversation.live.program.stop()
     return code_of(conversation.live.program) or (2 if refused else 0)

@@ -41,10 +41,11 @@ PROGRESS_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """How it went: how many lines were refused, and whether it ended with ``quit``."""
+    """How it went: how many lines were refused, and whether it ended with ``quit``, or without a question by ``q!``."""
 
     refused: int
     left: bool = False
+    asks: bool = True
 
 
 def debug(
@@ -98,8 +99,9 @@ def converse(
     for text in texts:
         reader.typed(text)
         try:
-            if _carried_out(reader, answer, output):
-                return Conversation(refused, left=True)
+            leaving = _carried_out(reader, answer, output)
+            if leaving is not None:
+                return Conversation(refused, left=True, asks=not leaving.argument)
         except GvizError as error:
             refused += 1
             print(refusal(reader.refused(error)), file=output)
@@ -109,18 +111,18 @@ def converse(
     return Conversation(refused)
 
 
-def _carried_out(reader: Reader, answer: Callable[[Command], Iterator[str]], output: TextIO) -> bool:
-    """Carry out a line and what it leads to; whether that was ``quit``."""
+def _carried_out(reader: Reader, answer: Callable[[Command], Iterator[str]], output: TextIO) -> Command | None:
+    """Carry out a line and what it leads to; the command if that was ``quit``."""
     while (command := reader.next()) is not None:
         if isinstance(command, Said):
             for said in command.lines:
                 print(said, file=output)
         elif command.name == "quit":
-            return True
+            return command
         else:
             for said in answer(command):
                 print(said, file=output)
-    return False
+    return None
 
 
 def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]:
@@ -214,7 +216,7 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
     yield from said[1:]
     if stop.reason.kind == "live end":
         yield f"{stop.reason.words}: {ENDS[stop.reason.kind]}."
-    elif stop.reason.kind in ENDS or stop.reason.asked_for:
+    elif stop.reason.kind not in ("command", "remark", "error"):
         yield session.glyphs.text(f"{stop.reason.words}.")
 
 

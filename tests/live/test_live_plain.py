@@ -36,6 +36,22 @@ def test_the_program_stands_still_between_commands_and_its_past_is_replay(tmp_pa
     assert "| step" not in out
 
 
+def test_until_takes_a_line_and_refuses_one_that_is_no_code(tmp_path):
+    commands = "until 116\nuntil 6\nuntil 3\nuntil nosuch\ntype Ada\nuntil 8\n"
+    _, out, _ = live(tmp_path, commands=commands)
+    assert "(gviz) until 116\nnothing later is at 116; hint: program.py has 11 lines." in out
+    assert out.index("until 6") < out.index("node #2 y = Mul") < out.index("until 3")
+    assert "nothing came at 3: line 4 makes nodes, line 3 none" in out
+    assert "| hello Ada" in out
+
+
+def test_q_with_an_exclamation_mark_stops_the_program_without_a_question(tmp_path):
+    code, out, _ = live(tmp_path, commands="n\nq!\n")
+    assert code == 0
+    assert "has not ended" not in out
+    assert "| step 2" not in out
+
+
 def test_goto_lets_the_program_run_to_an_event_that_is_still_to_come(tmp_path):
     """Also from the past, and past breakpoints, as it does in a recording; to its end where there is none."""
     commands = "break Mul\ngoto 10\ngoto 5\n@12\ngoto 12\ngoto 9999\n"

@@ -1,12 +1,14 @@
 """Line mode, as a transcript: what CI, pipes and screen readers get."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
 from driving import transcript
 from stories import Story, chain, demo, failed, hostile, iterations
 
+from gviz.events import Marked
 from gviz.tui.plain import debug
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -64,6 +66,18 @@ def test_what_cannot_be_done_is_explained_and_the_session_goes_on(command, says)
     said = transcript(demo(), command, "n")
     assert says in said
     assert "event 3, " in said
+
+
+def test_why_it_stopped_is_one_sentence_of_its_own():
+    story = Story()
+    story.leaf("x", 3.0, 3)
+    story.say(Marked("epoch 1"))
+    story.leaf("bad", float("nan"), 4)
+    story.say(Marked("epoch 2"))
+    said = transcript(story.timeline(), "c", "c", "c-", "c", "c", at=1)
+    assert re.findall(r"^((?:mark|first|breakpoint|end of|step).*)$", said, re.M) == [
+        "mark epoch 1.", "first nan.", "mark epoch 1.", "first nan.", "end of recording.",
+    ]  # fmt: skip
 
 
 def test_a_place_may_be_a_name_a_node_a_line_or_a_mark():

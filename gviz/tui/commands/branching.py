@@ -11,7 +11,7 @@ from gviz.consequences.telling import differences, stops, what_runs_again
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.tui import lines
-from gviz.tui.language.command import Look, Said
+from gviz.tui.language.command import FrontEnd, Look, Said
 from gviz.tui.lines import Line
 from gviz.tui.session import Session
 
@@ -79,3 +79,11 @@ def _lines(said: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Lin
     for sentence in said:
         yield from lines.wrapped(lines.line(sentence), width)
     yield from (lines.cut(lines.line(row), width) for row in rows)
+
+
+def set_(session: Session, text: str) -> FrontEnd | Look | Said:
+    """``set KEY VALUE``; ``set x = 5``, in gdb ``set var x = 5``, is ``whatif x = 5``."""
+    if "=" in text:
+        return what_if(session, text.removeprefix("var ").removeprefix("variable "))
+    name, value = session.settings.change(text)
+    return FrontEnd("set", f"{name} {value}")

@@ -13,6 +13,7 @@ from gviz.plain_text import clipped, shown
 from gviz.trace.plan import planned
 from gviz.trace.state import BAD, NodeState
 from gviz.tui.commands import asking, stopping
+from gviz.tui.language.habits import INFO_INSTEAD
 from gviz.tui.session import Session
 from gviz.value_text import kind_text, short
 
@@ -22,14 +23,20 @@ ROWS = 200
 def info(session: Session, text: str) -> Iterator[str | Far]:
     """One of `PAGES`; without a word the breakpoints."""
     word, _, rest = text.strip().partition(" ")
-    word = _PLURALS.get(word, word)
-    page = PAGES.get(word or "break")
-    if page is None and (word.isdigit() or word == "."):
+    if word.isdigit() or word == ".":
         return _breaks(session, text)
-    if page is None:
-        hint = did_you_mean(word, PAGES, ", ".join(PAGES))
+    return PAGES[_page(_ALSO.get(word, word) or "break")](session, rest)
+
+
+def _page(word: str) -> str:
+    """The page that a word, or the beginning of one, means; GvizError where that is none, or several."""
+    found = [word] if word in PAGES else [page for page in PAGES if page.startswith(word)]
+    if len(found) > 1:
+        raise GvizError(f"info {word} is ambiguous", hint=f"it may mean {', '.join(found)}", exit_code=2)
+    if not found:
+        hint = INFO_INSTEAD.get(word) or did_you_mean(word, PAGES, ", ".join(PAGES))
         raise GvizError(f"there is no info {clipped(word, 20)}", hint=hint, exit_code=2)
-    return page(session, rest)
+    return found[0]
 
 
 def _breaks(session: Session, text: str) -> Iterator[str]:
@@ -39,6 +46,26 @@ def _breaks(session: Session, text: str) -> Iterator[str]:
 
 def _watched(session: Session, _: str) -> Iterator[str]:
     return asking.watch(session.cursor.asker, "", session.cursor.position)
+
+
+def _locals(session: Session, _: str) -> Iterator[str | Far]:
+    """What each name of the program holds here, the newest first: only tensors are recorded."""
+    names, n = session.cursor.asker.names, session.cursor.position
+    rows: list[str] = []
+    for part in parts(names.had(n), "looking at name"):
+        if isinstance(part, Far):
+            yield part
+        else:
+            rows += (f"  {shown(name)} = {_held(session, names.last(name, n), name)}" for name in part)
+    yield f"{len(rows)} name{'s' * (len(rows) != 1)} of tensors" if rows else "no tensor has a name yet"
+    yield from _rows(rows)
+
+
+def _held(session: Session, node: int, name: str) -> str:
+    """What the output of a node holds that has a name, and its node."""
+    state, at = session.moment.state(node), session.timeline.info(node).output_called(name)
+    output = state.outputs[at] if state is not None and at < len(state.outputs) else None
+    return f"{short(output.value if output is not None else None)}  #{node}"
 
 
 def _marks(session: Session, _: str) -> Iterator[str]:
@@ -162,11 +189,16 @@ def _rows(rows: list[str]) -> Iterator[str]:
         yield f"  and {len(rows) - ROWS} more"
 
 
-_PLURALS = {"breaks": "break", "breakpoints": "break", "watches": "watch", "mark": "marks"}
+_ALSO = {
+    **dict.fromkeys(("breaks", "breakpoints", "b"), "break"),
+    **dict.fromkeys(("watches", "display"), "watch"),
+    **dict.fromkeys(("args", "variables", "names"), "locals"),
+}
 _MOST_PLANNED = 20
 PAGES: dict[str, Callable[[Session, str], Iterator[str | Far]]] = {
     "break": _breaks,
     "watch": _watched,
+    "locals": _locals,
     "marks": _marks,
     "graph": _graph,
     "saved": _saved,

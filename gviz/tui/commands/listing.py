@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from gviz import syntax
 from gviz.errors import GvizError
 from gviz.explain.names import frame_text
 from gviz.plain_text import clipped, shown
-from gviz.site import Frame
+from gviz.site import Frame, source_lines
 from gviz.tui import lines
 from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.glyphs import Glyphs
@@ -18,12 +21,21 @@ from gviz.tui.places import running_frame, source_place
 from gviz.tui.session import Session
 from gviz.where.place import Place, place
 
+_LINES = re.compile(r"(\d{1,9})(?:\s*,\s*(\d{1,9}))?")
+"""``12``, or ``12,20`` as in gdb and pdb."""
 AROUND = 4
 """Lines of source shown before and after the current one where there is no panel for it."""
 
 
 def source(session: Session, text: str) -> Look:
-    """``list [PLACE]``: where a node was made, which is then looked at; of a line that made none the line alone."""
+    """``list [PLACE]``: where a node was made, which is then looked at; of a line that made none the line alone.
+
+    ``12`` and ``12,20`` are lines of the file one looks at, ``.`` the current one.
+    """
+    if numbers := _LINES.fullmatch(text):
+        return _of_lines(session, int(numbers[1]), int(numbers[2] or 0))
+    if text == ".":
+        return here(session)
     try:
         node = session.cursor.node_at(text) if text else 0
     except GvizError:
@@ -35,6 +47,36 @@ def source(session: Session, text: str) -> Look:
     if node:
         session.cursor.select(node)
     return here(session)
+
+
+def function(session: Session, _: str) -> Look:
+    """``longlist``: the function around the current line, else the whole file."""
+    seen = _place_here(session)
+    if seen is None:
+        raise GvizError("no place in the source is known here", exit_code=2)
+    first, last = _around_line(session.timeline.source(seen.frame.path) or "", seen.frame.line)
+    return Look("Source", lambda _: _lines_at(session, seen, range(first, last + 1)))
+
+
+def _around_line(text: str, line: int) -> tuple[int, int]:
+    """The first and last line of the innermost function around a line, else of the file."""
+    try:
+        functions = [
+            one for one in ast.walk(syntax.program(text)) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        functions = []
+    found = [(one.lineno, one.end_lineno or one.lineno) for one in functions]
+    around = [(first, last) for first, last in found if first <= line <= last]
+    return max(around, default=(1, len(source_lines(text))))
+
+
+def _of_lines(session: Session, first: int, last: int) -> Look:
+    """Lines of the file one looks at; without a last one those around the first."""
+    mark = _line_of_a_file(session, place(f":{first}"))
+    if last and last < first:
+        raise GvizError(f"line {last} is before line {first}", hint=f"list {last},{first}", exit_code=2)
+    return Look("Source", lambda _: _lines_at(session, mark, range(first, last + 1) if last else None))
 
 
 def here(session: Session) -> Look:
@@ -75,21 +117,28 @@ def _source_lines(session: Session) -> Iterator[Line]:
         yield from _lines_at(session, seen)
 
 
-def _lines_at(session: Session, place: SourceMark) -> Iterator[Line]:
+def _lines_at(session: Session, place: SourceMark, rows: range | None = None) -> Iterator[Line]:
+    """Some rows of the text, else those around the place."""
     text = session.timeline.source(place.frame.path)
     yield line(f"{frame_text(place.frame)}:")
     if text is None:
         yield line("  the text of this file is not in the trace.")
         return
-    yield from map(line, _around(code_lines(text), place, session.glyphs))
+    code = code_lines(text)
+    numbers = _around(place, len(code)) if rows is None else [number for number in rows if number <= len(code)]
+    yield from map(line, _numbered(code, numbers, place, session.glyphs))
 
 
-def _around(rows: tuple[Line, ...], place: SourceMark, marks: Glyphs) -> Iterator[str]:
-    """The lines around the expression, with the expression underlined by ``^``."""
+def _around(place: SourceMark, most: int) -> list[int]:
+    """The lines around the expression, and the one that runs."""
     here, running = place.frame.line, place.running
-    numbers = [*range(max(here - AROUND, 1), min(here + AROUND, len(rows)) + 1)]
-    if running and running not in numbers and 0 < running <= len(rows):
-        numbers.append(running)
+    numbers = [*range(max(here - AROUND, 1), min(here + AROUND, most) + 1)]
+    return [*numbers, running] if 0 < running <= most and running not in numbers else numbers
+
+
+def _numbered(rows: tuple[Line, ...], numbers: list[int], place: SourceMark, marks: Glyphs) -> Iterator[str]:
+    """Some lines, with the expression underlined by ``^``."""
+    here, running = place.frame.line, place.running
     for number in numbers:
         mark = marks.now if number == (running or here) else " "
         code = shown(lines.plain(rows[number - 1]).replace("\t", " "))

@@ -11,7 +11,7 @@ from gviz.explain import finding
 from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
 from gviz.explain.names import frame_text, label
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import shown
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.tui import lines
 from gviz.tui.commands import asking, listing
@@ -59,10 +59,7 @@ def check(session: Session, text: str) -> Driven[Look]:
     """``check [all]``: everything that is wrong in the recording, or may be."""
     from gviz.explain.check import checking
 
-    rest, whole = _in_full(text)
-    if rest:
-        hint = f"why {clipped(rest, 30)} asks about a node"
-        raise GvizError(f"check takes all, or nothing, not {clipped(rest, 30)}", hint=hint, exit_code=2)
+    whole = text == "all"
     found = yield from checking(session.timeline)
     rows = [
         (depth, text if depth else one.heading, event)

@@ -16,7 +16,8 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
-from gviz.tui.language.command import Outside
+from gviz.tui.commands import asking
+from gviz.tui.language.command import Outside, Said
 from gviz.tui.places import source_place
 from gviz.tui.session import Session
 from gviz.values import Array, Value
@@ -30,8 +31,10 @@ _GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}
 """Editors that take ``FILE:LINE``; every other one takes ``+LINE FILE``."""
 
 
-def python(session: Session, _: str) -> Outside:
-    """``python``: numbers are copies, so that nothing typed there changes the recording."""
+def python(session: Session, text: str) -> Outside | Said:
+    """``python``: numbers are copies, so that nothing typed there changes the recording; ``!x`` is ``print x``."""
+    if text:
+        return Said((*asking.evaluate(session.cursor.asker, text, session.cursor.position),))
     n, timeline, names = session.cursor.position, session.timeline, session.cursor.asker.names
     known = numbers(session)
     banner = (

@@ -92,13 +92,6 @@ def _jump(session: Session, command: Command) -> Arrival:
     return replace(arrival, said=("jump runs nothing and skips nothing: it is goto in this recording", *arrival.said))
 
 
-def _set(session: Session, command: Command) -> FrontEnd | Look | Said:
-    if "=" in command.argument:
-        return branching.what_if(session, command.argument)
-    name, value = session.settings.change(command.argument)
-    return FrontEnd("set", f"{name} {value}")
-
-
 def _commands(session: Session, command: Command) -> Said:
     raise GvizError("commands cannot be given here", hint="type it in the prompt", exit_code=2)
 
@@ -110,7 +103,8 @@ def _help(session: Session, command: Command) -> Look | Said:
 
 
 def _of_a_program(session: Session, command: Command) -> NoReturn:
-    raise GvizError(f"{command.name} is for a program that gviz run holds", exit_code=2)
+    hint = "gviz run SCRIPT holds one; goto start is the beginning of this recording"
+    raise GvizError(f"{command.name} is for a program that gviz run holds", hint=hint, exit_code=2)
 
 
 def _export(session: Session, command: Command) -> Said:
@@ -145,8 +139,8 @@ _TIME = (
          _moves(navigation.phase, "phase"), repeats=True, runs="phase"),
     Spec("reverse-phase", ("rp",), "[N]", "to the phase before",
          _moves(navigation.reverse_phase, "phase", backward=True), repeats=True),
-    Spec("until", ("unt", "advance"), "[PLACE]",
-         "forward to a place, as break takes it, or a stop that comes first; without one the same as finish",
+    Spec("until", ("unt", "advance", "run-to"), "[PLACE]",
+         "forward to a place, as break takes it (12: line 12), or a stop that comes first; without one finish",
          _cursor(Cursor.until), repeats=True, runs="continue", runs_bare="finish"),
     Spec("to", ("t",), "[PLACE]", "to the next event of a node, of the selected one without PLACE",
          _cursor(Cursor.to), repeats=True, runs="to"),
@@ -178,20 +172,23 @@ _LOOK = (
     Spec("explain", ("why", "e"), "[PLACE[.grad]] [all]", "why it has this value or gradient, or none; all: every line",
          _looks(looking.explain)),
     Spec("event", (), "", "what happened here, in full", _looks(looking.event)),
-    Spec("check", (), "[all]", "what is wrong in this recording, or may well be", _looks(looking.check)),
-    Spec("whatis", (), "EXPR", "its shape and dtype", _asks(asking.whatis)),
+    Spec("check", (), "[all]", "what is wrong in this recording, or may be; why PLACE asks about a node",
+         _looks(looking.check)),
+    Spec("whatis", ("ptype",), "EXPR", "its shape and dtype", _asks(asking.whatis)),
     Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", _asks(asking.diff)),
     Spec("compare", (), "[FILE] [A,B]", "two iterations of this recording, or it and another one, beside each other",
          _looks(comparing.compare)),
     Spec("tape", (), "", "all nodes of this iteration, one row each", _looks(looking.tape)),
     Spec("graph", (), "[PLACE]", "the graph, and a node in it", _looks(looking.graph)),
     Spec("list", ("l",), "[PLACE]",
-         "the source around the current line, where a node was made, or a line of any file: model.py:12",
+         "the source around the current line, where a node was made, or of lines: 12, 12,20, model.py:12",
          _looks(listing.source)),
+    Spec("longlist", ("ll",), "", "the whole function that the current line is in", _looks(listing.function)),
     Spec("where", ("w", "bt", "backtrace"), "", "the call stack of the selected node", _looks(looking.where)),
     Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", looking.up, repeats=True),
     Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down, repeats=True),
-    Spec("info", ("i",), "[WORD]", "breaks, watch, marks, graph, saved, params, next, stats or leaks: what there is",
+    Spec("info", ("i",), "[WORD]",
+         "what there is: breaks, watch, locals, marks, graph, saved, params, next, stats, leaks",
          lambda session, command: _said(informing.info(session, command.argument))),
     Spec("passes", (), "", "the iterations and passes, with their events", _looks(looking.passes)),
     Spec("tensor", (), "[PLACE[.grad]]", "all elements as a matrix, how they are spread, and where the large ones lie",
@@ -222,8 +219,8 @@ _GRAPH = (
 
 _STOPS = (
     Spec("break", ("b",), "[PLACE]",
-         "stop at a place (x, #4, demo.py:4, Mul, net.*), on EVENT [PLACE], at change EXPR, where a comparison holds "
-         "(zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: if COND",
+         "stop at a place (x, #4, 12 or demo.py:12, Mul, net.*), on EVENT [PLACE], at change EXPR, where a comparison "
+         "holds (zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: if COND",
          _sets(stopping.add)),
     Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", _sets(stopping.add_once)),
     Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop",
@@ -234,7 +231,8 @@ _STOPS = (
     Spec("enable", (), "[N ...]", "switch breakpoints on", _sets(stopping.enable)),
     Spec("disable", (), "[N ...]", "switch breakpoints off", _sets(stopping.disable)),
     Spec("delete", ("clear",), "[N ...]", "take breakpoints away", _sets(stopping.delete)),
-    Spec("commands", (), "N", "what breakpoint N carries out where it stops, line by line up to end", _commands),
+    Spec("commands", (), "[NUMBER]",
+         "what a breakpoint (the newest) carries out where it stops, line by line up to end", _commands),
 )  # fmt: skip
 
 _PROGRAM = (
@@ -263,7 +261,8 @@ _OTHER = (
          "copy a number as Python writes it: value, grad (of the selected node), x.grad * 2; or node, its line; or "
          "script, PyTorch that makes it again, also into a file: copy script FILE",
          _looks(copying.copy)),
-    Spec("python", ("!", "interact"), "", "a Python shell with the numbers of this moment, which it cannot change",
+    Spec("python", ("!", "interact"), "[EXPR]",
+         "a Python shell with the numbers of this moment, which it cannot change; ! EXPR is print EXPR",
          _looks(outside.python)),
     Spec("edit", (), "[PLACE]", "the line that made the selected node, or runs, in $EDITOR", _looks(outside.edit)),
     Spec("browse", (), "", "this recording as a page, in the browser", _looks(outside.browse)),
@@ -273,14 +272,16 @@ _OTHER = (
     Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
     Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first", _files(saving.load)),
     Spec("source", (), "FILE", "carry out the commands of a file", _files(saving.source)),
-    Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 and set x = -3..3 are whatif", _set),
+    Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 and set x = -3..3 are whatif",
+         _looks(branching.set_)),
     Spec("show", (), "[KEY]", "the settings, or one of them",
          lambda session, command: Said(tuple(session.settings.told(command.argument)))),
     Spec("theme", (), "NAME", "the same as set theme NAME",
-         lambda session, command: _set(session, replace(command, argument=f"theme {command.argument}"))),
+         lambda session, command: branching.set_(session, f"theme {command.argument}")),
     Spec("keys", (), "", "which keys do what", _looks(looking.keys)),
     Spec("help", ("h", "?"), "[WORD]", "this list, one command, or words: what is seen on the screen", _help),
-    Spec("quit", ("q", "exit"), "", "leave", lambda _, __: FrontEnd("quit")),
+    Spec("quit", ("q", "exit"), "[!]", "leave; q! stops the program and does not ask",
+         lambda _, command: FrontEnd("quit", command.argument)),
 )  # fmt: skip
 
 GROUPS: Mapping[str, tuple[Spec, ...]] = {

@@ -90,9 +90,9 @@ def work(answer: Reply | Work) -> Work:
 class Spec:
     """A command as it is declared: full name, short forms (which always win), what follows, what it does, who does it.
 
-    `takes` is ``[N]`` for a count, in brackets where it may be left out, empty where nothing follows. An empty line
-    does it again if it `repeats`. Where the recording ends it lets a held program run on, as far as `runs`
-    says, or `runs_bare` where nothing follows, if that is another way.
+    `takes` is ``[N]`` for a count, in brackets where it may be left out, empty where nothing follows; small letters are
+    meant as they stand. An empty line does it again if it `repeats`. Where the recording ends it lets a held program
+    run on, as far as `runs` says, or `runs_bare` where nothing follows, if that is another way.
     """
 
     name: str

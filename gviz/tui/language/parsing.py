@@ -10,6 +10,7 @@ from gviz.plain_text import clipped
 from gviz.tui.commands.table import BY_NAME, GROUPS, SPECS
 from gviz.tui.drawing.words import words_page
 from gviz.tui.language.command import Command, Look, Said, Spec
+from gviz.tui.language.habits import INSTEAD
 from gviz.tui.lines import Line, line, wrapped
 
 _CAPITALS = {
@@ -91,7 +92,7 @@ def find(word: str) -> Spec:
 
 def _unknown(word: str) -> GvizError:
     value = f"print {clipped(word, 30)} shows a value, " if _VALUE.fullmatch(word) else ""
-    hint = did_you_mean(word, BY_NAME, f"{value}help lists the commands", _ALIKE)
+    hint = INSTEAD.get(word.lower()) or did_you_mean(word, BY_NAME, f"{value}help lists the commands", _ALIKE)
     return GvizError(f"there is no command {clipped(repr(word), 40)}", hint=hint, exit_code=2)
 
 
@@ -121,4 +122,8 @@ def _checked(spec: Spec, rest: str) -> Command:
         raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.told(), exit_code=2)
     if not spec.takes and rest:
         raise GvizError(f"{spec.name} takes nothing behind it", exit_code=2)
+    word = spec.takes.strip("[]")
+    if rest and word == word.lower() != rest:
+        what = f"{spec.name} takes {word}, or nothing, not {clipped(rest, 30)}"
+        raise GvizError(what, hint=spec.told(), exit_code=2)
     return Command(spec.name, argument=rest)

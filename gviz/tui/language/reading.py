@@ -110,11 +110,11 @@ class Reader:
         return Said(())
 
     def _begin(self, text: str) -> Said:
-        """``commands N``, or all in one line: ``commands N print x ;; continue``."""
+        """``commands [N]``, or all in one line: ``commands N print x ;; continue``."""
         number, _, rest = text.partition(" ")
-        if self.breakpoints is None:
-            raise GvizError("there are no breakpoints yet", exit_code=2)
-        (chosen,) = self.breakpoints.numbered(number)
+        if self.breakpoints is None or not self.breakpoints.listed:
+            raise GvizError("there are no breakpoints yet", hint="break sets one", exit_code=2)
+        (chosen,) = self.breakpoints.numbered(number or ".")
         if rest.strip():
             return _given(chosen, [line.strip() for line in rest.split(";;")])
         self._collected = _Collected(chosen, [])
