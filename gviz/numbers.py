@@ -7,6 +7,7 @@ pastes into Python.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 _SHORT_DTYPES = {"bool": "bool", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
@@ -34,6 +35,11 @@ def exact(x: Any) -> str:
     """The shortest text that gives the number back, in its own precision."""
     text = str(x)
     return text.removesuffix(".0") if isinstance(x, float) or type(x).__module__ == "numpy" else text
+
+
+def typed_count(text: str) -> int | None:
+    """The number that somebody typed to count or to choose by, None for what is none, or has more than 18 digits."""
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gviz.numbers import typed_count
 from gviz.program.order import WHOLE, Keeping
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ class _Values(click.ParamType["tuple[Keep, int | None]"]):
             return value
         if value in _NAMED:
             return _NAMED[value]
-        if not str(value).isdecimal():
+        size = typed_count(str(value))
+        if size is None:
             self.fail(f"{value!r} is neither {', '.join(_NAMED)} nor a number of bytes", param, ctx)
-        return "whole", int(value)
+        return "whole", size
 
 
 def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
 from gviz.errors import GvizError
+from gviz.numbers import typed_count
+from gviz.plain_text import clipped
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Reason
@@ -94,8 +96,16 @@ class Breakpoints:
             by_number["."] = self.listed[-1]
         for word in text.split():
             if word not in by_number:
-                raise GvizError(f"there is no breakpoint {word[:20]}", hint="info break lists them", exit_code=2)
+                what = f"there is no breakpoint {clipped(word, 20)}"
+                raise GvizError(what, hint="info break lists them", exit_code=2)
         return [by_number[word] for word in text.split()]
+
+    def one_numbered(self, text: str) -> Breakpoint:
+        """The one of this number; GvizError where `text` says none, or several."""
+        found = self.numbered(text or "?")
+        if len(found) > 1:
+            raise GvizError(f"{clipped(text, 20)} are several breakpoints: name one", exit_code=2)
+        return found[0]
 
     def delete(self, gone: list[Breakpoint]) -> None:
         """Take these away."""
@@ -105,17 +115,18 @@ class Breakpoints:
         """``condition N COND``: stop only if it holds; without COND always."""
         number, _, test = text.strip().partition(" ")
         test = test.strip().removeprefix("if ")
-        (chosen,) = self.numbered(number or "?")
+        chosen = self.one_numbered(number)
         chosen.stop = replace(chosen.stop, condition=condition(test) if test else None)
         chosen.hits = hits_of(self.timeline, chosen.stop)
 
     def ignore(self, text: str) -> Breakpoint:
         """``ignore N COUNT``: pass by the first COUNT moments of the recording that fit."""
         number, _, times = text.strip().partition(" ")
-        if not times.strip().isdigit() or len(times) > 9:
+        count = typed_count(times.strip())
+        if count is None:
             raise GvizError("ignore needs N COUNT", hint="ignore 1 3 passes breakpoint 1 by three times", exit_code=2)
-        (chosen,) = self.numbered(number)
-        chosen.ignored = int(times)
+        chosen = self.one_numbered(number)
+        chosen.ignored = count
         return chosen
 
     def search_again(self) -> None:

@@ -227,5 +227,5 @@ def _direction(stop: Arrival) -> str:
 def refusal(error: GvizError) -> str:
     """An error in one line."""
     detail = [error.what, *filter(None, (error.why, error.hint and f"hint: {error.hint}"))]
-    said = "; ".join(detail)
+    said = shown("; ".join(detail))
     return said if said.endswith("?") else f"{said}."

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from gviz.driven import AT_ONCE, Driven, Far, finished
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
+from gviz.numbers import typed_count
 from gviz.plain_text import clipped
 from gviz.trace.meaning import Fitting
 from gviz.trace.navigation import no_event
@@ -123,9 +124,10 @@ def finding(timeline: Timeline, matches: Matches, start: int, *, backward: bool 
 
 def event_number(timeline: Timeline, text: str) -> int:
     """The event number `text` says, if there is such an event."""
-    if not re.fullmatch(r"\d{1,18}", text) or int(text) > len(timeline):
+    number = typed_count(text)
+    if number is None or number > len(timeline):
         raise no_event(timeline, text)
-    return int(text)
+    return number
 
 
 def _made_bad(created: NodeCreated) -> str:

@@ -76,6 +76,32 @@ def test_absurd_counts_stay_numbers():
     assert parse("s 999999999999").count == 10**9
 
 
+MANY = "9" * 5000  # Python reads no number of more than 4300 digits
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("near \N{SUPERSCRIPT TWO}", "takes a number of lines"),
+        (f"near {MANY}", "takes a number of lines"),
+        (f"rewatch {MANY} x", "needs NUMBER EXPR"),
+        ("rewatch \N{SUPERSCRIPT TWO} x", "needs NUMBER EXPR"),
+        (f"diff @{MANY}", "one or two events"),
+        ("diff 1 2 \N{SUPERSCRIPT TWO}", "one or two events"),
+        (f"compare {MANY},1", "cannot"),
+        (f"ignore 1 {MANY}", "needs N COUNT"),
+        ("ignore 1\t2 3", "several"),
+        ("condition 1\t2 value > 3", "several"),
+        ("commands 1\t2 print x", "several"),
+        ("delete \x1b[31m", r"no breakpoint \x1b[31m"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(text, word):
+    said = transcript(demo(), "break x", "break y", "watch x", text)
+    assert word in said.splitlines()[-1]
+    assert "\x1b" not in said
+
+
 def test_list_shows_any_line_of_a_file_in_the_trace():
     said = transcript(demo(), "list demo.py:2", "list :99", "list other.py:2", "list nowhere")
     assert "demo.py:2:\n     1 import gviz.engine as torch\n     2\n►    3 x = torch.tensor(3.0" in said

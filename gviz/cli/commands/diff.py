@@ -11,7 +11,8 @@ import click
 
 from gviz.cli import shell
 from gviz.errors import GvizError
-from gviz.plain_text import shown
+from gviz.numbers import typed_count
+from gviz.plain_text import clipped, shown
 
 if TYPE_CHECKING:
     from gviz.compare.comparison import Comparison
@@ -92,10 +93,12 @@ def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, 
         else:
             yield from ((number, number) for number in range(1, min(len(a.iterations), len(b.iterations)) + 1))
         return
-    parts = text.split(",")
-    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
-        raise GvizError(f"--iterations takes two numbers, not {text}", hint="--iterations 1,2", exit_code=2)
-    yield int(parts[0]), int(parts[1])
+    first, _, second = text.partition(",")
+    one, other = typed_count(first.strip()), typed_count(second.strip())
+    if one is None or other is None:
+        what = f"--iterations takes two numbers, not {clipped(text, 30)}"
+        raise GvizError(what, hint="--iterations 1,2", exit_code=2)
+    yield one, other
 
 
 def _ends(a: Timeline, b: Timeline) -> str:

@@ -12,6 +12,7 @@ from gviz.consequences.telling import in_branch
 from gviz.driven import Far, parts
 from gviz.errors import GvizError
 from gviz.explain.names import label
+from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
@@ -86,10 +87,11 @@ def watch(asker: Asker, text: str, n: int) -> Iterator[str]:
 def rewatch(asker: Asker, text: str, n: int) -> Iterator[str]:
     """``rewatch NUMBER EXPR``."""
     number, _, expression = text.partition(" ")
-    if not number.isdigit() or not 0 < int(number) <= len(asker.watched) or not expression.strip():
+    place = typed_count(number)
+    if place is None or not 0 < place <= len(asker.watched) or not expression.strip():
         raise GvizError("rewatch needs NUMBER EXPR", hint="watch lists the numbers", exit_code=2)
     parsed(expression.strip())
-    asker.watched = [expression.strip() if at == int(number) else known for at, known in enumerate(asker.watched, 1)]
+    asker.watched = [expression.strip() if at == place else known for at, known in enumerate(asker.watched, 1)]
     yield f"watching {shown(expression.strip())} = {dict(asker.watching(n))[expression.strip()]}"
 
 
@@ -146,11 +148,11 @@ def diff(asker: Asker, text: str, n: int) -> Iterator[str | Far]:
 
 
 def _moments(timeline: Timeline, text: str, n: int) -> tuple[int, int]:
-    numbers = [word.removeprefix("@") for word in text.split()]
-    if not 1 <= len(numbers) <= 2 or not all(word.isdigit() and int(word) <= len(timeline) for word in numbers):
+    numbers = [number for word in text.split() if (number := typed_count(word.removeprefix("@"))) is not None]
+    if not 1 <= len(numbers) == len(text.split()) <= 2 or max(numbers) > len(timeline):
         hint = f"diff @12 @20; they go to {len(timeline)}. Two runs are compared by: gviz diff A.gviz B.gviz"
         raise GvizError("diff needs one or two events", hint=hint, exit_code=2)
-    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else (int(numbers[0]), n)
+    return numbers[0], numbers[1] if len(numbers) == 2 else n
 
 
 def _differences(timeline: Timeline, one: int, other: int) -> Iterator[str | Far]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
+from gviz.numbers import typed_count
 from gviz.trace import load
 from gviz.tui import lines
 from gviz.tui.language.command import Look
@@ -69,9 +70,10 @@ def compare(session: Session, text: str) -> Compared:
 def _parts(text: str) -> tuple[str, tuple[int, int] | None]:
     """The file and the two iterations that a text names."""
     *words, last = text.split() or [""]
-    numbers = last.split(",")
-    if len(numbers) == 2 and all(number.isdecimal() for number in numbers):
-        return " ".join(words), (int(numbers[0]), int(numbers[1]))
+    first, _, second = last.partition(",")
+    one, other = typed_count(first), typed_count(second)
+    if one is not None and other is not None:
+        return " ".join(words), (one, other)
     return text.strip(), None
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from gviz.errors import GvizError
+from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown
 from gviz.tui.drawing.modules import module_lines
 from gviz.tui.language.command import Look, Said
 from gviz.tui.session import Session
+
+_MOST_LINES = 999
 
 
 def modules(session: Session, _: str) -> Look:
@@ -42,9 +45,9 @@ def ancestors(session: Session, place: str) -> Said:
 
 def near(session: Session, text: str) -> Said:
     """``near [LINES]``."""
-    if text and not (text.isdigit() and len(text) < 4):
+    radius = typed_count(text or "2")
+    if radius is None or radius > _MOST_LINES:
         raise GvizError(f"near takes a number of lines, not {clipped(text, 20)}", hint="near 2", exit_code=2)
-    radius = int(text or 2)
     session.folds.focus(_here(session) if radius else 0, radius=radius)
     return _left(session, session.folds.told() or "the whole graph")
 

@@ -114,7 +114,7 @@ class Reader:
         number, _, rest = text.partition(" ")
         if self.breakpoints is None or not self.breakpoints.listed:
             raise GvizError("there are no breakpoints yet", hint="break sets one", exit_code=2)
-        (chosen,) = self.breakpoints.numbered(number or ".")
+        chosen = self.breakpoints.one_numbered(number or ".")
         if rest.strip():
             return _given(chosen, [line.strip() for line in rest.split(";;")])
         self._collected = _Collected(chosen, [])

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
+from gviz.plain_text import shown
 from gviz.tui.language.command import Command, Reply, Said, work
 from gviz.tui.language.parsing import spec_of
 from gviz.tui.screens.carry_out import carry_out, say
@@ -30,7 +31,7 @@ class Orders:
             act()
         except GvizError as error:
             self._screen.reader.refused(error)
-            say(self._screen, (error.what + (f" ({error.hint})" if error.hint else ""),))
+            say(self._screen, (shown(error.what + (f" ({error.hint})" if error.hint else "")),))
 
     def run(self, command: Command) -> None:
         """Carry out a command of the prompt or a key, and what waits behind it."""
