@@ -42,7 +42,8 @@ class Chance:
         self.stop: Stop = stop(text)
         asked = self.stop.condition.asks if self.stop.condition is not None else frozenset()
         self.asks_for_values, self._asks_for_names = "value" in asked, "name" in asked
-        self._may_last = asked <= _LASTING and {*self.stop.kinds} <= {*AT_A_NODE}
+        self._may_last = asked <= _LASTING and {*self.stop.at.kinds} <= {*AT_A_NODE}
+        self._word, self._place = self.stop.event, self.stop.at.place
         self._denied = bytearray()  # by node: 1 where the condition does not hold, until its memory is written to
         self._facts = facts
         self._chapters = chapters
@@ -52,7 +53,7 @@ class Chance:
 
     def may_stop(self, event: e.Event) -> bool:
         """Whether the debugger has to look at an event, which is one of the stop's kinds."""
-        word, condition = self.stop.event, self.stop.condition
+        word, condition = self._word, self.stop.condition
         if word in ("nan", "inf"):
             if not may_be_nonfinite(event):
                 return False
@@ -82,14 +83,14 @@ class Chance:
 
     def goes_by_name(self, node: int) -> bool:
         """Whether the stop's place means the node only by the name that it may get."""
-        place, kind = self.stop.place, self._facts.kinds[self._facts.number_of(node)]
+        place, kind = self._place, self._facts.kinds[self._facts.number_of(node)]
         if place is None:
             return False
         possible = self._facts.possible(kind, node)
         return place.fits(possible) and not place.fits(replace(possible, name="", variables=()))
 
     def _concerns(self, event: e.Event, node: int) -> bool:
-        place = self.stop.place
+        place = self._place
         if isinstance(event, e.BackwardStarted) and place is not None:
             return place.calls(self._facts.stacks.get(event.stack, ()))
         if place is None or self._means(place, node):

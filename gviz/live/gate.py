@@ -271,7 +271,7 @@ class Gate:
             if chance is None:
                 chance = self._chances[text] = Chance(text, self._facts, self._chapters)
                 self._facts.keep_values |= chance.asks_for_values
-            tests += [(kind, chance.may_stop) for kind in chance.stop.kinds]
+            tests += [(kind, chance.may_stop) for kind in chance.stop.at.kinds]
         return tests
 
     def _first_bad(self, event: e.Event) -> bool:

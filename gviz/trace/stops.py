@@ -51,12 +51,13 @@ class Hits:
     def __init__(self, timeline: Timeline, stop: Stop) -> None:
         self._timeline = timeline
         self._stop = stop
+        self._place, self._kinds, self._word = stop.at.place, stop.at.kinds, stop.event
         self._forget()
 
     def _forget(self) -> None:
         self._known: dict[int, tuple[int, list[Hit]]] = {}
         self._naming = self._timeline.nodes.last_naming
-        self._meant = None if self._stop.place is None else Meant(self._timeline, self._stop.place)
+        self._meant = None if self._place is None else Meant(self._timeline, self._place)
 
     def after(self, n: int) -> Iterator[Hit]:
         """The hits after moment `n`, in order."""
@@ -85,7 +86,7 @@ class Hits:
 
     def nowhere(self) -> str:
         """What the stop names and no node is, as it is written; empty where there is one, or it names nothing."""
-        return "" if self._meant is None or self._stop.place is None or self._meant.any() else self._stop.place.text
+        return "" if self._meant is None or self._place is None or self._meant.any() else self._place.text
 
     def can_hit(self) -> bool:
         """Whether there is what the stop names; True where it names nothing."""
@@ -108,18 +109,18 @@ class Hits:
 
     def _search(self, start: int, end: int) -> Iterator[Hit]:
         rows, nodes = self._candidates(start, end)
-        if self._stop.condition is None and self._stop.event not in READ_TO_TELL:
+        if self._stop.condition is None and self._word not in READ_TO_TELL:
             yield from (Hit(start + row) for row in rows)
             return
         for n, node, event in self._read(start, rows, nodes):
-            if is_of(self._stop.event, event) and (hit := self._tested(n, node, event)) is not None:
+            if is_of(self._word, event) and (hit := self._tested(n, node, event)) is not None:
                 yield hit
 
     def _candidates(self, start: int, end: int) -> tuple[list[int], list[int]]:
         """The places in a stretch of the events that concern the stop's place, and their nodes, from columns alone."""
         columns = self._timeline.columns(start, end)
-        wanted = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in self._stop.kinds])
-        if self._stop.event == "error":  # a pass may have ended without one, or with that of the failure after it
+        wanted = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in self._kinds])
+        if self._word == "error":  # a pass may have ended without one, or with that of the failure after it
             wanted &= np.isin(np.arange(start, end), self._timeline.errors)
         if self._meant is not None:
             wanted &= self._concerning(self._meant, columns, wanted, start)
@@ -150,7 +151,7 @@ class Hits:
             )
             return
         by_number = dict(zip(rows, nodes, strict=True))
-        for n, event in self._timeline.select(self._stop.kinds, start + rows[0], start + rows[-1] + 1):
+        for n, event in self._timeline.select(self._kinds, start + rows[0], start + rows[-1] + 1):
             if n - start in by_number:
                 yield n, by_number[n - start], event
 
@@ -167,10 +168,9 @@ class Hits:
 
     def _output_nr(self, node: int) -> int:
         """Which output the stop's place means of a node that it means."""
-        place = self._stop.place
-        if place is None or node not in self._timeline.nodes.parts:
+        if self._place is None or node not in self._timeline.nodes.parts:
             return 0
-        return self._timeline.info(node).output_called(place.word)
+        return self._timeline.info(node).output_called(self._place.word)
 
 
 def is_of(word: str, event: Event) -> bool:

@@ -13,17 +13,17 @@ from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Reason
 from gviz.where.condition import condition
-from gviz.where.stop import Stop
+from gviz.where.stop import AtFinding, Stop
 from gviz.words import changing
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
-    if stop.finding is None:
+    if not isinstance(stop.at, AtFinding):
         return changing.hits_of(timeline, stop)
     from gviz.tui.found import Found  # with every kind of finding: imported where one is asked for
 
-    return Found(timeline, stop)
+    return Found(timeline, stop, stop.at.kind)
 
 
 @dataclass(slots=True)

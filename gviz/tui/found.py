@@ -16,14 +16,14 @@ from gviz.where.stop import Stop
 
 
 class Found(Hits):
-    """The moments of the findings of one kind, looked for once; again where the recording has grown.
+    """The moments of the findings of one kind (empty: of any), looked for once; again where the recording has grown.
 
     GvizError for a kind there is not.
     """
 
-    def __init__(self, timeline: Timeline, stop: Stop) -> None:
+    def __init__(self, timeline: Timeline, stop: Stop, kind: str) -> None:
         super().__init__(timeline, stop)
-        self._known_kind(stop.finding or "")
+        self._wanted = _meant(kind)
         self._seen = -1
         self._hits: list[Hit] = []
 
@@ -54,16 +54,19 @@ class Found(Hits):
         return self._hits
 
     def _fits(self, found: Finding) -> bool:
-        of_kind = found.kind in ((self._stop.finding,) if self._stop.finding else {kind.name for kind in findable()})
-        return of_kind and (self._meant is None or any(one.node and one.node in self._meant for one in whole(found)))
+        of_place = self._meant is None or any(one.node and one.node in self._meant for one in whole(found))
+        return of_place and found.kind in self._wanted
 
     def _hit(self, found: Finding) -> Hit | None:
         event = self._timeline.event(found.event)
         hit = self._tested(found.event, found.node or self._timeline.at(found.event).node, event)
         return Hit(hit.n, hit.note or f"{found.kind}: {clipped(found.text, 200)}") if hit is not None else None
 
-    def _known_kind(self, name: str) -> None:
-        known = [kind.name for kind in findable()]
-        if name and name not in known:
-            hint = did_you_mean(name, known, ", ".join(known))
-            raise GvizError(f"there is no kind of finding {clipped(name, 30)}", hint=hint, exit_code=2)
+
+def _meant(kind: str) -> frozenset[str]:
+    """The kinds that a stop names: one, or all; GvizError for one there is not."""
+    known = [one.name for one in findable()]
+    if kind and kind not in known:
+        hint = did_you_mean(kind, known, ", ".join(known))
+        raise GvizError(f"there is no kind of finding {clipped(kind, 30)}", hint=hint, exit_code=2)
+    return frozenset([kind] if kind else known)

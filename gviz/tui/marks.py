@@ -23,7 +23,7 @@ def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[Breakpoi
 
 
 def _lines(timeline: Timeline, one: Breakpoint, path: str) -> set[int]:
-    place = one.stop.place
+    place = one.stop.at.place
     if place is None:
         return set()
     if place.kind == "line":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gviz import events as e
 from gviz import syntax
@@ -14,7 +16,9 @@ from gviz.where.condition import Condition, condition
 from gviz.where.place import Aspect, Place, changing, place, split_aspect, unreadable
 from gviz.where.spelling import as_python
 
-EVENTS: dict[str, tuple[type[e.Event], ...]] = {
+Kinds = tuple[type[e.Event], ...]
+
+EVENTS: dict[str, Kinds] = {
     "forward": (e.NodeCreated,),
     "backward": (e.StepStarted,),
     "receive": (e.GradFlowed,),
@@ -34,7 +38,7 @@ AT_A_NODE = (e.NodeCreated, e.StepStarted, e.GradAccumulated)
 AT_A_LINE = (*AT_A_NODE, e.BackwardStarted)
 """A line is also where ``backward()`` is called."""
 
-CHANGES: dict[Aspect, tuple[type[e.Event], ...]] = {
+CHANGES: dict[Aspect, Kinds] = {
     "value": e.changing("value"),
     "grad": e.changing("grad"),
 }
@@ -45,22 +49,69 @@ _CHANGE_OF = re.compile(r"change\s+\(")  # no call of a function, although Pytho
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """Where to stop: at what happens to `place` (None: anywhere), of the kinds of `event`, if `condition` holds.
+class AtPlace:
+    """At what happens to the nodes of a place, or to any."""
 
-    `change` limits it to what changes a value or gradient of the place. With an `expression` it is where the value of
-    that becomes another, or, if it is to `hold`, where one of its tensors does and it is true. With a `finding` it is
-    where a check has found something of that kind (empty: of any), which is known of what is recorded alone.
-    """
+    place: Place | None
+
+    @property
+    def kinds(self) -> Kinds:
+        """The events it may stop at, as far as an event can tell."""
+        return AT_A_LINE if self.place is not None and self.place.kind == "line" else AT_A_NODE
+
+
+@dataclass(frozen=True, slots=True)
+class OnEvent:
+    """Where what a word of `EVENTS` means happens to the nodes of a place, or to any."""
+
+    event: str
+    place: Place | None
+
+    @property
+    def kinds(self) -> Kinds:
+        """The events it may stop at, as far as an event can tell."""
+        return EVENTS[self.event]
+
+
+@dataclass(frozen=True, slots=True)
+class AtChange:
+    """Where the value or the ``.grad`` of a place changes."""
+
+    aspect: Aspect
+    place: Place
+
+    @property
+    def kinds(self) -> Kinds:
+        """The events it may stop at, as far as an event can tell."""
+        return CHANGES[self.aspect]
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """Where an expression gives another value, or, if it is to `hold`, one of its tensors changes and it is true."""
+
+    expression: str
+    holds: bool = False
+    place: ClassVar[None] = None
+    kinds: ClassVar[Kinds] = tuple(kind for kinds in CHANGES.values() for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class AtFinding:
+    """Where a check has found something of a kind (empty: of any), which is known of what is recorded alone."""
+
+    kind: str
+    place: Place | None
+    kinds: ClassVar[Kinds] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where to stop: at one of these, written as `head`, if `condition` holds."""
 
     head: str
-    place: Place | None = None
-    event: str = ""
-    change: Aspect | None = None
+    at: AtPlace | OnEvent | AtChange | Computed | AtFinding
     condition: Condition | None = None
-    expression: str = ""
-    holds: bool = False
-    finding: str | None = None
 
     @property
     def text(self) -> str:
@@ -68,27 +119,20 @@ class Stop:
         return f"{self.head} if {self.condition.text}".strip() if self.condition is not None else self.head
 
     @property
-    def of_every_node(self) -> str:
-        """``if value.max() > 3``, where a comparison knows the words of conditions alone; empty for any other stop."""
-        test = self.condition
-        text = self.expression if test is None else f"({self.expression}) and ({test.text})"
-        try:
-            return f"if {condition(text).text}" if self.holds else ""
-        except GvizError:
-            return ""
+    def event(self) -> str:
+        """The word of ``on EVENT``; empty for any other stop."""
+        return self.at.event if isinstance(self.at, OnEvent) else ""
 
     @property
-    def kinds(self) -> tuple[type[e.Event], ...]:
-        """The events it may stop at, as far as an event can tell."""
-        if self.finding is not None:
-            return ()
-        if self.expression:
-            return tuple(kind for kinds in CHANGES.values() for kind in kinds)
-        if self.change is not None:
-            return CHANGES[self.change]
-        if self.event:
-            return EVENTS[self.event]
-        return AT_A_LINE if self.place is not None and self.place.kind == "line" else AT_A_NODE
+    def of_every_node(self) -> str:
+        """``if value.max() > 3``, where a comparison knows the words of conditions alone; empty for any other stop."""
+        if not isinstance(self.at, Computed) or not self.at.holds:
+            return ""
+        text, test = self.at.expression, self.condition
+        try:
+            return f"if {condition(text if test is None else f'({text}) and ({test.text})').text}"
+        except GvizError:
+            return ""
 
 
 def stop(text: str) -> Stop:
@@ -96,41 +140,62 @@ def stop(text: str) -> Stop:
 
     That is ``PLACE``, ``on EVENT [PLACE]``, ``change EXPR``, ``finding [KIND [PLACE]]``, or a comparison.
     """
-    text = text.strip()
-    head, test = _split(text)
+    head, test = _split(text.strip())
     if is_comparison(head) and not _CHANGE_OF.match(head):
-        return Stop(head, condition=test, expression=head, holds=True)
+        return Stop(head, Computed(head, holds=True), test)
     if split_aspect(head)[1] == "grad" and " " not in head:
         head = f"change {head}"
-    words = head.split(maxsplit=1)
-    if words and words[0] == "on":
-        event, _, rest = (words[1] if len(words) > 1 else "").partition(" ")
-        if event not in EVENTS:
-            raise GvizError(f"there is no event {clipped(repr(event), 30)}", hint=", ".join(EVENTS), exit_code=2)
-        if rest.strip() and not any("node" in kind.__struct_fields__ for kind in EVENTS[event]):
-            raise GvizError(f"on {event} takes no place: it is about no node", hint=f"on {event}", exit_code=2)
-        return Stop(head, _place(rest) if rest.strip() else None, event, None, test)
-    if words and words[0] == "change":
-        return changes(words[1] if len(words) > 1 else "", head, test)
-    if words and words[0] == "finding":
-        kind, _, rest = (words[1] if len(words) > 1 else "").partition(" ")
-        return Stop(head, _place(rest) if rest.strip() else None, condition=test, finding=kind)
+    word, rest = _first(head)
+    if word in _READERS:
+        return Stop(head, _READERS[word](rest), test)
     if not head and test is None:
         raise unreadable("a place is missing")
-    return Stop(head, _place(head) if head else None, "", None, test)
+    return Stop(head, AtPlace(_place(head)), test)
 
 
-def _place(text: str) -> Place:
-    """A place to stop at. A number alone is a line, as in gdb and pdb: nothing in a program is called so."""
-    return place(f":{text}" if text.strip().isdecimal() else text)
-
-
-def changes(text: str, head: str = "", test: Condition | None = None) -> Stop:
+def changes(text: str) -> Stop:
     """Where something changes: ``x``, ``x.grad``, or what an expression such as ``norm(x.grad)`` gives."""
+    return Stop(text, _change(text))
+
+
+def _on(text: str) -> OnEvent:
+    event, rest = _first(text)
+    if event not in EVENTS:
+        raise GvizError(f"there is no event {clipped(repr(event), 30)}", hint=", ".join(EVENTS), exit_code=2)
+    if rest and not any("node" in kind.__struct_fields__ for kind in EVENTS[event]):
+        raise GvizError(f"on {event} takes no place: it is about no node", hint=f"on {event}", exit_code=2)
+    return OnEvent(event, _place(rest))
+
+
+def _change(text: str) -> AtChange | Computed:
     if is_expression(text):
-        return Stop(head or text, condition=test, expression=text.strip())
+        return Computed(text.strip())
     where, aspect = changing(text)
-    return Stop(head or text, where, "", aspect, test)
+    return AtChange(aspect, where)
+
+
+def _finding(text: str) -> AtFinding:
+    kind, rest = _first(text)
+    return AtFinding(kind, _place(rest))
+
+
+_READERS: Mapping[str, Callable[[str], OnEvent | AtChange | Computed | AtFinding]] = {
+    "on": _on,
+    "change": _change,
+    "finding": _finding,
+}
+"""What stands behind the word that a stop begins with; one that begins with none of these is a place."""
+
+
+def _first(text: str) -> tuple[str, str]:
+    """The first word, and the rest."""
+    word, *rest = text.split(maxsplit=1) or [""]
+    return word, "".join(rest).strip()
+
+
+def _place(text: str) -> Place | None:
+    """A place to stop at, if one is named. A number alone is a line, as in gdb and pdb: nothing is called so."""
+    return place(f":{text}" if text.isdecimal() else text) if text else None
 
 
 def is_expression(text: str) -> bool:

@@ -20,14 +20,14 @@ from gviz.where.guarded import FUNCTIONS
 from gviz.where.of_tensors import FACTS, METHODS
 from gviz.where.place import Aspect, place, split_aspect
 from gviz.where.spelling import node_of
-from gviz.where.stop import Stop
+from gviz.where.stop import AtChange, Computed, Stop
 from gviz.words.expressions import dotted, evaluated, parsed
 from gviz.words.names import NamedNodes
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """The moments at which a stop that is no finding fits; GvizError for what is no expression."""
-    return Changes(timeline, stop) if stop.expression else Hits(timeline, stop)
+    return Changes(timeline, stop, stop.at) if isinstance(stop.at, Computed) else Hits(timeline, stop)
 
 
 class Changes(Hits):
@@ -37,10 +37,11 @@ class Changes(Hits):
     that is none, or names no tensor.
     """
 
-    def __init__(self, timeline: Timeline, stop: Stop) -> None:
+    def __init__(self, timeline: Timeline, stop: Stop, asked: Computed) -> None:
         super().__init__(timeline, stop)
         self._names = NamedNodes(timeline)
-        stops = [Stop(stop.head, place(name), "", aspect) for name, aspect in _named(stop.expression)]
+        self._asked = asked
+        stops = [Stop(stop.head, AtChange(aspect, place(name))) for name, aspect in _named(asked.expression)]
         self._parts = [Hits(timeline, one) for one in stops]
 
     def _forget(self) -> None:
@@ -79,7 +80,7 @@ class Changes(Hits):
 
     def _is_met(self, n: int) -> bool:
         try:
-            if not self._stop.holds:
+            if not self._asked.holds:
                 return not _same(self._value(n - 1), self._value(n))
             told = self._value(n)
         except NotStored:
@@ -90,7 +91,7 @@ class Changes(Hits):
     def _value(self, n: int) -> Array | None:
         """What the expression is at a moment; None where it is nothing there, NotStored where it cannot be told."""
         try:
-            return np.asarray(evaluated(self._timeline, self._names, n, self._stop.expression))
+            return np.asarray(evaluated(self._timeline, self._names, n, self._asked.expression))
         except NotStored:
             raise
         except GvizError:

@@ -68,7 +68,7 @@ def test_what_is_no_place_is_refused(text):
     ],
 )
 def test_stops_say_which_events_they_are_about(text, kinds):
-    assert stops.stop(text).kinds == kinds
+    assert stops.stop(text).at.kinds == kinds
 
 
 @pytest.mark.parametrize(
@@ -81,18 +81,18 @@ def test_stops_say_which_events_they_are_about(text, kinds):
 )
 def test_an_if_in_brackets_begins_no_condition(text, expression, test):
     stop = stops.stop(text)
-    assert (stop.expression, stop.holds) == (expression, False)
+    assert stop.at == stops.Computed(expression)
     assert (stop.condition.text if stop.condition else "") == test
 
 
 def test_a_stop_has_its_place_and_its_condition():
     stop = stops.stop("on nan net.* if step > 3 and name != 'if x'")
-    assert stop.event == "nan"
-    assert stop.place.word == "net.*"
+    assert stop.at == stops.OnEvent("nan", places.place("net.*"))
     assert stop.condition.text == "step > 3 and name != 'if x'"
-    assert stops.stop("change (x > 2)").expression == "(x > 2)"
-    assert stops.stop("change x.grad").change == "grad"
-    assert stops.stop("change x.grad").place.word == "x"
+    assert stops.stop("change (x > 2)").at == stops.Computed("(x > 2)")
+    assert stops.stop("x.grad").at == stops.stop("change x.grad").at == stops.AtChange("grad", places.place("x"))
+    assert stops.stop("max(x) > 2").at == stops.Computed("max(x) > 2", holds=True)
+    assert stops.stop("finding cut net.*").at == stops.AtFinding("cut", places.place("net.*"))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.language.command import Asked, Said, Script
 from gviz.tui.session import Session
-from gviz.where.stop import Stop, stop
+from gviz.where.stop import Computed, Stop, stop
 from gviz.whole_files import naming, write_whole
 
 LARGEST = 1_000_000
@@ -115,7 +115,7 @@ def _evaluates(word: str, rest: str) -> bool:
         asked = stop(where)
     except GvizError:
         return True
-    return bool(asked.condition or asked.expression or "{" in said or " if " in said)
+    return bool(asked.condition or isinstance(asked.at, Computed) or "{" in said or " if " in said)
 
 
 def _path(path: str) -> Path:
@@ -136,7 +136,7 @@ def _set(timeline: Timeline, one: Breakpoint) -> str:
 
 def lasting(timeline: Timeline, asked: Stop) -> Stop:
     """A stop in words that also mean it in another run: nodes by a name of theirs alone, or by their line."""
-    place = asked.place
+    place = asked.at.place
     if place is None or place.kind != "node" or place.number not in timeline.nodes:
         return asked
     return stop(asked.text.replace(f"#{place.number}", _in_words(timeline, place.number), 1))

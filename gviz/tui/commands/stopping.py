@@ -20,7 +20,7 @@ from gviz.tui.breakpoints import Breakpoint, Breakpoints, hits_of
 from gviz.tui.commands.unreached import never, nothing_later, of_every_node
 from gviz.value_text import short
 from gviz.where.condition import NAMES
-from gviz.where.stop import EVENTS, stop
+from gviz.where.stop import EVENTS, AtFinding, stop
 
 MOST_COUNTED = 1000
 MOST_SAID = 1000
@@ -111,7 +111,7 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
         yield f"it does not stop where {missing}"
     if made.stop.head in EVENTS:
         yield f"that is what is called {made.stop.head}; break on {made.stop.head} stops at the event"
-    if made.stop.finding is not None and breakpoints.growing:
+    if isinstance(made.stop.at, AtFinding) and breakpoints.growing:
         yield "a finding is known only of what is recorded: the running program does not stop at it by itself"
 
 
@@ -136,7 +136,7 @@ def _never(breakpoints: Breakpoints, made: Breakpoint) -> str:
     growing = breakpoints.growing
     if made.hits.can_hit():
         return ""
-    if made.stop.finding is not None:
+    if isinstance(made.stop.at, AtFinding):
         return " (nothing of that kind is found yet)" if growing else " (nothing of that kind is found)"
     if asks := of_every_node(made.stop, made.hits, "break"):
         return f" (nothing is called {made.hits.nowhere()}{' yet' * growing}; {asks})"

@@ -32,14 +32,14 @@ def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
 def nothing_later(timeline: Timeline, stop: Stop, text: str, why: str = "") -> GvizError:
     """That nothing later is at the `text` that a stop was read from; moments and numbers of events are for ``goto``."""
     hint = f"goto {text} is for a moment" if text in MOMENT_WORDS else why
-    if stop.place is not None and text.isdecimal() and int(text) <= len(timeline):
+    if stop.at.place is not None and text.isdecimal() and int(text) <= len(timeline):
         hint = f"{why}; event {text} is goto {text}".removeprefix("; ")
     return GvizError(f"nothing later is at {clipped(text, 40)}", hint=hint, exit_code=2)
 
 
 def of_line(timeline: Timeline, stop: Stop) -> str:
     """Why the line that a stop names is none of the program's code, also of one that runs on; empty if it is."""
-    place = stop.place
+    place = stop.at.place
     texts = _texts(timeline, place) if place is not None else {}
     if place is None or not texts:
         return ""
@@ -60,7 +60,7 @@ def _texts(timeline: Timeline, place: Place) -> dict[str, list[str]]:
 
 def _beside(timeline: Timeline, stop: Stop) -> str:
     """Of a line that does nothing that is recorded that it is so, and the next one of the same files that does."""
-    place = stop.place
+    place = stop.at.place
     if place is None or place.kind != "line":
         return ""
     busy = [line for line in _busy(timeline, place) if line > place.number]
