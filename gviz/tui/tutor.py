@@ -42,7 +42,9 @@ PAGES = (
          "N", "N", _command("reverse-next")),
     Page("The forward pass makes the graph. Now to the next phase, where backward() begins:",
          "}", "phase", lambda seen: _phase(seen.session) == "backward", "forward"),
-    Page("This is the graph it has made, from x and y down to z. The same nodes as a list, the tape:",
+    Page("This is the graph it has made, from x and y down to z. Each node comes from a line; to see that of z:",
+         "1", "list", lambda seen: seen.command in ("source", "list")),
+    Page("There x is used twice, in x * x. 1 shows the source, 0 the graph; 9 the same nodes as a list, the tape:",
          "9", "tape", _command("tape")),
     Page("A row is a node, its value and its gradient; :help words tells what every word means. Back to the graph:",
          "0", "graph", _command("graph")),
@@ -73,6 +75,9 @@ PAGES = (
 _TO_BEGINNING = Page("You are past what comes next. Back to the first event:", "<", "goto start", _command("goto"))
 _TO_BACKWARD = Page("What comes next is in the backward pass. To where it begins:", "}", "phase", _command("phase"))
 
+_TYPED_ELSEWHERE = "A prompt is open in the last row, and takes what you type, {key} too. To leave it:"
+_COVERED = "What lies over the panels takes the keys, {key} too. To leave it:"
+
 _GOODBYE = "That is all you need. gviz run YOUR_SCRIPT.py does this with your program; gviz demo --list: more lessons."
 
 
@@ -100,6 +105,12 @@ class Tutor:
         """What is said now, with the key that is waited for: on the screen in a row of its own, where it stays."""
         return _said(self._at, self.page, plain=plain)
 
+    def aside(self, *, typing: bool) -> str:
+        """What is said while other keys than the one that is waited for have led to a prompt, or to another screen."""
+        if self.page is None:
+            return self.text()
+        return _said(self._at, _aside(_TYPED_ELSEWHERE if typing else _COVERED, self.wanted()))
+
     def wanted(self, *, plain: bool = False) -> str:
         """The key or line that is waited for."""
         return _wanted(self.page, plain=plain) if self.page is not None else ""
@@ -107,8 +118,13 @@ class Tutor:
 
 def every_text() -> Iterator[str]:
     """Whatever may be said on the screen."""
-    for page in (*PAGES, _TO_BEGINNING, _TO_BACKWARD, None):
+    asides = [_aside(text, page.key) for text in (_TYPED_ELSEWHERE, _COVERED) for page in PAGES]
+    for page in (*PAGES, _TO_BEGINNING, _TO_BACKWARD, *asides, None):
         yield _said(len(PAGES) - 1, page)
+
+
+def _aside(text: str, key: str) -> Page:
+    return Page(text.format(key=key), "Esc", "", _command(""))
 
 
 def _said(at: int, page: Page | None, *, plain: bool = False) -> str:

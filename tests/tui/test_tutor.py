@@ -18,6 +18,8 @@ from gviz.tui.title import Title
 from gviz.tui.tutor import PAGES, Tutor
 from gviz.tui.widgets.graph import GraphCanvas
 
+SOURCE = next(page for page in PAGES if page.key == "1")
+
 
 def painted(app):
     return ["".join(segment.text for segment in strip) for strip in app.screen._compositor.render_strips()]
@@ -51,11 +53,44 @@ async def test_the_graph_of_the_lesson_is_seen_whole_on_every_page(size):
     app = ScreenApp(TutorScreen(recording("01_product_and_sine"), Title("a.py"), 1, UNICODE), ascii=False, theme=None)
     async with app.run_test(size=size) as pilot:
         graph = app.screen.query_one(GraphCanvas)
-        for page in PAGES:
-            assert not graph.display or "more" not in str(graph.border_subtitle)
+        for before, page in zip((None, *PAGES), PAGES, strict=False):
+            assert not graph.display or before is SOURCE or "more" not in str(graph.border_subtitle)
             assert graph.display or page.key == "0"
             await pilot.press(*pressed(page.key))
             await pilot.pause()
+
+
+async def test_the_page_about_the_line_shows_it():
+    app = ScreenApp(TutorScreen(recording("01_product_and_sine"), Title("a.py"), 1, UNICODE), ascii=False, theme=None)
+    async with app.run_test(size=(100, 30)) as pilot:
+        for page in PAGES[: PAGES.index(SOURCE) + 1]:
+            await pilot.press(*pressed(page.key))
+            await pilot.pause()
+        assert any("z = x * x + torch.sin(2 * y)" in row for row in painted(app))
+
+
+@pytest.mark.parametrize("key", ["x", "slash", "colon", "enter", "P"])
+async def test_a_key_that_leads_elsewhere_is_said_with_the_way_back(key):
+    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE), ascii=False, theme=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        lesson = app.screen.query_one("#tutor", Static)
+        before = str(lesson.content)
+        await pilot.press(key, "n")
+        await pilot.pause()
+        assert "n too. To leave it:" in str(lesson.content)
+        assert str(lesson.content).endswith("Press  Esc")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert str(lesson.content) == before
+
+
+async def test_no_text_lies_over_the_lesson():
+    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE), ascii=False, theme=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        lesson = painted(app)[:2]
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert [row.strip() for row in painted(app)[:2]] == [row.strip() for row in lesson]
 
 
 async def test_the_lesson_goes_on_with_its_keys_whatever_the_user_has_made_of_them():
@@ -93,13 +128,26 @@ def test_every_page_waits_for_its_line_in_line_mode():
 def test_who_has_gone_too_far_is_led_back_before_the_lesson_goes_on():
     output = io.StringIO()
     two = [page.typed for page in PAGES[:2]]
-    lost = ["goto end", "phase", "goto start", "phase", "phase", "tape", "graph", "goto end", "n", "goto start", "n"]
+    lost = [
+        "goto end",
+        "phase",
+        "goto start",
+        "phase",
+        "phase",
+        "list",
+        "tape",
+        "graph",
+        "goto end",
+        "n",
+        "goto start",
+        "n",
+    ]
     lines = [*two, *lost, "phase", "n", "s", "b"]
     teach(demo(), io.StringIO("\n".join(lines)), output)
     said = output.getvalue()
     assert said.count("You are past what comes next. Back to the first event:  Type  goto start") == 2
     assert said.count("To where it begins:  Type  phase") == 1
-    assert said.index(f"8/{len(PAGES)}") > said.rindex("To where it begins")
+    assert said.index(f"9/{len(PAGES)}") > said.rindex("To where it begins")
 
 
 def test_a_lesson_that_is_over_waits_for_nothing():

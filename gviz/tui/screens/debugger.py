@@ -96,6 +96,11 @@ class DebuggerScreen(Screen[None]):
         return self.app.size
 
     @property
+    def headroom(self) -> int:
+        """Rows at the top that no text is laid over."""
+        return 0
+
+    @property
     def offers_keys(self) -> bool:
         """Whether the bottom row names the most needed keys."""
         return True

@@ -6,15 +6,15 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from gviz.trace.moment import Moment
 from gviz.tui.messages import Seek
+from gviz.tui.screens.sheet import Over
 from gviz.tui.session import Session
 from gviz.tui.widgets.node import NodePanel
 
 
-class InspectorScreen(ModalScreen[None]):
+class InspectorScreen(Over):
     """The node panel in full; a click on a number leaves and goes to the event that made it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "leave", show=False)]

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Protocol
 
 from textual.app import App
-from textual.screen import Screen
 
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
@@ -22,7 +21,7 @@ from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.prompting import Prompting
-from gviz.tui.screens.sheet import Draw, QuestionScreen, SheetScreen
+from gviz.tui.screens.sheet import Draw, Over, QuestionScreen, SheetScreen
 from gviz.tui.screens.toggling import Stopping, toggle_node
 
 
@@ -35,6 +34,10 @@ class Covered(Stopping, Protocol):
     @property
     def app(self) -> App[object]:
         """Where screens lie over each other."""
+
+    @property
+    def headroom(self) -> int:
+        """Rows at the top that stay in sight."""
 
     @property
     def moment(self) -> Moment | None:
@@ -116,10 +119,12 @@ def passes(screen: Covered) -> None:
     screen.app.push_screen(ChooserScreen("Iterations and passes", rows, session.glyphs), go)
 
 
-def _lay_over(screen: Covered, page: Callable[[], Screen[None]]) -> None:
+def _lay_over(screen: Covered, page: Callable[[], Over]) -> None:
     """Open a screen over this one, unless the terminal is too small to show either."""
     if not screen.panels.too_small:
-        screen.app.push_screen(page())
+        over = page()
+        over.headroom = screen.headroom
+        screen.app.push_screen(over)
 
 
 PAGES: Mapping[str, Callable[[Covered], None]] = {

@@ -68,16 +68,21 @@ class Panels:
             self.arrange()
             return
         (width, height), canvas = self._screen.room, self._screen.query_one(GraphCanvas)
-        nodes = len(self._screen.timeline.nodes)
-        modules = self._modules
-        alone, beside_tape = (graph_area(width, height, view, nodes, modules=modules) for view in ("graph", "both"))
-        whole = canvas.fits(*alone)
-        self._view = opening_view(width, height, fits_alone=whole, fits_above_tape=canvas.fits(*beside_tape))
+        whole, above_tape = canvas.fits(*self._area("graph")), canvas.fits(*self._area("both"))
+        self._view = opening_view(width, height, fits_alone=whole, fits_above_tape=above_tape)
         self._leading = "graph" if self._view == "graph" else "tape"
-        above_source = alone[0], alone[1] - BELOW
-        self._asked = canvas.fits(*above_source) if whole else above_source[1] >= SOME
+        self._asked = self._room_below()
         self.arrange()
         self.focus()
+
+    def _area(self, view: View) -> tuple[int, int]:
+        return graph_area(*self._screen.room, view, len(self._screen.timeline.nodes), modules=self._modules)
+
+    def _room_below(self) -> bool:
+        """Whether the graph leaves room for a panel below: it is no less seen whole, or there is much of it to see."""
+        (width, height), canvas = self._area("graph"), self._screen.query_one(GraphCanvas)
+        above = height - BELOW
+        return canvas.fits(width, above) if canvas.fits(width, height) else above >= SOME
 
     def next_view(self) -> None:
         """Graph, tape, both."""
@@ -96,6 +101,8 @@ class Panels:
             self._zoomed = panel
         if panel in ("tape", "graph") and self._view != "both":
             self._view = "graph" if panel == "graph" else "tape"
+        if panel == "graph":
+            self._asked = self._asked and self._room_below()
         self.arrange()
         self.focus()
 

@@ -39,7 +39,18 @@ Take = Callable[[events.Key], None]
 """What a key does that must not wait for the bindings."""
 
 
-class SheetScreen(ModalScreen[None]):
+class Over(ModalScreen[None]):
+    """A screen with one page, below so many rows of the screen under it."""
+
+    headroom = 0
+
+    def on_mount(self) -> None:
+        """Leave those rows in sight: a padding would move what is under it."""
+        for page in self.children:
+            page.styles.margin = (self.headroom, 0, 0, 0)
+
+
+class SheetScreen(Over):
     """Any key leaves, but for those that scroll a text longer than the screen, or choose a number in it.
 
     Nobody's first key is lost: one that is not in `closing` also does what it does below, where `take` has the first

@@ -6,6 +6,7 @@ from functools import cache
 from textwrap import wrap
 from typing import Any
 
+from textual import events
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.geometry import Size
@@ -14,8 +15,11 @@ from textual.widgets import Static
 from gviz.tui.arrangement import TALL
 from gviz.tui.arrival import Arrival
 from gviz.tui.language.command import Command
+from gviz.tui.messages import Typed
 from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.tutor import Noticed, Tutor, every_text
+from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.rows import HappeningRow
 
 PRESS = "Press  "
@@ -84,6 +88,32 @@ class TutorScreen(DebuggerScreen):
         """Say a remark where there is a row for it."""
         self.query_one(HappeningRow).remark = "" if self.offers_keys else remark
 
+    @property
+    def headroom(self) -> int:
+        """Nothing lies over the lesson."""
+        return rows_of(self.app.size.width)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Say so when a key has opened the prompt that was to do something else."""
+        prompt = self.query_one(Prompt)
+        if prompt in event.widget.ancestors and not (self._tutor.wanted().startswith(":") and prompt.line == ":"):
+            self._say(self._tutor.aside(typing=True))
+
+    def on_typed(self, message: Typed) -> None:
+        """The prompt was left: the lesson goes on."""
+        super().on_typed(message)
+        self._say(self._tutor.text())
+
+    def on_screen_suspend(self) -> None:
+        """Say how to come back from a page that keeps the keys; a sheet lets them through."""
+        if not isinstance(self.app.screen, SheetScreen):
+            self._say(self._tutor.aside(typing=False))
+
+    def on_screen_resume(self) -> None:
+        """The lesson goes on."""
+        if self._begun:
+            self._say(self._tutor.text())
+
     def perform(self, command: Command) -> None:
         """Carry out a command; it may be the one that is waited for."""
         super().perform(command)
@@ -105,4 +135,7 @@ class TutorScreen(DebuggerScreen):
 
     def _see(self, command: str) -> None:
         if self._begun and self._tutor.saw(Noticed(command, self.session)):
-            self.query_one("#tutor", Static).update(Content(self.glyphs.text(self._tutor.text())))
+            self._say(self._tutor.text())
+
+    def _say(self, text: str) -> None:
+        self.query_one("#tutor", Static).update(Content(self.glyphs.text(text)))

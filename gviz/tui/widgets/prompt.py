@@ -63,6 +63,11 @@ class Prompt(Horizontal):
         self.display = True
         self.screen.set_focus(entry)  # at once: the next keys may already be on their way
 
+    @property
+    def line(self) -> str:
+        """What stands there, with the sign in front."""
+        return self._sign + self.query_one(Input).value
+
     def insert(self, text: str) -> None:
         """Type for somebody whose keys went elsewhere."""
         entry = self.query_one(Input)
