@@ -7,7 +7,7 @@ import pytest
 
 from gviz import syntax
 from gviz.explain.scopes import owners
-from gviz.trace.bindings import bindings
+from gviz.trace.naming.bindings import bindings
 
 
 @pytest.mark.parametrize("read", [syntax.program, bindings, owners])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gviz import events as e
 from gviz.site import Frame
-from gviz.trace.claims import Claims
+from gviz.trace.naming.claims import Claims
 from gviz.trace.state import UNKNOWN_OP
 from gviz.values import Value
 from gviz.where.place import Possible

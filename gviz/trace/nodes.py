@@ -11,15 +11,15 @@ import numpy as np
 
 from gviz import events as e
 from gviz.site import Frame
-from gviz.trace.callers import Callers
-from gviz.trace.calls import Calls
-from gviz.trace.claims import Claims
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index, nodes_of_keys
 from gviz.trace.index.references import References
 from gviz.trace.log import EventLog, damaged, expect
-from gviz.trace.names import Names
+from gviz.trace.naming.callers import Callers
+from gviz.trace.naming.calls import Calls
+from gviz.trace.naming.claims import Claims
+from gviz.trace.naming.names import Names
 from gviz.trace.state import UNKNOWN_OP, Iteration, Origins
 from gviz.trace.weakly import weakly
 from gviz.values import Array

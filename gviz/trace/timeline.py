@@ -11,7 +11,6 @@ from typing import Any, TypeVar, cast
 from gviz import events as e
 from gviz.display import Played
 from gviz.site import Frame
-from gviz.trace.callers import Callers
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index
@@ -20,6 +19,7 @@ from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
 from gviz.trace.log import Columns, Dropped, E, EventLog, expect
 from gviz.trace.moment import Moment
+from gviz.trace.naming.callers import Callers
 from gviz.trace.nodes import Nodes
 from gviz.trace.spans import Spans
 from gviz.trace.state import UNKNOWN_OP, Bad, Iteration, NodeInfo, Phase

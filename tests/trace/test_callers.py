@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from gviz.events import StackSeen
 from gviz.site import Frame
-from gviz.trace.callers import Callers
 from gviz.trace.log import MemoryLog
+from gviz.trace.naming.callers import Callers
 
 frames = st.integers(1, 3).map(lambda line: Frame("demo.py", "f", line, line, 0, 1))
 stacks = st.lists(st.lists(frames, min_size=1, max_size=5).map(tuple), min_size=1, max_size=12)

@@ -5,11 +5,11 @@ from stories import demo_story, iterations
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace.callers import Callers
 from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
 from gviz.trace.log import MemoryLog
+from gviz.trace.naming.callers import Callers
 from gviz.trace.nodes import Nodes
 
 

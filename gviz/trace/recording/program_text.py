@@ -7,7 +7,7 @@ import os
 import stat
 import tokenize
 
-from gviz.trace.bindings import LARGEST_SOURCE
+from gviz.trace.naming.bindings import LARGEST_SOURCE
 
 
 def read_source(path: str) -> str | None:

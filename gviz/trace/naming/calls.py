@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gviz.events import ScopeEntered
-from gviz.trace.callers import Callers, Frames
+from gviz.trace.naming.callers import Callers, Frames
 from gviz.trace.repetition import smallest_period
 from gviz.trace.state import Origins
 from gviz.values import Array

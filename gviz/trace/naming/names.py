@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Set
 from gviz.events import KeyPath, NodeCreated
 from gviz.returned import as_taken
 from gviz.site import Frame
-from gviz.trace.bindings import STORING, plain
-from gviz.trace.callers import Frames
-from gviz.trace.calls import Call, Calls
-from gviz.trace.claims import Claim, Claims
+from gviz.trace.naming.bindings import STORING, plain
+from gviz.trace.naming.callers import Frames
+from gviz.trace.naming.calls import Call, Calls
+from gviz.trace.naming.claims import Claim, Claims
 from gviz.trace.state import Origins
 
 _LOOK_AHEAD = 200

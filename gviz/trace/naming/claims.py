@@ -8,7 +8,7 @@ from functools import cached_property
 
 from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
-from gviz.trace.bindings import Binding, Key, Range, Target, bindings, plain, range_of
+from gviz.trace.naming.bindings import Binding, Key, Range, Target, bindings, plain, range_of
 
 
 @dataclass(frozen=True, slots=True)
