@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import overload
+from weakref import proxy
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from gviz.trace.naming.calls import Calls
 from gviz.trace.naming.claims import Claims
 from gviz.trace.naming.names import Names
 from gviz.trace.state import UNKNOWN_OP, Iteration, Origins
-from gviz.trace.weakly import weakly
 from gviz.values import Array
 
 _LEAF = "tensor"
@@ -159,6 +159,23 @@ class Nodes(Sequence[int]):
         """The nodes of which outputs are parts of what a call gave: its names follow from all that is said of them."""
         return frozenset(self._index.lists["returned"].whole().keys.tolist())
 
+    def given_name(self, node: int) -> str:
+        """The name that the program itself gave."""
+        named = self._index.lists["named"].last(node, self._index.count)
+        return expect(self._log, named, e.Named).name if named else ""
+
+    def returned(self, node: int) -> Mapping[int, e.KeyPath]:
+        """Of the outputs that are parts of what a call gave: the ways to them."""
+        if node not in self.parts:
+            return {}
+        told = [expect(self._log, seq, e.Returned) for seq in self._index.lists["returned"].of_key(node).tolist()]
+        made_at = self.created(node).stack
+        return {event.output_nr: event.path for event in told if event.path and event.stack == made_at}
+
+    def op_name(self, number: int) -> str:
+        """The name of an operation, by its number."""
+        return self._log.ops.get(number, UNKNOWN_OP).name
+
     def possible_names(self, stack: int) -> tuple[str, ...]:
         """What a node that was made at a stack may be called, where it is not one of those `named`, or of `parts`."""
         return self._claims.possible(stack)
@@ -210,25 +227,16 @@ class Nodes(Sequence[int]):
 
     @cached_property
     def _names(self) -> Names:
-        return Names(
-            self._places,
+        of_these: Nodes = proxy(self)  # what it keeps of them must not keep them
+        calls = Calls(
             self.origins,
-            weakly(self.created),
-            weakly(self._given_name),
-            weakly(self._returned),
-            self._claims,
-            frozenset(self.created(node).stack for node in self.parts if self._returned(node)),
-            op=weakly(self._op_name),
-            calls=Calls(
-                self.origins,
-                self._callers,
-                self._makers,
-                leaf=cache(weakly(self._is_leaf)),
-                module_call=cache(self._contexts.call),
-                goes_on=bool(self.open_from),
-            ),
+            self._callers,
+            self._makers,
+            leaf=cache(lambda op: of_these.op_name(op) == _LEAF),
+            module_call=cache(self._contexts.call),
             goes_on=bool(self.open_from),
         )
+        return Names(of_these, self._claims, calls, goes_on=bool(self.open_from))
 
     @property
     def _makers(self) -> Array:
@@ -237,28 +245,9 @@ class Nodes(Sequence[int]):
         made = np.sort(self._births)
         return threads[times.searchsorted(made, "right") - 1] if len(times) else np.zeros(len(made), np.int64)
 
-    def _is_leaf(self, op: int) -> bool:
-        return self._op_name(op) == _LEAF
-
     @cached_property
     def _claims(self) -> Claims:
         return Claims(self._log.stacks, self._log.sources)
-
-    def _given_name(self, node: int) -> str:
-        """The name that the program itself gave."""
-        named = self._index.lists["named"].last(node, self._index.count)
-        return expect(self._log, named, e.Named).name if named else ""
-
-    def _returned(self, node: int) -> Mapping[int, e.KeyPath]:
-        """Of the outputs that are parts of what a call gave: the ways to them."""
-        if node not in self.parts:
-            return {}
-        told = [expect(self._log, seq, e.Returned) for seq in self._index.lists["returned"].of_key(node).tolist()]
-        made_at = self.created(node).stack
-        return {event.output_nr: event.path for event in told if event.path and event.stack == made_at}
-
-    def _op_name(self, number: int) -> str:
-        return self._log.ops.get(number, UNKNOWN_OP).name
 
 
 def _grouped(keys: list[int], entries: list[int]) -> Mapping[int, Sequence[int]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping
+from typing import Protocol
 
 from gviz.events import KeyPath, NodeCreated
 from gviz.returned import as_taken
@@ -18,38 +19,33 @@ _TAKING_ROWS = "unbind"
 _INTO_A_VIEW = ("copy", "fill")
 
 
-class Names:
-    """The names of a trace's nodes, whose `places` in order of creation are those of their `origins`.
+class Told(Protocol):
+    """What a recording says of its nodes, as far as their names follow from it."""
 
-    `given` is the name the program gave a node, if any; `returned` tells of each output that is a part of what a call
-    gave the way to it, and `giving_several` are the stacks of such calls; `op` is the name of an operation. Where the
-    program `goes_on` after them, the last nodes are steps on the way until their statement is over.
+    @property
+    def origins(self) -> Origins: ...
+    @property
+    def parts(self) -> frozenset[int]: ...
+    def place_of(self, node: int) -> int: ...
+    def created(self, node: int) -> NodeCreated: ...
+    def given_name(self, node: int) -> str: ...
+    def returned(self, node: int) -> Mapping[int, KeyPath]: ...
+    def op_name(self, number: int) -> str: ...
+
+
+class Names:
+    """The names of a recording's nodes.
+
+    Where the program `goes_on` after them, the last nodes are steps on the way until their statement is over.
     """
 
-    def __init__(
-        self,
-        places: Mapping[int, int],
-        origins: Origins,
-        created: Callable[[int], NodeCreated],
-        given: Callable[[int], str],
-        returned: Callable[[int], Mapping[int, KeyPath]],
-        claims: Claims,
-        giving_several: Set[int],
-        *,
-        op: Callable[[int], str],
-        calls: Calls,
-        goes_on: bool,
-    ) -> None:
-        self._places = places
-        self._origins = origins
-        self._created = created
-        self._given = given
-        self._returned = returned
+    def __init__(self, nodes: Told, claims: Claims, calls: Calls, *, goes_on: bool) -> None:
+        self._nodes = nodes
+        self._origins = nodes.origins
         self._claims = claims
-        self._giving_several = giving_several
-        self._op = op
         self._calls = calls
         self._goes_on = goes_on
+        self._giving_several = {nodes.created(node).stack for node in nodes.parts if nodes.returned(node)}
         self._lasts: dict[tuple[int, int, Frames], dict[tuple[str, bool], int]] = {}
 
     def of(self, node: int) -> str:
@@ -61,19 +57,21 @@ class Names:
 
     def of_outputs(self, node: int) -> tuple[str, ...]:
         """What each of a node's outputs is called, as far as it is called anything; of a node with one what it is."""
-        parts = self._returned(node)
-        if not parts or self._given(node):
+        parts = self._nodes.returned(node)
+        if not parts or self._nodes.given_name(node):
             return (self.of(node),)
         claim = self._claim_to_parts(node)
         names = {nr: _name_of_part(claim, path) for nr, path in parts.items()} if claim is not None else {}
         return tuple(names.get(nr, "") for nr in range(max(parts) + 1))
 
     def _own(self, node: int) -> str:
-        return self._given(node) or (self._variables(node) if self._returned(node) else self._variable(node))
+        if given := self._nodes.given_name(node):
+            return given
+        return self._variables(node) if self._nodes.returned(node) else self._variable(node)
 
     def _variables(self, node: int) -> str:
         """What the outputs are called that are parts of what a call gave."""
-        claim, parts = self._claim_to_parts(node), self._returned(node)
+        claim, parts = self._claim_to_parts(node), self._nodes.returned(node)
         if claim is None:
             return ""
         holders = {claim.holder(path) for path in parts.values()}
@@ -84,27 +82,27 @@ class Names:
 
     def _claim_to_parts(self, node: int) -> Claim | None:
         """The claim to the parts of what a call gave; None where another call goes on with them."""
-        place = self._places[node]
+        place = self._nodes.place_of(node)
         claim = self._claims.of(self._origins.stack.item(place))
         if claim is None or self._is_handed_on(place, claim):
             return None
-        rows = self._op(self._origins.op.item(place)) == _TAKING_ROWS
+        rows = self._op(place) == _TAKING_ROWS
         return None if rows and claim.called and _TAKING_ROWS not in claim.called else claim  # as in ``f(*x)``
 
     def _of_gradient(self, node: int) -> str:
-        owner = self._origins.gradient_of.item(self._places[node])
-        return f"{self._own(owner) or f'#{owner}'}.grad" if owner in self._places else ""
+        owner = self._origins.gradient_of.item(self._nodes.place_of(node))
+        return f"{self._own(owner) or f'#{owner}'}.grad" if self._nodes.place_of(owner) >= 0 else ""
 
     def _variable(self, node: int) -> str:
         """The variable that held the node's tensor first, or nothing."""
-        place = self._places[node]
+        place = self._nodes.place_of(node)
         claim = self._claims.of(self._origins.stack.item(place))
         name = claim.name() if claim is not None else ""
         if claim is None or not name or self._origins.stack.item(place) in self._giving_several:
             return ""
         if not self._is_result(place, claim):
             return ""
-        made = self._created(node)
+        made = self._nodes.created(node)
         if (
             made.during[0]
             or self._is_of_a_part(place, claim, untracked=bool(made.untracked))
@@ -114,11 +112,15 @@ class Names:
         settled = claim.exact and not claim.depth  # what is returned may be taken over by what called it
         return name if settled or not self._is_claimed_later(place, claim) else ""
 
+    def _op(self, place: int) -> str:
+        """The name of the operation that made a node."""
+        return self._nodes.op_name(self._origins.op.item(place))
+
     def _is_of_a_part(self, place: int, claim: Claim, *, untracked: bool) -> bool:
         """Whether it is of the view ``b[0]`` that ``b[0] = v`` makes, or ``b[0] += v`` reads, and not of ``b``."""
         if claim.called != STORING:
             return False
-        op = self._op(self._origins.op.item(place))
+        op = self._op(place)
         writes = op.endswith("_") or plain(op) in STORING
         return not writes or (untracked and plain(op) in _INTO_A_VIEW)
 
@@ -135,7 +137,7 @@ class Names:
         for depth, folds in claim.calls:
             call = self._calls.of(at, depth, folds=folds)
             if call.is_open:
-                return not depth and plain(self._op(self._origins.op.item(place))) in claim.called
+                return not depth and plain(self._op(place)) in claim.called
             if self._last(call, claim, statement) != at or self._calls.goes_on_elsewhere(at, call):
                 return False
         return True
