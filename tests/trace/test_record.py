@@ -1,3 +1,4 @@
+import io
 import os
 import subprocess
 import sys
@@ -171,6 +172,18 @@ def test_output_is_said_line_by_line_and_still_printed(tmp_path, capsys):
     printed = [(event.stream, event.text) for event in of_kind(load(tmp_path / "run.gviz"), e.Printed)]
     assert printed == [("stdout", "one 2\n"), ("stderr", "trouble\n"), ("stdout", "no end")]
     assert tuple(capsys.readouterr()) == ("one 2\nno end", "trouble\n")
+
+
+def test_the_streams_are_files_to_whoever_asks(tmp_path, monkeypatch):
+    stream = open(tmp_path / "out", "w")
+    monkeypatch.setattr(sys, "stdout", stream)
+    with record(tmp_path / "run.gviz"):
+        assert isinstance(sys.stdout, io.TextIOWrapper)
+        assert repr(sys.stdout) == repr(stream)
+        with sys.stdout as file:
+            file.write("said\n")
+    assert (tmp_path / "out").read_text() == "said\n"
+    assert stream.closed
 
 
 def test_the_streams_are_what_they_were_afterwards(tmp_path):

@@ -25,7 +25,10 @@ _ended: deque[Overheard] = deque(maxlen=8)
 
 
 class Overheard:
-    """A text stream that passes everything on, and says it line by line to a recording."""
+    """A text stream that passes everything on, and says it line by line to a recording.
+
+    It is what it stands for to whoever asks: ``isinstance(sys.stdout, io.TextIOWrapper)``, ``with sys.stdout as file``.
+    """
 
     def __init__(self, stream: TextIO, name: str, channel: Channel) -> None:
         self._stream = stream
@@ -33,6 +36,10 @@ class Overheard:
         self._channel: Channel | None = channel
         self._line: list[str] = []
         self._length = 0
+
+    @property  # type: ignore[misc]  # Python lets it be assigned to
+    def __class__(self) -> Any:
+        return type(self._stream)
 
     def write(self, text: str) -> int:
         """Write, and say what has become a line."""
@@ -70,6 +77,15 @@ class Overheard:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._stream)
+
+    def __enter__(self) -> Overheard:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stream.close()
+
+    def __repr__(self) -> str:
+        return repr(self._stream)
 
 
 @contextmanager
