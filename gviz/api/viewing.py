@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from gviz import notice, own_process
 from gviz.display import DRAWN_BY, in_notebook
 from gviz.tui import terminal
+from gviz.tui.leaving import Leaving, by_exit_code
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
@@ -29,8 +30,10 @@ uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
 """What gives standard input and output back to the person for a while, where a test runner has taken them."""
 
 
-def view(path: Path, at: int | None = None) -> None:
+def view(path: Path, at: int | None = None, *, waited_for: bool = False) -> Leaving:
     """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
+
+    It gives what is to become of this program, which is asked about where it has `waited_for` that.
 
     A person at a terminal gets the full screen there, whatever standard input is. Without one, or if ``GVIZ_PLAIN``
     asks for lines, commands come from standard input, as for pdb. A notebook shows the page that steps through it.
@@ -38,15 +41,14 @@ def view(path: Path, at: int | None = None) -> None:
     if in_notebook():
         with _timeline(path) as timeline:
             play_in_notebook(timeline, at)
-        return
+        return "go on"
     with uncaptured(), terminal.keyboard() as keyboard:
         if keyboard is not None and not (terminal.asks_for_lines() or terminal.why_no_screen()):
-            _full_screen(path, at, keyboard)
-            return
+            return _full_screen(path, at, keyboard, waited_for=waited_for)
     if sys.stdin is None or sys.stdout is None:
         notice.say(f"gviz: recorded to {path}")
-    else:
-        _line_by_line(path, at)
+        return "go on"
+    return _line_by_line(path, at, waited_for=waited_for)
 
 
 def play_in_notebook(timeline: Timeline, at: int | None) -> None:
@@ -65,19 +67,20 @@ def _timeline(path: Path) -> Iterator[Timeline]:
         yield Timeline(log)
 
 
-def _line_by_line(path: Path, at: int | None) -> None:
+def _line_by_line(path: Path, at: int | None, *, waited_for: bool) -> Leaving:
     from gviz.trace.file.places import title_of
     from gviz.tui.opening import open_debugger
     from gviz.tui.title import Title
 
     with _timeline(path) as timeline:
-        open_debugger(timeline, Title(title_of(path)), at=at, plain=True)
+        title = Title(title_of(path))
+        return by_exit_code(open_debugger(timeline, title, at=at, plain=True, waited_for=waited_for))
 
 
-def _full_screen(path: Path, at: int | None, keyboard: int) -> None:
-    moment = [] if at is None else ["--at", f"@{at}"]
+def _full_screen(path: Path, at: int | None, keyboard: int, *, waited_for: bool) -> Leaving:
+    how = [*(["--at", f"@{at}"] if at is not None else []), *(["--waited-for"] if waited_for else [])]
     with _terminal_to_itself() as (output, errors):
-        command = own_process.command("gviz.cli.viewer", [str(os.getpid()), "open", str(path), *moment])
+        command = own_process.command("gviz.cli.viewer", [str(os.getpid()), "open", str(path), *how])
         viewer = subprocess.Popen(command, stdin=keyboard, stdout=output, stderr=errors)
         try:
             _wait_for(viewer)
@@ -85,6 +88,7 @@ def _full_screen(path: Path, at: int | None, keyboard: int) -> None:
             viewer.terminate()
             viewer.wait()
             raise
+    return by_exit_code(viewer.returncode)
 
 
 def _wait_for(viewer: subprocess.Popen[bytes]) -> None:

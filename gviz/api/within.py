@@ -6,8 +6,10 @@ the call, or of the ``with`` block.
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +23,7 @@ from gviz.live.protocol import Why
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import Recording, Within
 from gviz.tui import terminal
+from gviz.tui.leaving import Leaving
 
 
 def breakpoint(*_: Any, **__: Any) -> None:
@@ -102,7 +105,7 @@ class _Unseen:
         self._made.__exit__(None, None, None)
         seen = _seen.get(self._made.path, 0)
         with terminal.keyboard() as keyboard:
-            if keyboard is not None and len(self._made) > seen:
+            if keyboard is not None and len(self._made) > seen and not _left_alone:
                 view(self._made.path, seen or None)
             else:
                 notice.say(f"gviz: recorded to {self._made.path}")
@@ -115,11 +118,16 @@ def active() -> Recording | None:
 
 
 def held(why: Why, node: int = 0) -> bool:
-    """Whether this process was under a debugger's control, which has held it, to look at a node."""
+    """Whether there is nothing to show: a debugger has held this process, to look at a node, or nobody wants stops."""
+    if _left_alone:
+        return True
     debuggee = sys.modules.get("gviz.live.debuggee")
     current = getattr(debuggee, "current", None)
     return current is not None and bool(current.stop_here(why, node))
 
+
+_left_alone = False
+"""Whether somebody has said that the program is to go on, or to end, without any stop."""
 
 _seen: dict[Path, int] = {}
 """How many events of a recording have been shown."""
@@ -130,4 +138,14 @@ def _show(made: Recording | Within, *, here: bool = False) -> None:
     made.flush()
     _seen[made.path] = len(made)
     with emit.silence():
-        view(made.path, len(made) if here else None)
+        _obey(view(made.path, len(made) if here else None, waited_for=True))
+
+
+def _obey(leaving: Leaving) -> None:
+    """Let the program go on as who left the debugger wants it; SystemExit where it is to end."""
+    global _left_alone
+    _left_alone = leaving != "go on"
+    if leaving == "stop":
+        if threading.current_thread() is not threading.main_thread():
+            _thread.interrupt_main()  # the end of this thread would be no end of the program
+        sys.exit("gviz: the program was stopped in the debugger")

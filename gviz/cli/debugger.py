@@ -26,6 +26,7 @@ def debug(
     lesson: bool = False,
     opening: Sequence[str] = (),
     commands: Iterable[str] | None = None,
+    waited_for: bool = False,
 ) -> int:
     """Open the debugger on a trace, at the moment `at`, else at the program's failure, else at the first event.
 
@@ -43,7 +44,7 @@ def debug(
             start = moment_of(timeline, at) if at else None
             return open_debugger(
                 timeline, title, at=start, plain=settings.plain, ascii=settings.ascii, theme=settings.theme,
-                lesson=lesson, opening=opening, commands=commands,
+                lesson=lesson, opening=opening, commands=commands, waited_for=waited_for,
             )  # fmt: skip
 
 

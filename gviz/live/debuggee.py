@@ -61,11 +61,12 @@ class Debuggee:
         return self._begin
 
     def stop_here(self, why: Why, node: int = 0) -> bool:
-        """Hold the program where it stands, to look at a node; False if there is no debugger any more."""
-        if self._gate is None or self._alone or os.getpid() != self._process:
+        """Hold the program where it stands, to look at a node, unless it was let go; False in another process."""
+        if self._gate is None or os.getpid() != self._process:
             return False
-        self._node = node
-        self._gate.stop_here(why)
+        if not self._alone:
+            self._node = node
+            self._gate.stop_here(why)
         return True
 
     def _begin(self, writer: TraceWriter) -> Listener:

@@ -11,6 +11,7 @@ from gviz.garbage import uncollected
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
     from gviz.trace.timeline import Timeline
+    from gviz.tui.leaving import Leaving
     from gviz.tui.live import Launch
     from gviz.tui.title import Title
 
@@ -24,8 +25,10 @@ def debug(
     theme: str | None = None,
     lesson: bool = False,
     opening: Sequence[str] = (),
-) -> None:
-    """Open the terminal debugger over a timeline and stay until the user leaves.
+    waited_for: bool = False,
+) -> Leaving:
+    """Open the terminal debugger over a timeline and stay until the user leaves; what becomes of the program, which may
+    have `waited_for` it.
 
     Without `at` it opens where the program failed, else at the first event; for a `lesson` the text at the program's
     top comes first. The commands of `opening` are carried out before any key. Raises GvizError (exit code 70) if gviz
@@ -38,11 +41,12 @@ def debug(
 
     own, start = read(), start_of(timeline) if at is None else at
     theme = theme or own.theme
-    run(
-        DebuggerApp(
-            timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening, config=own
-        )
-    )
+    app = DebuggerApp(
+        timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening, config=own,
+        waited_for=waited_for,
+    )  # fmt: skip
+    run(app)
+    return app.leaving
 
 
 def debug_live(

@@ -21,10 +21,12 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.echo import with_echo
 from gviz.tui.glyphs import glyphs
+from gviz.tui.leaving import Leaving
 from gviz.tui.lines import STYLES
 from gviz.tui.screens.bindings import APP_BINDINGS
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.screens.palette import Palette
+from gviz.tui.screens.waiting import WaitingScreen
 from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
@@ -140,7 +142,7 @@ class ScreenApp(App[None]):
 
 
 class DebuggerApp(ScreenApp):
-    """One recording in a terminal."""
+    """One recording in a terminal, for which its program may wait."""
 
     def __init__(
         self,
@@ -153,9 +155,16 @@ class DebuggerApp(ScreenApp):
         lesson: bool = False,
         opening: Sequence[str] = (),
         config: Config | None = None,
+        waited_for: bool = False,
     ) -> None:
-        screen = DebuggerScreen(timeline, title, at, glyphs(ascii=ascii), lesson=lesson, opening=opening, config=config)
+        kind = WaitingScreen if waited_for else DebuggerScreen
+        screen = kind(timeline, title, at, glyphs(ascii=ascii), lesson=lesson, opening=opening, config=config)
         super().__init__(screen, ascii=ascii, theme=theme)
+
+    @property
+    def leaving(self) -> Leaving:
+        """What is to become of the program that waits."""
+        return self._start.leaving
 
 
 def run(app: ScreenApp) -> None:

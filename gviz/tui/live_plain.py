@@ -56,10 +56,11 @@ def debug(
     try:
         told = talk(texts=echoed(commands, output))
         refused += told.refused
-        if not told.left:
+        if told.left is None:
             told = talk(texts=typed(input, output, conversation.reader, conversation.completions))
             refused += 0 if input.isatty() else told.refused
-        conversation.leave(asked=told.left, ask=lambda: _asked(input, output) if told.asks else "s")
+        at_once = told.left is not None and bool(told.left.argument)
+        conversation.leave(asked=told.left is not None, ask=lambda: "s" if at_once else _asked(input, output))
     finally:
         conversation.live.program.stop()
     return code_of(conversation.live.program) or (2 if refused else 0)

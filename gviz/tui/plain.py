@@ -31,6 +31,7 @@ from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completing import completions
 from gviz.tui.language.parsing import spec_of
 from gviz.tui.language.reading import Reader
+from gviz.tui.leaving import ACTS, ANSWERS, Leaving
 from gviz.tui.session import Session
 from gviz.tui.title import UNTITLED, Title
 from gviz.tui.tutor import Noticed, Tutor
@@ -41,11 +42,10 @@ PROGRESS_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """How it went: how many lines were refused, and whether it ended with ``quit``, or without a question by ``q!``."""
+    """How it went: how many lines were refused, and which command it ended with, if any did."""
 
     refused: int
-    left: bool = False
-    asks: bool = True
+    left: Command | None = None
 
 
 def debug(
@@ -58,21 +58,53 @@ def debug(
     lesson: bool = False,
     opening: Sequence[str] = (),
     title: Title = UNTITLED,
+    waited_for: bool = False,
 ) -> Conversation:
     """Debug line by line: carry out `opening`, then `commands` or what is read from `input` until it ends or says
     ``quit``.
+
+    A program that has `waited_for` this is left by what would let it go on, too.
 
     Without `at` it begins where the program failed, else at the first event; for a `lesson` with its text.
     """
     start = start_of(timeline) if at is None else at
     session = Session(Cursor(timeline, start), glyphs(ascii=wants_ascii()), title)
-    for text in (*(_lesson(session) if lesson else ()), *_greeting(session)):
+    waits = ["the program waits: continue at the end lets it go on, quit asks."] if waited_for else []
+    for text in (*(_lesson(session) if lesson else ()), *waits, *_greeting(session)):
         print(text, file=output)
     reader = Reader(session.cursor.breakpoints)
     given = (
         typed(input, output, reader, partial(completions, session)) if commands is None else echoed(commands, output)
     )
-    return converse(reader, partial(answers, session, reader), chain(echoed(opening, output), given), output)
+    leaves = partial(_lets_go, session) if waited_for else is_quit
+    return converse(reader, partial(answers, session, reader), chain(echoed(opening, output), given), output, leaves)
+
+
+def is_quit(command: Command) -> bool:
+    """Whether a command ends a conversation."""
+    return command.name == "quit"
+
+
+def _lets_go(session: Session, command: Command) -> bool:
+    at_end = session.cursor.position == len(session.timeline)
+    return is_quit(command) or command.name in ACTS or (at_end and command.name == "continue")
+
+
+def leaving(talk: Conversation, input: TextIO, output: TextIO) -> Leaving:
+    """What becomes of a program that has waited for a conversation; without a person who could be asked it is stopped.
+
+    Where nobody has said anything it goes on.
+    """
+    command = talk.left
+    if command is None or command.name == "continue":
+        return "go on"
+    if command.name in ACTS:
+        return ACTS[command.name]
+    if command.argument or not input.isatty():
+        return "stop"
+    output.write("it waits: go on to its next stop (c), on without stops (k), or stop it (s)? ")
+    output.flush()
+    return ANSWERS.get(input.readline().strip()[:1], "go on")
 
 
 def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:
@@ -92,16 +124,20 @@ def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:
 
 
 def converse(
-    reader: Reader, answer: Callable[[Command], Iterator[str]], texts: Iterable[str], output: TextIO
+    reader: Reader,
+    answer: Callable[[Command], Iterator[str]],
+    texts: Iterable[str],
+    output: TextIO,
+    leaves: Callable[[Command], bool] = is_quit,
 ) -> Conversation:
-    """Answer line after line, until one says ``quit``."""
+    """Answer line after line, until one holds a command that `leaves`."""
     refused = 0
     for text in texts:
         reader.typed(text)
         try:
-            leaving = _carried_out(reader, answer, output)
-            if leaving is not None:
-                return Conversation(refused, left=True, asks=not leaving.argument)
+            left = _carried_out(reader, answer, output, leaves)
+            if left is not None:
+                return Conversation(refused, left)
         except GvizError as error:
             refused += 1
             print(refusal(reader.refused(error)), file=output)
@@ -111,13 +147,15 @@ def converse(
     return Conversation(refused)
 
 
-def _carried_out(reader: Reader, answer: Callable[[Command], Iterator[str]], output: TextIO) -> Command | None:
-    """Carry out a line and what it leads to; the command if that was ``quit``."""
+def _carried_out(
+    reader: Reader, answer: Callable[[Command], Iterator[str]], output: TextIO, leaves: Callable[[Command], bool]
+) -> Command | None:
+    """Carry out a line and what it leads to, up to a command that leaves, which is given."""
     while (command := reader.next()) is not None:
         if isinstance(command, Said):
             for said in command.lines:
                 print(said, file=output)
-        elif command.name == "quit":
+        elif leaves(command):
             return command
         else:
             for said in answer(command):

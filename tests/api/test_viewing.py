@@ -48,6 +48,8 @@ def test_a_thread_has_the_screen_for_itself_and_the_program_its_input(tmp_path):
         session.keys("clear; fg", "Enter")
         assert "spam" not in session.until("event 1", "#1 leaf", "back from the shell")
         session.keys("q")
+        session.until("it waits: c goes on to its next stop, k on without stops, s stops it, else no")
+        session.keys("c")
         session.until("spam", "read one", "two", "shell:")
     finally:
         session.close()

@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import threading
 import weakref
 
 import pytest
@@ -10,6 +11,7 @@ from cli.programs import ROOT, gviz
 
 import gviz as package
 import gviz.engine as torch
+from gviz.api import within
 from gviz.errors import GvizError
 
 PROGRAM = """\
@@ -58,13 +60,92 @@ def test_under_gviz_run_show_holds_the_program_with_the_tensor_selected(tmp_path
 def test_by_itself_the_program_records_from_there_and_shows_it(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, input="q\nq\n", capture_output=True, text=True,
+        [sys.executable, "program.py"], cwd=tmp_path, input="c\nc\nc\nc\n", capture_output=True, text=True,
         env=environment(tmp_path), timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "recording program.py from here on" in done.stderr
     assert done.stdout.count("recording of ") == 2
     assert "gviz: recorded to" in done.stderr
+
+
+LOOP = """\
+import gviz, gviz.engine as torch
+x = torch.tensor(2.0, requires_grad=True)
+for i in range(5):
+    y = x * x
+    breakpoint()
+    with gviz.debug():
+        y.backward()
+    print("turn", i)
+try:
+    y.backward()
+except RuntimeError:
+    gviz.post_mortem()
+print("over")
+"""
+
+
+def looped(tmp_path, text):
+    (tmp_path / "program.py").write_text(LOOP)
+    return subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, input=text, capture_output=True, text=True,
+        env=environment(tmp_path), timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_a_program_goes_on_without_any_stop_where_that_is_said(tmp_path):
+    done = looped(tmp_path, "c\nc\ndetach\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("recording of ") == 2
+    assert [line for line in done.stdout.splitlines() if line.startswith("turn")] == [f"turn {i}" for i in range(5)]
+    assert done.stdout.endswith("over\n")
+    assert "gviz: recorded to" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["quit", "q!", "kill"])
+def test_a_program_is_stopped_at_once_where_that_is_said(tmp_path, text):
+    done = looped(tmp_path, f"{text}\n")
+    assert done.returncode == 1
+    assert done.stdout.count("recording of ") == 1
+    assert "turn" not in done.stdout
+    assert "gviz: the program was stopped in the debugger" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_continue_at_the_end_goes_on_to_the_next_stop(tmp_path):
+    done = looped(tmp_path, "continue\ncontinue\n" * 20)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("recording of ") == 10
+    assert done.stdout.endswith("over\n")
+
+
+def test_a_program_that_was_let_go_is_shown_no_more(tmp_path):
+    (tmp_path / "program.py").write_text(LOOP)
+    code, out, _ = gviz("run", "program.py", cwd=tmp_path, stdin="c\ndetach\n", env=environment(tmp_path))
+    assert code == 0
+    assert "breakpoint() at program.py:5" in out
+    assert "recording of" not in out
+
+
+@pytest.mark.parametrize("main", [True, False])
+def test_a_stop_ends_the_program_from_any_thread(monkeypatch, main):
+    ends = []
+    monkeypatch.setattr(within, "_left_alone", False)
+    monkeypatch.setattr(within._thread, "interrupt_main", lambda: ends.append("main"))
+
+    def stopped():
+        with pytest.raises(SystemExit):
+            within._obey("stop")
+
+    if main:
+        stopped()
+    else:
+        thread = threading.Thread(target=stopped)
+        thread.start()
+        thread.join()
+    assert ends == [] if main else ["main"]
+    assert within.held("breakpoint")
 
 
 FAILING = """\

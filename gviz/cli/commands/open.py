@@ -21,10 +21,19 @@ from gviz.tui.title import Title
 @click.argument("trace", type=GivenTrace(), required=False)
 @click.argument("other", type=GivenTrace(), required=False)
 @at_option("Where to open", "its failure or its first event")
+@click.option("--waited-for", is_flag=True, hidden=True, help="A program waits for the end of this.")
 @takes_opening
 @display_options
 @click.pass_obj
-def command(settings: GlobalOptions, trace: Path | None, other: Path | None, at: str | None, opening: Opening) -> int:
+def command(
+    settings: GlobalOptions,
+    trace: Path | None,
+    other: Path | None,
+    at: str | None,
+    opening: Opening,
+    *,
+    waited_for: bool,
+) -> int:
     """Open the debugger on a trace; without TRACE on the newest one in the cache folder. With OTHER it begins with the
     two beside each other, as gviz diff shows them.
 
@@ -40,7 +49,7 @@ def command(settings: GlobalOptions, trace: Path | None, other: Path | None, at:
 
         with open_trace(other):  # what is no trace is told before anything opens
             lines = (*lines, f"compare {other}")
-    return debug(path, settings, title=Title(places.title_of(path)), at=at, opening=lines)
+    return debug(path, settings, title=Title(places.title_of(path)), at=at, opening=lines, waited_for=waited_for)
 
 
 def _newest() -> Path:

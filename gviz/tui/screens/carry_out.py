@@ -123,7 +123,7 @@ def _copy_script(screen: DebuggerScreen, text: str) -> None:
 
 SPEEDS = {"1x": 1, "2x": 2, "4x": 4, "8x": 8}
 _WISHES: dict[str, Callable[[DebuggerScreen, str], None]] = {
-    "quit": lambda screen, at_once: screen.app.exit() if at_once else screen.action_quit(),
+    "quit": lambda screen, at_once: screen.leave_at_once() if at_once else screen.action_quit(),
     "set": _set,
     "play": _play,
     "copy": _copy,

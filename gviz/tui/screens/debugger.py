@@ -23,6 +23,7 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
 from gviz.tui.language.reading import Reader
+from gviz.tui.leaving import Leaving
 from gviz.tui.messages import LinePointed, NodePointed, RowActed, Seek, Typed
 from gviz.tui.screens import row_acts
 from gviz.tui.screens.bindings import BINDINGS, follow_keymap
@@ -51,6 +52,7 @@ class DebuggerScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
+    leaving: Leaving = "go on"
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)  # what has it, or had it, paints itself
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
@@ -289,6 +291,10 @@ class DebuggerScreen(Screen[None]):
 
     def action_quit(self) -> None:
         """Leave."""
+        self.app.exit()
+
+    def leave_at_once(self) -> None:
+        """Leave without a question."""
         self.app.exit()
 
     def on_key(self, event: events.Key) -> None:

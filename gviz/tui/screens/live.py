@@ -142,7 +142,7 @@ class LiveScreen(DebuggerScreen):
         self._say_what_is_first(stop)
         self.reader.take(stop)
         if isinstance(report, Ended):
-            self.say("; ".join(filter(None, (stop.notice, report.words))))
+            self.say("; ".join((*stop.said[-1:], report.words)))
             self._queue.clear()
         elif self.reader.waits:
             self.orders.attempt(self.orders.go_on)
@@ -178,19 +178,18 @@ class LiveScreen(DebuggerScreen):
     def action_quit(self) -> None:
         """Leave; ask what is to become of a program that has not ended."""
         if self.live.alive:
-            self.prompting.await_key(self._leave)
-            self.say("not ended: s stops it, k keeps it running alone (output to the trace), else no")
+            question = "not ended: s stops it, k keeps it running alone (output to the trace), else no"
+            self.prompting.choose(question, {"s": self._stop, "k": self._let_go})
         else:
             self.app.exit()
 
-    def _leave(self, event: events.Key) -> None:
-        self.remark = ""
-        if event.character == "k":
-            self.live.program.let_go()
-            self.app.exit()
-        elif event.character == "s":
-            self.live.program.stop()
-            self.app.exit()
+    def _stop(self) -> None:
+        self.live.program.stop()
+        self.app.exit()
+
+    def _let_go(self) -> None:
+        self.live.program.let_go()
+        self.app.exit()
 
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
         """What asks for more keys beside the prompt: to leave the program."""

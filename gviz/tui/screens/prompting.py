@@ -59,7 +59,6 @@ class Prompting:
     def __init__(self, screen: Prompted) -> None:
         self._screen = screen
         self._ahead = KeysAhead()
-        self.await_key = self._ahead.await_key
 
     def ask(self, what: str) -> None:
         """Open the prompt for one of `PROMPTS`."""
@@ -77,9 +76,19 @@ class Prompting:
         prompt.ask(sign, text, offered)
         screen.panels.show_rows()
 
+    def choose(self, question: str, answers: Mapping[str, Callable[[], None]]) -> None:
+        """Let the next key be an answer; any other leaves all as it is."""
+        self._ahead.await_key(partial(self._answered, answers))
+        self._screen.say(question)
+
+    def _answered(self, answers: Mapping[str, Callable[[], None]], event: events.Key) -> None:
+        self._screen.say("")
+        if (act := answers.get(event.character or "")) is not None:
+            act()
+
     def await_letter(self, purpose: str) -> None:
         """Let the next key name a bookmark: to set it (``m``), or to go there."""
-        self.await_key(partial(self._named, purpose))
+        self._ahead.await_key(partial(self._named, purpose))
         self._screen.say(
             "mark: a letter names this position" if purpose == "m" else "go to mark: its letter, ' for the last jump"
         )
