@@ -15,9 +15,10 @@ import gviz.engine as torch
 from gviz import emit, frameworks
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace import bindings, load
+from gviz.trace import load
 from gviz.trace.file import format as file_format
 from gviz.trace.file import places
+from gviz.trace.naming import bindings
 from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.program_text import read_source
 from gviz.trace.recording.record import mark, record
