@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -41,7 +42,8 @@ class Node:
 
     `saved` are the tensors named by the op's rules (None where no rule needs one), `versions` their version counters
     when they were saved; `saved` becomes None once they are released. `extras` is made when first needed. Subclasses,
-    one per op, only add the name.
+    one per op, add the name, the rule and what is saved as attributes; a ``__getattr__`` for these would make every
+    other attribute slower to read.
     """
 
     __slots__ = (
@@ -122,17 +124,6 @@ class Node:
 
     def _sequence_nr(self) -> int:
         return self.sequence_nr
-
-    def __getattr__(self, name: str) -> Any:
-        op: Op | None = getattr(type(self), "op", None)
-        prefix, _, saved = name.partition("saved_")
-        if op is not None and prefix in ("_", "_raw_"):
-            if saved in op.saved_names:
-                position = op.saved_names.index(saved)
-                return self.saved_tensor(position) if prefix == "_" else SavedTensor(self, position)
-            if prefix == "_":
-                return op.saved_attribute(self, saved)
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
@@ -219,6 +210,30 @@ class Node:
         shape, version = tensor._array.shape, tensor._counter[0]
         hint = messages.ANOMALY_SHOWS if anomaly.mode.enabled else messages.ANOMALY_HINT
         return messages.modified_in_place(kind, shape, origin, version, self.versions[position], hint)
+
+
+@cache
+def saved_tensor(position: int) -> property:
+    """The attribute ``_saved_<name>`` of a node for a saved tensor. RuntimeError if it was freed or modified since."""
+    return property(lambda node: node.saved_tensor(position))
+
+
+@cache
+def raw_saved_tensor(position: int) -> property:
+    """The attribute ``_raw_saved_<name>`` of a node, which takes hooks for that tensor."""
+    return property(lambda node: SavedTensor(node, position))
+
+
+@cache
+def saved_attribute(name: str) -> property:
+    """The attribute ``_saved_<name>`` of a node for an argument that is no tensor; AttributeError if it has none."""
+
+    def read(node: Node) -> Any:
+        if name in node.attrs:
+            return node.attrs[name]
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
+
+    return property(read)
 
 
 class GradientEdge(NamedTuple):

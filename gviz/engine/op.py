@@ -33,7 +33,7 @@ import msgspec
 
 from gviz.engine import messages
 from gviz.engine.apply import NO_ATTRS, Attrs, Memory, apply
-from gviz.engine.node import Edge, Node
+from gviz.engine.node import Edge, Node, raw_saved_tensor, saved_attribute, saved_tensor
 from gviz.engine.return_types import results_type
 from gviz.engine.rule import SIZES, Call, Example, Rule, picker
 from gviz.engine.tensor import UNCOUNTED, Tensor
@@ -130,8 +130,10 @@ class Op:
         self._pick_saved = picker([known.index(name) for name in self.saved_names])
         simple = not (self.attrs or self.several or self.untracked or self.partial or self.keeps_sizes)
         self.is_plain = simple and self.memory == "new" and self.differentiable_outputs is None
-        methods = {"__slots__": (), "op": self, "vjp": vjp_of(self)}
-        self.node_class: type[Node] = type(self.grad_fn or "NotDifferentiable", (Node,), methods)
+        members = {"__slots__": (), "op": self, "vjp": vjp_of(self)}
+        members |= {f"_saved_{name}": shown for name, shown in self.shown().items()}
+        members |= {f"_raw_saved_{name}": raw_saved_tensor(place) for place, name in enumerate(self.saved_names)}
+        self.node_class: type[Node] = type(self.grad_fn or "NotDifferentiable", (Node,), members)
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -188,13 +190,11 @@ class Op:
         by_slot = dict(zip(self.slots, edges, strict=True))
         return [by_slot.get(slot) for slot in self.ruled]
 
-    def saved_attribute(self, node: Node, name: str) -> Any:
-        """``grad_fn._saved_<name>``: a saved tensor (checked) or an attribute. AttributeError if there is none."""
-        if name in self.saved_names:
-            return node.saved_tensors()[self.saved_names.index(name)]
-        if name in node.attrs:
-            return node.attrs[name]
-        raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
+    def shown(self) -> dict[str, property]:
+        """What a node shows as ``grad_fn._saved_<name>``, by name: saved tensors (checked), arguments, shapes."""
+        numbers = (*self.attrs, *(name for _, name in self._sized_slots), *(["sizes"] if self.variadic else []))
+        tensors = {name: saved_tensor(position) for position, name in enumerate(self.saved_names)}
+        return {name: saved_attribute(name) for name in numbers} | tensors
 
     def describe(self, number: int) -> OpSeen:
         """This op as an event."""

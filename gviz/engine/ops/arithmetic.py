@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.apply import apply
-from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.scaled_sums import add_scaled, check_alpha, rsub_number_scaled, rsub_scaled, sub_scaled
@@ -31,8 +30,8 @@ ONE_BOOLEAN = (
 class Sum(Op):
     """A sum or difference without ``alpha=``, which a node shows as 1."""
 
-    def saved_attribute(self, node: Node, name: str) -> Any:
-        return 1 if name == "alpha" else super().saved_attribute(node, name)
+    def shown(self) -> dict[str, property]:
+        return super().shown() | {"alpha": property(lambda node: 1)}
 
 
 def _pairs() -> Sequence[Example]:

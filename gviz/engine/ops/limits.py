@@ -9,7 +9,6 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.apply import apply, zeros
-from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import eq, ge, gt, isnan, le, lt, where_op
 from gviz.engine.ops.examples import normal, spaced
@@ -127,8 +126,8 @@ def _at_max(g: Any, self: Any, min: Any, max: Any) -> Any:
 class Limits(Op):
     """Limits by tensors, of which a node shows the one that is not there as None."""
 
-    def saved_attribute(self, node: Node, name: str) -> Any:
-        return None if name in self.absent else super().saved_attribute(node, name)
+    def shown(self) -> dict[str, property]:
+        return super().shown() | dict.fromkeys(self.absent, property(lambda node: None))
 
 
 INSIDE = "g where min <= self <= max, else 0"

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.apply import apply
-from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.axes import transpose
 from gviz.engine.ops.examples import normal
@@ -24,8 +23,8 @@ from gviz.values import Array
 class Unscaled(Op):
     """The sum with both factors 1, which a node shows without keeping them."""
 
-    def saved_attribute(self, node: Node, name: str) -> Any:
-        return 1 if name in ("alpha", "beta") else super().saved_attribute(node, name)
+    def shown(self) -> dict[str, property]:
+        return super().shown() | dict.fromkeys(("alpha", "beta"), property(lambda node: 1))
 
 
 def product(a: Array, b: Array) -> Any:

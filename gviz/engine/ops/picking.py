@@ -30,9 +30,10 @@ _SLOTS = ", ".join(f"index{place}?" for place in range(PLACES))
 class IndexOp(Op):
     """An operation with an index tensor for each dimension that has one; a node shows them as ``_saved_indices``."""
 
-    def saved_attribute(self, node: Node, name: str) -> Any:
-        if name != "indices":
-            return super().saved_attribute(node, name)
+    def shown(self) -> dict[str, property]:
+        return super().shown() | {"indices": property(self._indices)}
+
+    def _indices(self, node: Node) -> tuple[Any, ...]:
         tensors = node.saved_tensors()
         by_place = {int(slot[5:]): tensors[i] for i, slot in enumerate(self.saved_names) if slot.startswith("index")}
         return tuple([by_place.get(place) for place in range(max(by_place) + 1)])

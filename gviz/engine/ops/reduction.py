@@ -12,7 +12,6 @@ from gviz.engine.apply import apply, zeros
 from gviz.engine.broadcasting import reducible, summed_dims
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.modes import thread
-from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import isnan, where_op
 from gviz.engine.ops.dims import Dims, applied, numpy_names, reduced_dims, spread
@@ -58,10 +57,8 @@ def _mean(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None 
 class Mean(Op):
     """A mean, whose node shows the number of elements too."""
 
-    def saved_attribute(self, node: Node, name: str) -> Any:
-        if name == "self_sym_numel":
-            return prod(node.attrs["self_sym_sizes"])
-        return super().saved_attribute(node, name)
+    def shown(self) -> dict[str, property]:
+        return super().shown() | {"self_sym_numel": property(lambda node: prod(node.attrs["self_sym_sizes"]))}
 
 
 sum_all: Op = Op(
