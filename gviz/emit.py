@@ -19,7 +19,6 @@ import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from itertools import count
 from threading import RLock, get_ident
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ import numpy as np
 from gviz import site
 from gviz.errors import GvizError
 from gviz.events import Event, NodeFreed, OpSeen, SourceSeen, StackSeen
-from gviz.values import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, capture, shape_of
+from gviz.values import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, capturing, shape_of
 
 Listener = Callable[[Event], None]
 
@@ -54,9 +53,7 @@ class Channel:
         self.keep = keep
         self.limit = limit_of(keep, limit)
         self.handed_over = max(self.limit, handed_over)
-        self.value: Callable[[Array | np.generic], Value] = (
-            shape_of if keep == "none" else partial(capture, limit=self.limit)
-        )
+        self.value: Callable[[Array | np.generic], Value] = shape_of if keep == "none" else capturing(self.limit)
         """Captures an array or numpy scalar under this recording's limit."""
         self._read_source = read_source or (lambda path: None)
         self._freed: deque[_End] = deque()
@@ -64,6 +61,8 @@ class Channel:
         self._queue_free = self._freed.append
         self._stacks: defaultdict[int, dict[site.StackKey, int]] = defaultdict(lambda: {(): 0})
         """By thread: one line that several run is a stack of each."""
+        self._trails: defaultdict[int, dict[site.StackKey, int]] = defaultdict(dict)
+        """The numbers of the stacks by the trails that led to them, again by thread."""
         self._ops: dict[object, int] = {}
         self._sources: set[str] = set()
         self._stack_numbers = count(1).__next__
@@ -83,12 +82,14 @@ class Channel:
 
     def stack(self, depth: int = 1) -> int:
         """The number of the user's current call stack, as seen from `depth` frames above the caller."""
-        key = site.stack(depth + 1)
-        number = self._stacks[get_ident()].get(key)
-        return self._see_stack(key) if number is None else number
+        trail = site.trail(depth + 1)
+        number = self._trails[get_ident()].get(trail)
+        if number is None:
+            number = self._trails[get_ident()][trail] = self.stack_number(site.stack(depth + 1))
+        return number
 
     def stack_number(self, key: site.StackKey) -> int:
-        """The number of a stack that was caught elsewhere: the one an exception came through."""
+        """The number of a stack that was caught elsewhere, such as the one an exception came through."""
         number = self._stacks[get_ident()].get(key)
         return self._see_stack(key) if number is None else number
 

@@ -99,6 +99,20 @@ def stack(depth: int = 1) -> StackKey:
     return tuple(key)
 
 
+def trail(depth: int = 1) -> StackKey:
+    """The call stack with the frames that are hidden, in 0.6 of the time: what comes from one place leaves one trail.
+
+    Compare it with trails whose `stack` was asked for too: only then do the code objects live on whose ids these are.
+    """
+    frame: FrameType | None = sys._getframe(depth)
+    key: list[int] = []
+    while frame is not None:
+        key.append(id(frame.f_code))
+        key.append(frame.f_lasti)
+        frame = frame.f_back
+    return tuple(key)
+
+
 def global_name(thing: object) -> str:
     """What the user's module that runs calls an object, if one of its globals is that; of locals no copy is made."""
     frame: FrameType | None = sys._getframe(1)
