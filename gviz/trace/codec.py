@@ -48,7 +48,7 @@ def kind_rows() -> Iterator[tuple[int, str, str]]:
 
 def subject(event: Event) -> Subject:
     """What the event concerns; a pass concerns its first root."""
-    return SUBJECTS[type(event)](event)
+    return KINDS_AND_SUBJECTS[type(event)][1](event)
 
 
 def values(event: Event) -> list[Value]:
@@ -149,8 +149,8 @@ def _mentions_values(annotation: object) -> bool:
 HELD_VALUES = {kind: reader for kind in KINDS if (reader := _value_reader(kind))}
 """What reads the values, or None in their places, out of an event, by its class; those without any are not in it."""
 
-SUBJECTS = {kind: _subject_reader(kind) for kind in KINDS}
-"""What reads the subject of an event, by its class."""
+KINDS_AND_SUBJECTS = {kind: (number, _subject_reader(kind)) for kind, number in KIND_NUMBERS.items()}
+"""The number of an event's class, and what reads its subject, by its class."""
 
 _STRUCTS: tuple[type[msgspec.Struct], ...] = (*KINDS, Output)
 _VALUE_FIELDS: dict[type, tuple[str, ...]] = {kind: _value_fields(kind) for kind in _STRUCTS}

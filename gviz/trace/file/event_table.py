@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from gviz.events import Event
-from gviz.trace.codec import DEFINITION_KINDS, KIND_NUMBERS, SUBJECTS, encode, with_values
+from gviz.trace.codec import DEFINITION_KINDS, KINDS_AND_SUBJECTS, encode, with_values
 from gviz.trace.file.batch import LARGEST_BODIES, MOST_EVENTS, RowFields, encode_rows
 from gviz.trace.file.chunks import Chunks
 from gviz.trace.file.ring import Ring
@@ -33,7 +33,7 @@ class EventTable:
         events: list[Event] = []
         length, started, speakers = 0, self._started, self._threads
         for event, at, thread in taken:
-            kind = KIND_NUMBERS[event.__class__]
+            kind, subject = KINDS_AND_SUBJECTS[event.__class__]
             if kind in DEFINITION_KINDS:
                 definitions.append((kind, encode(event)))
                 continue
@@ -41,14 +41,16 @@ class EventTable:
                 self._insert(before + len(events), rows, bodies, ring)
                 length, rows, bodies = 0, [], []
             body = encode(event)
-            if len(body) > INLINE_BYTES:
+            size = len(body)
+            if size > INLINE_BYTES:
                 body = encode(with_values(event, self._chunks.put))
+                size = len(body)
             events.append(event)
             bodies.append(body)
-            node, output_nr, pass_nr = SUBJECTS[event.__class__](event)
+            node, output_nr, pass_nr = subject(event)
             speaker = speakers.get(thread) or self._speaker(thread)
-            rows.append((kind, node, output_nr, pass_nr, at - started, speaker, length, len(body)))
-            length += len(body)
+            rows.append((kind, node, output_nr, pass_nr, at - started, speaker, length, size))
+            length += size
             if length > LARGEST_BODIES or len(rows) == MOST_EVENTS:
                 self._insert(before + len(events), rows, bodies, ring)
                 length, rows, bodies = 0, [], []

@@ -8,7 +8,6 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -66,7 +65,7 @@ class TraceWriter:
         self._on_trouble = on_trouble
         self._limit = limit
         self._ending = ending
-        self._pending: deque[Said] = deque()
+        self._pending: list[Said] = []
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._told: dict[str, str] = {}
         self._heavy = False  # large arrays are coming: the program waits for the file, or they would fill the memory
@@ -225,7 +224,8 @@ class TraceWriter:
             self._give_up(trouble)
 
     def _write(self) -> None:
-        taken: Sequence[Said] = [self._pending.popleft() for _ in range(len(self._pending))]
+        taken: Sequence[Said] = self._pending[:]
+        del self._pending[: len(taken)]  # other threads may have appended meanwhile, and no other takes
         held = values_of(event for event, _, _ in taken)
         if self._limit is not None:
             shorten(held, self._limit)
