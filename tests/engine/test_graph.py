@@ -165,3 +165,13 @@ def test_what_is_not_there_says_so():
         torch.autograd.graph.allow_mutation_on_saved_tensors()
     with pytest.raises(AttributeError, match=r"gviz's built-in engine has no torch.autograd.graph.nothing yet"):
         _ = torch.autograd.graph.nothing
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"), [("x * w", {"self", "other"}), ("x + w", {"alpha"}), ("x.exp()", {"result"})]
+)
+def test_a_node_lists_what_it_shows_as_pytorch_does(expression, shown):
+    node = eval(expression, {"x": torch.ones(2, requires_grad=True), "w": torch.ones(2, requires_grad=True)}).grad_fn
+    assert {name.removeprefix("_saved_") for name in dir(node) if name.startswith("_saved_")} == shown
+    raw = {name.removeprefix("_raw_saved_") for name in dir(node) if name.startswith("_raw_saved_")}
+    assert raw == shown - {"alpha"}
